@@ -1,0 +1,129 @@
+"""Rows of the table: what is measured, how, and how it is shown."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+SAMPLE_S = 0.002
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same work done twice; the bar is the highest ratio of our time to the peer's."""
+
+    work: str
+    bar: float
+    ours: Callable[[], object]
+    peer: Callable[[], object]
+    check: Callable[[], None]
+
+    def measure(self, rounds: int) -> Result:
+        self.ours()
+        self.peer()
+        self.check()
+        ours_repeats, peer_repeats = repeats_for(self.ours), repeats_for(self.peer)
+        ours, peer = [], []
+        for _ in range(rounds):
+            ours.append(seconds_per_call(self.ours, ours_repeats))
+            peer.append(seconds_per_call(self.peer, peer_repeats))
+        ratios = [a / b for a, b in zip(ours, peer, strict=True)]
+        low, ratio, high = quartiles(ratios)
+        return Result(
+            work=self.work,
+            ours_s=statistics.median(ours),
+            peer_s=statistics.median(peer),
+            ratio=ratio,
+            bar=self.bar,
+            holds=ratio <= self.bar,
+            spread=(low, high),
+        )
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Work that has a bar of its own, in seconds. A sample is the seconds that it took once."""
+
+    work: str
+    bar_s: float
+    sample: Callable[[], float]
+
+    def measure(self, rounds: int) -> Result:
+        self.sample()
+        low, median, high = quartiles([self.sample() for _ in range(rounds)])
+        return Result(
+            work=self.work,
+            ours_s=median,
+            peer_s=None,
+            ratio=None,
+            bar=self.bar_s,
+            holds=median <= self.bar_s,
+            spread=(low, high),
+        )
+
+
+Row = Comparison | Duration
+
+
+@dataclass(frozen=True)
+class Result:
+    """One measured row. Bar and spread are ratios where there is a ratio, else seconds."""
+
+    work: str
+    ours_s: float
+    peer_s: float | None
+    ratio: float | None
+    bar: float
+    holds: bool
+    spread: tuple[float, float]
+
+
+def seconds_per_call(work: Callable[[], object], repeats: int) -> float:
+    start = time.perf_counter_ns()
+    for _ in range(repeats):
+        work()
+    return (time.perf_counter_ns() - start) / repeats / 1e9
+
+
+def repeats_for(work: Callable[[], object]) -> int:
+    """How many calls make a sample long enough for the clock and the scheduler."""
+    repeats = 1
+    while (seconds := seconds_per_call(work, repeats) * repeats) < SAMPLE_S:
+        repeats = max(2 * repeats, int(repeats * SAMPLE_S / max(seconds, 1e-9)))
+    return repeats
+
+
+def quartiles(samples: list[float]) -> tuple[float, float, float]:
+    low, median, high = statistics.quantiles(samples, n=4, method="inclusive")
+    return low, median, high
+
+
+COLUMNS = "{:<44} {:>9} {:>9} {:>7} {:>9}  {:<5}  {}"
+
+
+def table_head() -> str:
+    return COLUMNS.format("work", "ours", "peer", "ratio", "bar", "holds", "spread (middle half)")
+
+
+def table_line(result: Result) -> str:
+    low, high = result.spread
+    if result.ratio is None:
+        ratio, peer, bar = "", "", show_bar(result.bar)
+        spread = f"{show_seconds(low)} – {show_seconds(high)}"
+    else:
+        ratio, bar = f"{result.ratio:.3f}", f"{result.bar:.2f} ×"
+        peer = show_seconds(result.peer_s or 0.0)
+        spread = f"{low:.3f} – {high:.3f}"
+    holds = "yes" if result.holds else "NO"
+    ours = show_seconds(result.ours_s)
+    return COLUMNS.format(result.work, ours, peer, ratio, "≤ " + bar, holds, spread)
+
+
+def show_seconds(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.2f} µs"
+
+
+def show_bar(seconds: float) -> str:
+    return f"{seconds * 1e3:g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:g} µs"

@@ -1,0 +1,36 @@
+"""Portable GPU compute for Python: kernels written once as Python functions, run on any device.
+
+The names of the kernel language live here; buffers and launches are in `dala.gpu.compute`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from dala._typing import *  # noqa: F403
+    from dala.runtime.kernel import function as function
+    from dala.runtime.kernel import kernel as kernel
+
+
+def __getattr__(name: str) -> Any:
+    """Names are loaded when they are first used, so that importing dala stays cheap."""
+    if name in ("kernel", "function"):
+        found: Any = getattr(importlib.import_module("dala.runtime.kernel"), name)
+    elif name in ("errors", "gpu", "lang"):
+        found = importlib.import_module(f"dala.{name}")
+    else:
+        names = importlib.import_module("dala.lang.marks").NAMES
+        if name not in names:
+            raise AttributeError(f"module 'dala' has no attribute {name!r}")
+        found = names[name]
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    names = importlib.import_module("dala.lang.marks").NAMES
+    return sorted({*globals(), *names, "kernel", "function", "errors", "gpu"})

@@ -1,0 +1,5 @@
+"""`python -m dala`."""
+
+from dala.cli import main
+
+raise SystemExit(main())

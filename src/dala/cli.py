@@ -1,0 +1,47 @@
+"""The command line: `dala demo`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from dala import __version__
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="dala", description="Portable GPU compute for Python.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"dala {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="command")
+    commands.add_parser("demo", help="buffers in, kernels run, results and the device printed")
+    commands.add_parser("kernels", help="every kernel, its inputs and parameters, a line each")
+    chosen = parser.parse_args(arguments)
+    if chosen.command is None:
+        parser.print_help()
+        return 2
+    try:
+        return _demo() if chosen.command == "demo" else _kernels()
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+
+
+def _demo() -> int:
+    from dala.demo import run
+
+    for line in run():
+        print(line, flush=True)
+    return 0
+
+
+def _kernels() -> int:
+    from dala.gpu import compute
+
+    for name, about in compute.kernels().items():
+        params = ", ".join(f"{param}: {kind}" for param, kind in about["params"].items())
+        arguments = ", ".join(filter(None, [*about["inputs"], params]))
+        print(f"{name}({arguments})\n    {about['doc']}")
+    return 0

@@ -1,0 +1,124 @@
+"""LLVM, through llvmlite: a module's text becomes machine code for this CPU."""
+
+from __future__ import annotations
+
+import platform
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from dala import __version__
+from dala.devices import object_cache
+from dala.errors import InternalError
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Machine code in memory: it stays there as long as this object does."""
+
+    address: int
+    library: Any
+
+
+class Compiler:
+    """Compiles for the CPU it runs on, one module at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._count = 0
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.cpu = llvm.get_host_cpu_name()
+        self.features = llvm.get_host_cpu_features()
+
+    @cached_property
+    def vector_bits(self) -> int:
+        """The width of the vectors that this CPU computes with."""
+        if self.features.get("avx512f") and self.features.get("avx512bw"):
+            return 512
+        return 256 if self.features.get("avx2") else 128
+
+    @cached_property
+    def _flat_features(self) -> str:
+        return str(self.features.flatten())
+
+    @cached_property
+    def _key(self) -> str:
+        """What the code depends on besides its text."""
+        machine = (platform.machine(), platform.system(), self.cpu, self._flat_features)
+        return "\n".join((__version__, llvmlite.__version__, *machine))
+
+    @cached_property
+    def _linker(self) -> Any:
+        return llvm.create_lljit_compiler(self._machine(jit=True))
+
+    def _machine(self, *, jit: bool = False) -> Any:
+        return llvm.Target.from_default_triple().create_target_machine(
+            cpu=self.cpu,
+            features=self._flat_features,
+            opt=2,
+            reloc="pic",
+            codemodel="jitdefault" if jit else "default",
+            jit=jit,
+        )
+
+    def compile(self, text: str, entry: str, *, vectorise: bool = False) -> Code:
+        """The code of a module; `vectorise` has LLVM turn its inner loops into vectors."""
+        key = f"{self._key}\n{vectorise}\n{text}"
+        with self._lock:
+            stored = object_cache.load(key)
+            data = self._object(text, vectorise) if stored is None else stored
+            code = self._link(data, entry)
+        if stored is None:
+            object_cache.save(key, data)
+        return code
+
+    def assembly(self, text: str, *, vectorise: bool = False) -> str:
+        """The assembly that a module becomes, to read."""
+        with self._lock:
+            machine = self._machine()
+            return str(machine.emit_assembly(self._optimised(text, machine, vectorise)))
+
+    def _object(self, text: str, vectorise: bool) -> bytes:
+        machine = self._machine()
+        return bytes(machine.emit_object(self._optimised(text, machine, vectorise)))
+
+    def _optimised(self, text: str, machine: Any, vectorise: bool) -> Any:
+        try:
+            module = llvm.parse_assembly(text)
+        except RuntimeError as error:
+            raise InternalError(f"LLVM refused emitted code: {error}\n{text}") from error
+        options = llvm.create_pipeline_tuning_options(2)
+        options.loop_vectorization = vectorise
+        options.slp_vectorization = False
+        builder = llvm.create_pass_builder(machine, options)
+        passes = builder.getModulePassManager() if vectorise else _few_passes()
+        passes.run(module, builder)
+        return module
+
+    def _link(self, data: bytes, entry: str) -> Code:
+        self._count += 1
+        library = (
+            llvm.JITLibraryBuilder()
+            .add_object_img(data)
+            .add_current_process()
+            .export_symbol(entry)
+            .link(self._linker, f"dala{self._count}")
+        )
+        return Code(library[entry], library)
+
+
+def _few_passes() -> Any:
+    """Code that is written as vectors needs little of LLVM's pipeline, a fifth of its time."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_new_gvn_pass()
+    passes.add_simplify_cfg_pass()
+    return passes

@@ -1,0 +1,98 @@
+"""The CPU as a device: programs become machine code, launches become strips on its threads."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import struct
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dala.devices.compiler import Code, Compiler
+from dala.devices.threads import DRIVER, Job, Workers
+from dala.emit.layout import Slot
+from dala.emit.llvm import ENTRY, Emitted, Target, emit
+from dala.ir.nodes import Program
+from dala.plan.strips import Strips
+
+_STRIP = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, *[ctypes.c_int64] * 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Executable:
+    """A program as machine code, and how its arguments are packed."""
+
+    slots: tuple[Slot, ...]
+    pack: Any
+    call: Any
+    code: Code
+
+
+class Cpu:
+    """This machine's CPU."""
+
+    backend = "cpu"
+
+    def __init__(self) -> None:
+        self.compiler = Compiler()
+        driver = self.compiler.compile(DRIVER, "dala_drive")
+        waiter = self.compiler.compile(DRIVER, "dala_wait")
+        self._driver = (driver, waiter)
+        self.workers = Workers(driver.address, waiter.address)
+        self._executables: dict[str, Executable] = {}
+
+    @property
+    def name(self) -> str:
+        return processor_name()
+
+    @property
+    def threads(self) -> int:
+        return self.workers.count
+
+    def emit(
+        self, program: Program, *, streaming: bool = False, in_place: frozenset[str] = frozenset()
+    ) -> Emitted:
+        """The LLVM IR of a program for this CPU."""
+        return emit(program, Target(self.compiler.vector_bits, streaming, in_place))
+
+    def executable(
+        self, program: Program, *, streaming: bool = False, in_place: frozenset[str] = frozenset()
+    ) -> Executable:
+        """The program's machine code: from memory, from disk, or compiled now."""
+        emitted = self.emit(program, streaming=streaming, in_place=in_place)
+        known = self._executables.get(emitted.text)
+        if known is None:
+            code = self.compiler.compile(emitted.text, ENTRY, vectorise=emitted.vectorise)
+            packer = struct.Struct("=" + "".join(slot.format for slot in emitted.slots))
+            known = Executable(emitted.slots, packer.pack, _STRIP(code.address), code)
+            self._executables[emitted.text] = known
+        return known
+
+    def run(self, executable: Executable, slots: bytes, strips: Strips) -> int:
+        """Compute every strip; 0, or a status that says what went wrong."""
+        if strips.count == 1:
+            return int(executable.call(slots, 0, strips.rows, 0, strips.width))
+        arguments = ctypes.create_string_buffer(slots)
+        job = Job(
+            executable.code.address,
+            ctypes.addressof(arguments),
+            strips.count,
+            strips.size,
+            strips.rows,
+            strips.width,
+            strips.by_rows,
+        )
+        return self.workers.run(job)
+
+
+@cache
+def processor_name() -> str:
+    """What the processor calls itself."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,274 @@
+"""Host memory for the CPU device: aligned blocks, zeroed when handed out, reused when given back.
+
+A `Memory` lives as long as anyone refers to it: its buffer, and every array that looks into it.
+When the last of them is gone its bytes return to the `Pool` that they came from.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from dala.errors import LimitError, MemoryLimitError
+
+ALIGNMENT_BYTES = 64
+SMALL_BYTES = 64 * 1024
+HUGE_PAGE_BYTES = 2 * 1024 * 1024
+DEFAULT_LIMIT_BYTES = 2 * 1024**3
+
+
+class Memory:
+    """Bytes at a fixed address, kept alive together with whatever owns them."""
+
+    __slots__ = ("__weakref__", "_owner", "address", "size_bytes")
+
+    address: int
+    size_bytes: int
+
+    def __init__(self, address: int, size_bytes: int, owner: object) -> None:
+        self.address = address
+        self.size_bytes = size_bytes
+        self._owner = owner
+
+    def as_array(self, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
+        """A writable view of these bytes, without a copy, that keeps them alive."""
+        return np.asarray(_View(self, dtype.str, tuple(shape)))
+
+    def __reduce__(self) -> str:
+        # A copied address would point at bytes that the copy does not keep alive.
+        raise TypeError("memory cannot be copied or pickled: copy its buffer or an array of it.")
+
+
+class Borrowed(Memory):
+    """Memory that belongs to somebody else, who is kept alive; it never enters a pool."""
+
+    __slots__ = ()
+
+
+class _View:
+    """What NumPy takes as the base of an array: its reference is what keeps the memory alive."""
+
+    __slots__ = ("__array_interface__", "memory")
+
+    def __init__(self, memory: Memory, typestr: str, shape: tuple[int, ...]) -> None:
+        self.memory = memory
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": typestr,
+            "shape": shape,
+            "data": (memory.address, False),
+        }
+
+
+class _Small(Memory):
+    """A block from Python's own heap, which is a good pool for small sizes already."""
+
+    __slots__ = ("_live",)
+
+    def __init__(self, size_bytes: int, storage: bytearray, live: dict[int, int]) -> None:
+        start = ctypes.addressof(ctypes.c_char.from_buffer(storage))
+        self.address = (start + ALIGNMENT_BYTES - 1) & -ALIGNMENT_BYTES
+        self.size_bytes = size_bytes
+        self._owner = storage
+        self._live = live
+        live[id(self)] = size_bytes
+
+    def __del__(self) -> None:
+        self._live.pop(id(self), None)
+
+
+class _Mapped(Memory):
+    """A block of whole pages, which goes back to its pool."""
+
+    __slots__ = ("_pool",)
+
+    _owner: mmap.mmap
+
+    def __init__(self, size_bytes: int, pages: mmap.mmap, pool: Pool) -> None:
+        start = ctypes.addressof(ctypes.c_char.from_buffer(pages))
+        super().__init__(start, size_bytes, pages)
+        self._pool = pool
+
+    def __del__(self) -> None:
+        self._pool._take_back(self._owner, self.size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a pool holds: `live` is in use by buffers and views, `pooled` waits to be used again."""
+
+    live_bytes: int
+    live_blocks: int
+    pooled_bytes: int
+    limit_bytes: int
+
+
+class Pool:
+    """Memory blocks, of which at most `limit_bytes` are kept for reuse after they came back.
+
+    `capacity_bytes` is the most that may be in use at one time: what the machine has, unless given.
+
+    Blocks come back in `__del__`, which can run at any moment on any thread, also in the midst of
+    a method here, when that sets off the garbage collector. Hence the lock is reentrant, no two
+    statements under it depend on each other, and small blocks are counted by a dict, whose single
+    operations are atomic.
+    """
+
+    def __init__(self, limit_bytes: int | None = None, capacity_bytes: int | None = None) -> None:
+        self.capacity_bytes = machine_bytes() if capacity_bytes is None else capacity_bytes
+        if limit_bytes is None:
+            limit_bytes = min(self.capacity_bytes // 8, DEFAULT_LIMIT_BYTES)
+        self.limit_bytes = limit_bytes
+        self._lock = threading.RLock()
+        self._small: dict[int, int] = {}
+        self._mapped_bytes = 0
+        self._mapped_blocks = 0
+        # By size, the one least recently given back first: that is where room is made.
+        self._kept: OrderedDict[int, list[mmap.mmap]] = OrderedDict()
+
+    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> Memory:
+        """Memory of `size_bytes`, all zero unless the caller says that it overwrites every byte."""
+        if size_bytes <= SMALL_BYTES:
+            try:
+                storage = bytearray(size_bytes + ALIGNMENT_BYTES - 1)
+            except MemoryError:
+                raise self._out_of_memory(size_bytes) from None
+            return _Small(size_bytes, storage, self._small)
+        capacity = size_class(size_bytes)
+        with self._lock:
+            available = self.capacity_bytes - self._mapped_bytes
+            if size_bytes > available:
+                raise LimitError(
+                    f"{size_bytes:,} bytes were asked for, but only {available:,} are available "
+                    f"({self.capacity_bytes:,} bytes of memory, {self._mapped_bytes:,} in use): "
+                    f"free buffers that are done with, or work in smaller pieces."
+                )
+            kept = self._kept.get(capacity)
+            pages = kept.pop() if kept else None
+            # Counted before the pages are mapped: two threads must not both get the last of it.
+            self._mapped_bytes += size_bytes
+            self._mapped_blocks += 1
+        if pages is not None:
+            memory = _Mapped(size_bytes, pages, self)
+            if zeroed:
+                ctypes.memset(memory.address, 0, size_bytes)
+            return memory
+        try:
+            return _Mapped(size_bytes, self._map(capacity), self)
+        except (OSError, ValueError, MemoryError):
+            with self._lock:
+                self._mapped_bytes -= size_bytes
+                self._mapped_blocks -= 1
+            raise self._out_of_memory(size_bytes) from None
+
+    def held(self) -> Held:
+        """How much is in use, and how much is kept for reuse."""
+        with self._lock:
+            small = list(self._small.values())
+            return Held(
+                live_bytes=self._mapped_bytes + sum(small),
+                live_blocks=self._mapped_blocks + len(small),
+                pooled_bytes=self._pooled_bytes(),
+                limit_bytes=self.limit_bytes,
+            )
+
+    def trim(self) -> int:
+        """Give all memory kept for reuse back to the system; returns how many bytes that were."""
+        released = []
+        with self._lock:
+            while (pages := self._oldest()) is not None:
+                released.append(pages)
+        return sum(map(len, released))
+
+    def _map(self, capacity: int) -> mmap.mmap:
+        try:
+            return _map_pages(capacity)
+        except (OSError, MemoryError):
+            if not self.trim():
+                raise
+            return _map_pages(capacity)
+
+    def _take_back(self, pages: mmap.mmap, size_bytes: int) -> None:
+        capacity = len(pages)
+        evicted = []  # unmapped when this returns, without the lock
+        with self._lock:
+            self._mapped_bytes -= size_bytes
+            self._mapped_blocks -= 1
+            if capacity > self.limit_bytes:
+                return
+            while self._pooled_bytes() + capacity > self.limit_bytes:
+                evicted.append(self._oldest())
+            self._kept.setdefault(capacity, []).append(pages)
+            self._kept.move_to_end(capacity)
+
+    def _pooled_bytes(self) -> int:
+        return sum(capacity * len(kept) for capacity, kept in list(self._kept.items()))
+
+    def _oldest(self) -> mmap.mmap | None:
+        return next((kept.pop() for kept in list(self._kept.values()) if kept), None)
+
+    def _out_of_memory(self, size_bytes: int) -> MemoryLimitError:
+        held = self.held()
+        return MemoryLimitError(
+            f"the system did not give {size_bytes:,} bytes: {held.live_bytes:,} are in use by "
+            f"{held.live_blocks:,} blocks, of {self.capacity_bytes:,} bytes that the machine has. "
+            f"Free buffers that are done with."
+        )
+
+
+def size_class(size_bytes: int) -> int:
+    """The size that is mapped for a request: up to an eighth more, so that similar sizes match."""
+    step = max(mmap.PAGESIZE, 1 << max(0, size_bytes.bit_length() - 4))
+    return -(-size_bytes // step) * step
+
+
+def machine_bytes() -> int:
+    """The memory of this machine, or of the container that we run in where that has less."""
+    if sys.platform == "win32":
+        kilobytes = ctypes.c_ulonglong()
+        ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+        return kilobytes.value * 1024
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for control in ("memory.max", "memory/memory.limit_in_bytes"):
+        try:
+            limit = Path("/sys/fs/cgroup", control).read_text().strip()
+        except OSError:
+            continue
+        if limit.isdecimal():
+            physical = min(physical, int(limit))
+    return physical
+
+
+def _map_pages(size_bytes: int) -> mmap.mmap:
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size_bytes)
+    # Private, so that a forked child does not write into its parent's buffers.
+    pages = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if size_bytes >= HUGE_PAGE_BYTES and sys.platform == "linux":
+        # Touching 8 MiB for the first time took 4.2 ms in small pages and 0.28 ms in huge ones.
+        with suppress(OSError):  # a kernel built without them
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
+
+
+# The CPU device's memory: one per process because the machine's memory is one, so a bound or a
+# count that is not shared by all devices and threads would bound and count nothing.
+HOST = Pool()
+
+if hasattr(os, "register_at_fork"):
+    # A child of a process whose other thread was in here must not find the lock taken for ever.
+    os.register_at_fork(
+        before=HOST._lock.acquire,
+        after_in_parent=HOST._lock.release,
+        after_in_child=HOST._lock.release,
+    )

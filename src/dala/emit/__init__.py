@@ -1,0 +1,1 @@
+"""From a program to code: LLVM IR for this CPU."""

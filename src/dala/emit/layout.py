@@ -1,0 +1,63 @@
+"""The arguments of an emitted kernel: one slot of eight bytes each, in a fixed order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dala.ir.nodes import Extent, Load, Program, operands_of, walk
+from dala.ir.types import Scalar
+
+_FORMATS = {
+    "f32": "f4x",
+    "f64": "d",
+    "s32": "i4x",
+    "u32": "I4x",
+    "s64": "q",
+    "u8": "B7x",
+    "bool": "?7x",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One argument: which buffer, size or parameter goes there."""
+
+    kind: Literal["out", "input", "size", "input size", "out size", "extent", "param"]
+    source: str = ""
+    axis: int = 0
+    scalar: Scalar | None = None
+
+    @property
+    def format(self) -> str:
+        """How `struct` packs it."""
+        if self.scalar is not None:
+            return _FORMATS[self.scalar.name]
+        return "Q" if self.kind in ("out", "input") else "q"
+
+
+def layout_of(program: Program) -> tuple[Slot, ...]:
+    """The slots of a program: pointers, sizes, extents, parameters."""
+    statements = walk(program.body)
+    indexed = {
+        item.source for item in statements if isinstance(item, Load) and item.index is not None
+    }
+    slots = [Slot("out"), *(Slot("input", item.name) for item in program.inputs)]
+    slots += [Slot("size", axis=axis) for axis in range(program.rank)]
+    slots += [
+        Slot("input size", item.name, axis)
+        for item in program.inputs
+        if item.name in indexed
+        for axis in range(item.rank)
+    ]
+    if program.output.scattered:
+        slots += [Slot("out size", axis=axis) for axis in range(program.output.rank)]
+    values = [*program.body.results]
+    for statement in statements:
+        values.extend(operands_of(statement))
+        if hasattr(statement, "body"):
+            values.extend(statement.body.results)
+    extents = {(item.source, item.axis): None for item in values if isinstance(item, Extent)}
+    slots += [Slot("extent", source, axis) for source, axis in extents]
+    slots += [Slot("param", param.name, scalar=param.type) for param in program.params]
+    return tuple(slots)

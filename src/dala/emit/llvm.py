@@ -1,0 +1,322 @@
+"""A program as one LLVM module: a function that computes a strip of rows.
+
+The strip function goes over its rows. What is the same along a row is computed once for it; then the
+row is cut in three: the interior, where no read can leave the row, runs in whole vectors (`fast`), and
+what is left of it on both sides runs element by element with the border rule (`slow`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dala.emit.layout import Slot, layout_of
+from dala.emit.limits import STEP_LIMIT, has_loops
+from dala.emit.llvm_body import Body
+from dala.emit.llvm_memory import Memory
+from dala.emit.llvm_text import Operand, Writer, llvm_type
+from dala.emit.partition import Partition
+from dala.ir.nodes import For, Program, Reduce
+
+ENTRY = "dala_strip"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the code is for: the width of this CPU's vectors, and how to go about memory."""
+
+    vector_bits: int
+    streaming: bool = False
+    in_place: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """An LLVM module as text, and the slots of its arguments."""
+
+    text: str
+    slots: tuple[Slot, ...]
+    lanes: int
+    vectorise: bool
+
+
+def emit(program: Program, target: Target) -> Emitted:
+    """The module of a program for a target."""
+    return _Module(program, target).emitted()
+
+
+class _Module:
+    def __init__(self, program: Program, target: Target) -> None:
+        self.program = program
+        self.target = target
+        self.partition = Partition(program, target.vector_bits)
+        self.variance = self.partition.variance
+        self.lanes = self.partition.lanes
+        self.passed = self.partition.passed
+        self.slots = layout_of(program)
+        self.loops = has_loops(program)
+        self.declarations: set[str] = set()
+
+    def emitted(self) -> Emitted:
+        parts = [self._span("slow", 1)]
+        if self.lanes > 1:
+            parts.append(self._span("fast", self.lanes))
+        parts += [self._rows(), self._entry()]
+        vectorise = self.lanes == 1 or any(
+            isinstance(s, Reduce | For) for s in self.partition.of_row
+        )
+        head = [f"; {self.program.name!r}".encode("ascii", "replace").decode().replace("\n", " ")]
+        text = "\n".join([*head, *sorted(self.declarations), *parts, _METADATA])
+        return Emitted(text, self.slots, self.lanes, vectorise)
+
+    # -- arguments -------------------------------------------------------------------------------
+
+    def _name(self, slot: Slot) -> str:
+        names = [item.name for item in self.program.inputs]
+        source = names.index(slot.source) if slot.source in names else "out"
+        params = [param.name for param in self.program.params]
+        return {
+            "out": "%out",
+            "input": f"%in.{source}",
+            "size": f"%size.{slot.axis}",
+            "input size": f"%in.{source}.size.{slot.axis}",
+            "out size": f"%out.size.{slot.axis}",
+            "extent": f"%extent.{source}.{slot.axis}",
+            "param": f"%param.{params.index(slot.source) if slot.source in params else 0}",
+        }[slot.kind]
+
+    def _type(self, slot: Slot) -> str:
+        if slot.scalar is not None:
+            return llvm_type(slot.scalar)
+        return {"out": "ptr", "input": "ptr", "extent": "i32"}.get(slot.kind, "i64")
+
+    def _arguments(self, *, declare: bool) -> list[str]:
+        parts = []
+        for slot in self.slots:
+            attributes = ""
+            if declare and slot.kind in ("out", "input"):
+                attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
+            type = self._type(slot)
+            boolean = " zeroext" if declare and type == "i1" else ""
+            parts.append(f"{type}{attributes}{boolean} {self._name(slot)}")
+        return parts
+
+    def _row_arguments(self) -> list[str]:
+        """The arguments of a span beyond the slots: the row, and what was computed for it."""
+        positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
+        passed = [f"{llvm_type(type)} %row.{i}" for i, (_, type) in enumerate(self.passed)]
+        return [*positions, "i64 %row.offset", *passed, "i64 %x.begin", "i64 %x.end"]
+
+    # -- spans -----------------------------------------------------------------------------------
+
+    def _span(self, name: str, lanes: int) -> str:
+        """A function for the positions from x.begin to x.end of one row."""
+        writer = Writer(lanes)
+        body = Memory(self.program, writer, self.variance, free_order=self.lanes == 1)
+        body.interior = lanes > 1
+        body.in_place = self.target.in_place
+        for i, (key, type) in enumerate(self.passed):
+            body.values[key] = Operand(f"%row.{i}", llvm_type(type))
+        if self.loops:
+            writer.line("%budget = alloca i64")
+            writer.line("%status = alloca i32")
+            writer.line("store i32 0, ptr %status")
+        writer.jump("x.head")
+        writer.begin("x.head")
+        place = len(writer.lines)
+        more = writer.emit("i1", "icmp slt i64 %x, %x.end")
+        writer.branch(more, "x.turn", "x.done")
+        writer.begin("x.turn")
+        if self.loops:
+            writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
+        self._set_position(body)
+        for statement in self.partition.of_position:
+            body.statement(statement)
+        if not self.program.output.scattered:
+            results = [body.value(value) for value in self.program.body.results]
+            body.write_row(results, streaming=self.target.streaming)
+        after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
+        latch = writer.block
+        self._loop_again(writer, lanes)
+        writer.lines.insert(
+            place, f"  %x = phi i64 [ %x.begin, %entry ], [ {after.text}, %{latch} ]"
+        )
+        writer.begin("x.done")
+        if self.loops:
+            status = writer.emit("i32", "load i32, ptr %status")
+            writer.line(f"ret {status}")
+        else:
+            writer.line("ret i32 0")
+        self.declarations |= writer.declarations
+        arguments = ", ".join([*self._arguments(declare=True), *self._row_arguments()])
+        return "\n".join(
+            [f"define internal i32 @{name}({arguments}) #0 {{", "entry:", *writer.lines, "}"]
+        )
+
+    def _loop_again(self, writer: Writer, lanes: int) -> None:
+        """Back to the head, unless a loop has used up its steps."""
+        plain = "" if self.lanes == 1 else ", !llvm.loop !1"
+        if self.loops:
+            status = writer.emit("i32", "load i32, ptr %status")
+            going_on = writer.emit("i1", f"icmp eq {status}, 0")
+            writer.branch(going_on, "x.head", "x.done", plain)
+        else:
+            writer.line(f"br label %x.head{plain}")
+
+    def _set_position(self, body: Memory) -> None:
+        writer, last = body.writer, self.program.rank - 1
+        x = writer.emit("i32", "trunc i64 %x to i32")
+        if writer.lanes > 1:
+            first, lanes = writer.splat(x), writer.iota("i32")
+            x = writer.emit(first.type, f"add {first}, {lanes.text}", vector=True)
+        body.values[("position", last)] = x
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _rows(self) -> str:
+        """The function that goes over the rows of a strip."""
+        writer = Writer()
+        body = Memory(self.program, writer, self.variance, free_order=True)
+        body.in_place = self.target.in_place
+        if self.loops:
+            writer.line("%budget = alloca i64")
+            writer.line("%status = alloca i32")
+            writer.line("store i32 0, ptr %status")
+        begin, end = self._interior(writer)
+        writer.line("%some = icmp slt i64 %x0, %x1")
+        writer.branch(Operand("%some", "i1"), "row.head", "row.done")
+        entry = writer.block
+        writer.begin("row.head")
+        place = len(writer.lines)
+        more = writer.emit("i1", "icmp slt i64 %row, %row1")
+        writer.branch(more, "row.turn", "row.done")
+        writer.begin("row.turn")
+        self._positions(writer)
+        if self.loops:
+            writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
+        for statement in self.partition.of_row:
+            body.statement(statement)
+        self._spans(writer, body, begin, end)
+        after = writer.emit("i64", "add nsw i64 %row, 1")
+        latch = writer.block
+        if self.loops:
+            status = writer.emit("i32", "load i32, ptr %status")
+            going_on = writer.emit("i1", f"icmp eq {status}, 0")
+            writer.branch(going_on, "row.head", "row.done")
+        else:
+            writer.jump("row.head")
+        writer.lines.insert(
+            place, f"  %row = phi i64 [ %row0, %{entry} ], [ {after.text}, %{latch} ]"
+        )
+        writer.begin("row.done")
+        if self.loops:
+            status = writer.emit("i32", "load i32, ptr %status")
+            writer.line(f"ret {status}")
+        else:
+            writer.line("ret i32 0")
+        self.declarations |= writer.declarations
+        strip = ["i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1"]
+        arguments = ", ".join([*self._arguments(declare=True), *strip])
+        return "\n".join(
+            [f"define internal i32 @rows({arguments}) #0 {{", "entry:", *writer.lines, "}"]
+        )
+
+    def _positions(self, writer: Writer) -> None:
+        """The row's number as positions along the outer axes, and where its elements begin."""
+        last = self.program.rank - 1
+        rest = "%row"
+        for axis in range(last - 1, 0, -1):
+            writer.line(f"%position.{axis} = urem i64 {rest}, %size.{axis}")
+            rest = writer.emit("i64", f"udiv i64 {rest}, %size.{axis}").text
+        if last:
+            writer.line(f"%position.0 = add i64 {rest}, 0")
+        writer.line(f"%row.offset = mul nsw i64 %row, %size.{last}")
+
+    def _interior(self, writer: Writer) -> tuple[Operand, Operand]:
+        """The first position whose reads all stay in their rows, and the one after the last."""
+        body = Memory(self.program, writer, self.variance, free_order=True)
+        begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
+        for source, axis, offset in self.partition.edges():
+            if offset < 0:
+                begin = body.ops.intrinsic("smax", begin, Operand(str(-offset), "i64"))
+            size = body.size(source, axis)
+            stop = writer.emit("i64", f"sub nsw {size}, {offset}")
+            end = body.ops.intrinsic("smin", end, stop)
+        return begin, end
+
+    def _spans(self, writer: Writer, body: Body, begin: Operand, end: Operand) -> None:
+        """Slow, fast, slow: the calls that compute one row."""
+        if self.lanes == 1:
+            self._call(writer, body, "slow", "%x0", "%x1")
+            return
+        ops = body.ops
+        if self.target.streaming:
+            begin = self._aligned(writer, begin)
+        begin = ops.intrinsic("smin", begin, Operand("%x1", "i64"))
+        room = writer.emit("i64", f"sub nsw {end}, {begin.text}")
+        room = ops.intrinsic("smax", room, Operand("0", "i64"))
+        whole = writer.emit("i64", f"and {room}, {-self.lanes}")
+        middle = writer.emit("i64", f"add nsw {begin}, {whole.text}")
+        for name, first, last in (
+            ("slow", "%x0", begin.text),
+            ("fast", begin.text, middle.text),
+            ("slow", middle.text, "%x1"),
+        ):
+            call, after = writer.label("span"), writer.label("spanned")
+            some = writer.emit("i1", f"icmp slt i64 {first}, {last}")
+            writer.branch(some, call, after)
+            writer.begin(call)
+            self._call(writer, body, name, first, last)
+            writer.jump(after)
+            writer.begin(after)
+
+    def _aligned(self, writer: Writer, begin: Operand) -> Operand:
+        """The first position from `begin` on whose element lies at a multiple of 64 bytes."""
+        output = self.program.output
+        size = output.type.size_bytes * (output.channels or 1)
+        address = writer.emit("i64", "ptrtoint ptr %out to i64")
+        element = writer.emit("i64", f"add i64 %row.offset, {begin.text}")
+        offset = writer.emit("i64", f"mul i64 {element.text}, {size}")
+        here = writer.emit("i64", f"add i64 {address.text}, {offset.text}")
+        back = writer.emit("i64", f"sub i64 0, {here.text}")
+        bytes_ = writer.emit("i64", f"and i64 {back.text}, 63")
+        count = writer.emit("i64", f"udiv i64 {bytes_.text}, {size}")
+        return writer.emit("i64", f"add i64 {begin.text}, {count.text}")
+
+    def _call(self, writer: Writer, body: Body, name: str, first: str, last: str) -> None:
+        positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
+        passed = [str(body.values[key]) for key, _ in self.passed]
+        given = [*self._arguments(declare=False), *positions, "i64 %row.offset", *passed]
+        arguments = ", ".join([*given, f"i64 {first}", f"i64 {last}"])
+        failed = writer.emit("i32", f"call i32 @{name}({arguments})")
+        if self.loops:
+            status = writer.emit("i32", "load i32, ptr %status")
+            both = writer.emit("i32", f"or {status}, {failed.text}")
+            writer.line(f"store {both}, ptr %status")
+
+    # -- the entry -------------------------------------------------------------------------------
+
+    def _entry(self) -> str:
+        """The one function that is called from outside: it unpacks the slots."""
+        lines = []
+        for i, slot in enumerate(self.slots):
+            name, type = self._name(slot), self._type(slot)
+            lines.append(f"  %slot.{i} = getelementptr i64, ptr %slots, i64 {i}")
+            if type == "i1":
+                lines.append(f"  %byte.{i} = load i8, ptr %slot.{i}")
+                lines.append(f"  {name} = icmp ne i8 %byte.{i}, 0")
+            else:
+                lines.append(f"  {name} = load {type}, ptr %slot.{i}")
+        strip = "i64 %row0, i64 %row1, i64 %x0, i64 %x1"
+        given = ", ".join(self._arguments(declare=False))
+        lines.append(f"  %status = call i32 @rows({given}, {strip})")
+        lines.append("  ret i32 %status")
+        head = f"define i32 @{ENTRY}(ptr %slots, {strip}) #0 {{"
+        return "\n".join([head, "entry:", *lines, "}"])
+
+
+_METADATA = """\
+attributes #0 = { nounwind }
+!0 = !{i32 1}
+!1 = distinct !{!1, !2, !3}
+!2 = !{!"llvm.loop.vectorize.enable", i1 false}
+!3 = !{!"llvm.loop.unroll.disable"}"""

@@ -1,0 +1,223 @@
+"""Reads and writes of buffers: borders, pixels, vectors, gathers, scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dala.emit.llvm_borders import bordered, inside
+from dala.emit.llvm_loops import Loops
+from dala.emit.llvm_text import Operand, llvm_type
+from dala.ir.access import offset_from
+from dala.ir.nodes import AtomicAdd, Const, Extent, Load, Store, Value
+from dala.ir.types import BOOL, S64, Scalar
+
+X = Operand("%x", "i64")
+
+
+class Memory(Loops):
+    """A body that can reach the buffers; inside the interior no read leaves a row."""
+
+    interior = False
+    in_place: frozenset[str] = frozenset()
+
+    def pointer(self, source: str) -> str:
+        """An input's address; one that is computed in place shares the output's."""
+        return "%out" if source in self.in_place else f"%in.{self.source(source)}"
+
+    def here(self) -> Operand:
+        """The number of this position's element, counted along rows."""
+        return self.writer.emit("i64", f"add nsw i64 %row.offset, {X.text}")
+
+    def size(self, source: str, axis: int) -> Operand:
+        return Operand(f"%in.{self.source(source)}.size.{axis}", "i64")
+
+    def wide_index(self, value: Value) -> Operand:
+        """An index as i64: exact for positions and counters, which never wrap."""
+        last = self.program.rank - 1
+        for axis in range(self.program.rank):
+            offset = offset_from(value, axis)
+            if offset is not None and (axis < last or self.writer.lanes == 1):
+                name = "%x" if axis == last else f"%position.{axis}"
+                return self.writer.emit("i64", f"add nsw i64 {name}, {offset}")
+        return self._wide(value)
+
+    # -- reads -----------------------------------------------------------------------------------
+
+    def load(self, node: Load) -> Operand:
+        source = self.program.input(node.source)
+        contiguous = self.writer.lanes > 1 and self.varies(node)
+        if node.index is None:
+            element, outside = self.here(), None
+        else:
+            element, outside = self._element(node)
+            contiguous = contiguous and not element.vector
+        channels = source.channels or 1
+        if contiguous:
+            value = self._read_row(node, source.type, element, channels)
+        else:
+            value = self._read_at(node, source.type, element, channels)
+        if outside is not None:
+            zero = self.ops.number(value, source.type, 0)
+            value = self.ops.select(outside, zero, value)
+        return value
+
+    def _element(self, node: Load) -> tuple[Operand, Operand | None]:
+        """The number of the element read, and where the zero border answers instead."""
+        assert node.index is not None
+        outside: Operand | None = None
+        element: Operand | None = None
+        for axis, value in enumerate(node.index):
+            size = self.size(node.source, axis)
+            index = self._interior_index(node, axis, value)
+            if index is None:
+                wide = self.wide_index(value)
+                index = wide
+                if not self._stays_inside(node, axis, value):
+                    index = bordered(self.writer, node.border, wide, size)
+                    if node.border == "zero":
+                        beyond = self.ops.unary("not", BOOL, inside(self.writer, wide, size))
+                        outside = beyond if outside is None else self._or(outside, beyond)
+            element = index if element is None else self._row_major(element, size, index)
+        assert element is not None
+        return element, outside
+
+    def _interior_index(self, node: Load, axis: int, value: Value) -> Operand | None:
+        """x plus a constant, where the read runs along the row and cannot leave it."""
+        assert node.index is not None
+        last = self.program.rank - 1
+        if not self.interior or axis != len(node.index) - 1 or self.variance.any(node.index[:-1]):
+            return None
+        offset = offset_from(value, last)
+        return None if offset is None else self.writer.emit("i64", f"add nsw {X}, {offset}")
+
+    def _stays_inside(self, node: Load, axis: int, value: Value) -> bool:
+        """Whether the index counts from a constant to the input's own size."""
+        start, stop = self.bounds.get(value, (None, None))
+        return (
+            isinstance(start, Const)
+            and start.value >= 0
+            and isinstance(stop, Extent)
+            and (stop.source, stop.axis) == (node.source, axis)
+        )
+
+    def _or(self, a: Operand, b: Operand) -> Operand:
+        a, b = self.writer.alike(a, b)
+        return self.ops.binary("or", BOOL, a, b)
+
+    def _row_major(self, element: Operand, size: Operand, index: Operand) -> Operand:
+        element, size, index = self.writer.alike(element, size, index)
+        rows = self.ops.emit(element, element.type, f"mul nsw {element}, {size.text}")
+        return self.ops.emit(rows, rows.type, f"add nsw {rows}, {index.text}")
+
+    def _read_row(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
+        """A vector of neighbouring elements; channels are picked out of whole pixels."""
+        writer, lanes = self.writer, self.writer.lanes
+        name = llvm_type(type)
+        wide = f"<{lanes * channels} x {name}>"
+        first = self._scaled(element, channels)
+        place = writer.emit(
+            "ptr", f"getelementptr {name}, ptr {self.pointer(node.source)}, {first}"
+        )
+        whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
+        if channels == 1:
+            return Operand(whole.text, wide, vector=True)
+        picks = ", ".join(f"i32 {i * channels + (node.channel or 0)}" for i in range(lanes))
+        vector = writer.vector_type(name)
+        text = f"shufflevector {whole}, {wide} poison, <{lanes} x i32> <{picks}>"
+        return writer.emit(vector, text, vector=True)
+
+    def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
+        """One element, or one for each lane from anywhere."""
+        writer, name = self.writer, llvm_type(type)
+        element = self._scaled(element, channels)
+        if channels > 1:
+            element = self.ops.binary(
+                "add", S64, element, self.ops.number(element, S64, node.channel or 0)
+            )
+        base = self.pointer(node.source)
+        if not element.vector:
+            place = writer.emit("ptr", f"getelementptr {name}, ptr {base}, {element}")
+            return writer.emit(name, f"load {name}, {place}, align {type.size_bytes}")
+        pointers = writer.vector_type("ptr")
+        places = writer.emit(pointers, f"getelementptr {name}, ptr {base}, {element}", vector=True)
+        vector = writer.vector_type(name)
+        function = f"llvm.masked.gather.v{writer.lanes}{_short(name)}.v{writer.lanes}p0"
+        every = Operand("splat (i1 true)", writer.vector_type("i1"), vector=True)
+        none = Operand("poison", vector, vector=True)
+        return writer.gather(function, vector, places, type.size_bytes, every, none)
+
+    def _scaled(self, element: Operand, channels: int) -> Operand:
+        if channels == 1:
+            return element
+        return self.ops.binary("mul", S64, element, self.ops.number(element, S64, channels))
+
+    # -- writes ----------------------------------------------------------------------------------
+
+    def store(self, node: Store | AtomicAdd) -> None:
+        """A write anywhere; outside the output it is skipped. Additions run on one thread."""
+        writer, name = self.writer, llvm_type(self.program.output.type)
+        fits: Operand | None = None
+        element: Operand | None = None
+        for axis, value in enumerate(node.index):
+            size = Operand(f"%out.size.{axis}", "i64")
+            index = self.wide_index(value)
+            within = inside(writer, index, size)
+            fits = within if fits is None else self.ops.binary("and", BOOL, fits, within)
+            element = index if element is None else self._row_major(element, size, index)
+        assert fits is not None and element is not None
+        value_ = self.value(node.value)
+        write, skip = writer.label("write"), writer.label("written")
+        writer.branch(fits, write, skip)
+        writer.begin(write)
+        place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {element}")
+        if isinstance(node, AtomicAdd):
+            old = writer.emit(name, f"load {name}, {place}")
+            value_ = self.ops.binary("add", self.program.output.type, old, value_)
+        writer.line(f"store {value_}, {place}")
+        writer.jump(skip)
+        writer.begin(skip)
+
+    def write_row(self, values: Sequence[Operand], *, streaming: bool) -> None:
+        """The output's elements here; `streaming` goes past the cache."""
+        writer, type = self.writer, self.program.output.type
+        channels = len(values)
+        first = self._scaled(self.here(), channels)
+        place = writer.emit("ptr", f"getelementptr {llvm_type(type)}, ptr %out, {first}")
+        if writer.lanes == 1:
+            for channel, value in enumerate(values):
+                step = f"getelementptr {llvm_type(type)}, {place}, i64 {channel}"
+                target = writer.emit("ptr", step) if channel else place
+                writer.line(f"store {value}, {target}, align {type.size_bytes}")
+            return
+        whole = self._interleaved([writer.splat(value) for value in values])
+        size = writer.lanes * channels * type.size_bytes
+        if streaming:
+            writer.line(f"store {whole}, {place}, align {min(size, 64)}, !nontemporal !0")
+        else:
+            writer.line(f"store {whole}, {place}, align {type.size_bytes}")
+
+    def _interleaved(self, values: list[Operand]) -> Operand:
+        """Channels of pixels side by side."""
+        if len(values) == 1:
+            return values[0]
+        writer, lanes = self.writer, self.writer.lanes
+        element = values[0].type.split(" x ")[1].rstrip(">")
+        pair = f"<{2 * lanes} x {element}>"
+        both = ", ".join(f"i32 {i}" for i in range(2 * lanes))
+        padded = [*values, *[Operand("poison", values[0].type, vector=True)] * (len(values) % 2)]
+        halves = [
+            writer.emit(pair, f"shufflevector {a}, {b}, <{2 * lanes} x i32> <{both}>")
+            for a, b in zip(padded[::2], padded[1::2], strict=True)
+        ]
+        count = len(values) * lanes
+        order = ", ".join(
+            f"i32 {channel * lanes + lane}"
+            for lane in range(lanes)
+            for channel in range(len(values))
+        )
+        text = f"shufflevector {halves[0]}, {halves[1]}, <{count} x i32> <{order}>"
+        return writer.emit(f"<{count} x {element}>", text, vector=True)
+
+
+def _short(name: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(name, name)

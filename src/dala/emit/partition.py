@@ -1,0 +1,107 @@
+"""How a program is cut for a row: what is computed once for it, and how many positions at a time."""
+
+from __future__ import annotations
+
+from dala.emit.limits import widest
+from dala.emit.variance import Variance
+from dala.ir.access import offset_from
+from dala.ir.nodes import (
+    AtomicAdd,
+    For,
+    If,
+    Load,
+    Program,
+    Reduce,
+    Result,
+    Statement,
+    Store,
+    Value,
+    While,
+    blocks_of,
+    operands_of,
+    walk,
+)
+from dala.ir.types import Scalar
+
+Key = Value | tuple[If | For | While, int]
+"""A value of a row, or one that a structured statement of it leaves."""
+
+
+class Partition:
+    """The statements of a row, those of each position, and the values passed between them."""
+
+    def __init__(self, program: Program, vector_bits: int) -> None:
+        self.program = program
+        self.variance = Variance(program)
+        self.lanes = _lanes(program, self.variance, vector_bits)
+        statements = program.body.statements
+        rows = set() if program.output.scattered else {s for s in statements if not self._varies(s)}
+        self.of_row = [item for item in statements if item in rows]
+        self.of_position = [item for item in statements if item not in rows]
+        self.passed = self._passed()
+
+    def _varies(self, node: Statement) -> bool:
+        if isinstance(node, If | For | While):
+            inner = [item for block in blocks_of(node) for item in walk(block)]
+            return any(self._varies(item) for item in inner) or any(
+                Result(value.type, node, i) in self.variance for i, value in enumerate(_left(node))
+            )
+        return isinstance(node, Store | AtomicAdd) or node in self.variance
+
+    def _passed(self) -> list[tuple[Key, Scalar]]:
+        """The values of the row that its positions use."""
+        used: dict[Key, Scalar] = {}
+        rows = set(self.of_row)
+        values: list[Value] = list(self.program.body.results)
+        for statement in self.of_position:
+            values.extend(_all_operands(statement))
+        for value in values:
+            if isinstance(value, Result) and value.node in rows:
+                used[(value.node, value.index)] = value.type
+            elif value in rows:
+                used[value] = value.type
+        return list(used.items())
+
+    def edges(self) -> list[tuple[str, int, int]]:
+        """The reads along a row, as (input, axis, offset): they bound its interior."""
+        last = self.program.rank - 1
+        found: dict[tuple[str, int, int], None] = {}
+        for load in walk(self.program.body):
+            if isinstance(load, Load) and load.index is not None:
+                offset = offset_from(load.index[-1], last)
+                if offset is not None and not self.variance.any(load.index[:-1]):
+                    found[(load.source, len(load.index) - 1, offset)] = None
+        return list(found)
+
+
+def _left(node: If | For | While) -> tuple[Value, ...]:
+    return node.then.results if isinstance(node, If) else node.carried
+
+
+def _all_operands(statement: Statement) -> list[Value]:
+    """The values that a statement and everything inside it use."""
+    found = list(operands_of(statement))
+    for block in blocks_of(statement):
+        found.extend(block.results)
+        for inner in block.statements:
+            found.extend(_all_operands(inner))
+    return found
+
+
+def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
+    """How many positions to compute at once; one, where memory is better walked by inner loops."""
+    if program.output.scattered or _walks_along_loops(program, variance):
+        return 1
+    return vector_bits // max(8, min(32, widest(program).bits))
+
+
+def _walks_along_loops(program: Program, variance: Variance) -> bool:
+    """Whether reads run along a loop's counter while positions of a row lie far apart."""
+    last = program.rank - 1
+    along_loop = False
+    for node in walk(program.body):
+        if isinstance(node, Load) and node.index is not None and node in variance:
+            if offset_from(node.index[-1], last) is not None and not variance.any(node.index[:-1]):
+                return False
+            along_loop = along_loop or node.index[-1] not in variance
+    return along_loop and any(isinstance(item, Reduce | For) for item in walk(program.body))

@@ -1,0 +1,103 @@
+"""Every error that dala raises, as one tree.
+
+    DalaError
+    ├── ArgumentError            (ValueError)    a wrong count, name or value of an argument
+    ├── ShapeError               (ValueError)    sizes that do not fit each other
+    ├── DtypeError               (TypeError)     a dtype that is unknown, or not to be had here
+    ├── AliasError               (ValueError)    one memory as input and output where that is a race
+    ├── FreedError               (RuntimeError)  a buffer used after it was freed
+    ├── LimitError               (OverflowError) more than can be held or addressed
+    │   └── MemoryLimitError     (MemoryError)   the device has run out of memory
+    ├── UnknownKernelError       (LookupError)   no kernel of that name
+    ├── UnknownCommandError      (LookupError)   no command of that id
+    ├── KernelError                              something is wrong with a kernel
+    │   ├── KernelSyntaxError    (SyntaxError)   outside the kernel language
+    │   ├── KernelTypeError      (TypeError)     types that do not fit each other
+    │   ├── KernelSourceError    (OSError)       the kernel's source cannot be had
+    │   └── KernelTimeoutError   (TimeoutError)  a loop went past its step limit
+    ├── DeviceError              (RuntimeError)  a device that is missing, or fails
+    ├── CommandTimeoutError      (TimeoutError)  a wait was over before its command
+    ├── CommandCancelledError    (RuntimeError)  the command was cancelled before it ran
+    └── InternalError            (RuntimeError)  a mistake in dala itself: please report it
+"""
+
+from __future__ import annotations
+
+
+class DalaError(Exception):
+    """The base of every error that dala raises."""
+
+
+class ArgumentError(DalaError, ValueError):
+    """A wrong count, name or value of an argument."""
+
+
+class ShapeError(DalaError, ValueError):
+    """Sizes that do not fit each other."""
+
+
+class DtypeError(DalaError, TypeError):
+    """A dtype that is unknown, or that this device does not have."""
+
+
+class AliasError(DalaError, ValueError):
+    """One memory as input and output where that would be a race."""
+
+
+class FreedError(DalaError, RuntimeError):
+    """A buffer was used after it was freed."""
+
+
+class LimitError(DalaError, OverflowError):
+    """More than can be held or addressed."""
+
+
+class MemoryLimitError(LimitError, MemoryError):
+    """The device has run out of memory."""
+
+
+class UnknownKernelError(DalaError, LookupError):
+    """No kernel of that name is registered."""
+
+
+class UnknownCommandError(DalaError, LookupError):
+    """No command of that id is known, or it was forgotten long after it ended."""
+
+
+class KernelError(DalaError):
+    """Something is wrong with a kernel."""
+
+
+class KernelSyntaxError(KernelError, SyntaxError):
+    """The source is outside the kernel language."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class KernelTypeError(KernelError, TypeError):
+    """Types inside a kernel do not fit each other."""
+
+
+class KernelSourceError(KernelError, OSError):
+    """The kernel's source cannot be had."""
+
+
+class KernelTimeoutError(KernelError, TimeoutError):
+    """A loop of the kernel went past its step limit."""
+
+
+class DeviceError(DalaError, RuntimeError):
+    """A device is missing, or failed."""
+
+
+class CommandTimeoutError(DalaError, TimeoutError):
+    """A wait was over before its command."""
+
+
+class CommandCancelledError(DalaError, RuntimeError):
+    """The command was cancelled before it ran."""
+
+
+class InternalError(DalaError, RuntimeError):
+    """A mistake in dala itself."""

@@ -1,0 +1,1 @@
+"""Compute on any device."""

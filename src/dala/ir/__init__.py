@@ -1,0 +1,1 @@
+"""What a kernel is: typed values, what it reads and where, what it writes."""

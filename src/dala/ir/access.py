@@ -1,0 +1,94 @@
+"""Where a program reads: at its own position, at constant offsets, or anywhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dala.ir.nodes import (
+    Apply,
+    Const,
+    Extent,
+    Load,
+    Param,
+    Position,
+    Program,
+    Value,
+    operands_of,
+    walk,
+)
+
+FARTHEST_OFFSET = 1 << 20
+"""Offsets beyond this are treated as anywhere, so that position + offset cannot wrap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one input is read at; `offsets` are those relative to the position."""
+
+    kind: Literal["unused", "own", "offsets", "anywhere"]
+    offsets: frozenset[tuple[int, ...]] = frozenset()
+
+    def __str__(self) -> str:
+        if self.kind != "offsets":
+            return {"own": "its own position"}.get(self.kind, self.kind)
+        return "offsets " + ", ".join(map(str, sorted(self.offsets)))
+
+
+def offset_from(value: Value, axis: int) -> int | None:
+    """c where the value is the position along `axis` plus a constant c, else None."""
+    if isinstance(value, Position):
+        return 0 if value.axis == axis else None
+    if isinstance(value, Apply) and value.op == "add":
+        base, added = value.args
+        if isinstance(base, Position) and base.axis == axis and isinstance(added, Const):
+            offset = int(added.value)
+            return offset if abs(offset) <= FARTHEST_OFFSET else None
+    return None
+
+
+def offsets_of(load: Load, rank: int) -> tuple[int, ...] | None:
+    """The load's offsets from the position along each axis, or None where it reads elsewhere."""
+    if load.index is None:
+        return (0,) * rank
+    if len(load.index) != rank:
+        return None
+    offsets = [offset_from(value, axis) for axis, value in enumerate(load.index)]
+    return None if None in offsets else tuple(offsets)  # type: ignore[arg-type]
+
+
+def accesses(program: Program) -> dict[str, Access]:
+    """For each input, where it is read."""
+    places: dict[str, set[tuple[int, ...] | None]] = {item.name: set() for item in program.inputs}
+    indexed: set[str] = set()
+    for statement in walk(program.body):
+        if isinstance(statement, Load):
+            places[statement.source].add(offsets_of(statement, program.rank))
+            if statement.index is not None:
+                indexed.add(statement.source)
+    return {name: _access(found, name in indexed) for name, found in places.items()}
+
+
+def _access(found: set[tuple[int, ...] | None], indexed: bool) -> Access:
+    if not found:
+        return Access("unused")
+    if None in found:
+        return Access("anywhere")
+    if not indexed:
+        return Access("own")
+    return Access("offsets", frozenset(place for place in found if place is not None))
+
+
+def leaves(program: Program) -> set[type[Value]]:
+    """The kinds of leaves that the program uses."""
+    values: list[Value] = list(program.body.results)
+    for statement in walk(program.body):
+        values.extend(operands_of(statement))
+    return {type(value) for value in values if isinstance(value, Const | Param | Position | Extent)}
+
+
+def is_elementwise(program: Program) -> bool:
+    """Whether each element depends on nothing but the same element of each input."""
+    if program.output.scattered or leaves(program) & {Position, Extent}:
+        return False
+    return all(access.kind in ("unused", "own") for access in accesses(program).values())

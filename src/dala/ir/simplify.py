@@ -1,0 +1,161 @@
+"""Rewrites that keep every bit: constant loops are unrolled, decided branches taken, dead values dropped."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dala.ir.build import Builder
+from dala.ir.nodes import (
+    Apply,
+    AtomicAdd,
+    Block,
+    Const,
+    Effect,
+    Extent,
+    For,
+    If,
+    Load,
+    Param,
+    Position,
+    Program,
+    Reduce,
+    Result,
+    Statement,
+    Store,
+    Value,
+    Variable,
+    While,
+    blocks_of,
+    operands_of,
+    walk,
+)
+
+MOST_UNROLLED = 2048
+"""Statements that one unrolled loop may become."""
+
+
+def simplify(program: Program) -> Program:
+    """The same program with fewer statements, or more of them and fewer loops."""
+    rewriter = _Rewriter()
+    with rewriter.builder.block() as body:
+        body.results = rewriter.copy(program.body)
+    _drop_dead(body, set())
+    return replace(program, body=body)
+
+
+class _Rewriter:
+    def __init__(self) -> None:
+        self.builder = Builder()
+        self._new: dict[Value, Value] = {}
+        self._results: dict[If | For | While, tuple[Value, ...]] = {}
+
+    def copy(self, block: Block) -> tuple[Value, ...]:
+        """Rewrite a block's statements into the open one; what it leaves."""
+        for statement in block.statements:
+            self._statement(statement)
+        return self._values(block.results)
+
+    def _value(self, old: Value) -> Value:
+        match old:
+            case Const():
+                return self.builder.const(old.type, old.value)
+            case Param():
+                return self.builder.param(old.type, old.name)
+            case Position():
+                return self.builder.position(old.axis)
+            case Extent():
+                return self.builder.extent(old.source, old.axis)
+            case Result():
+                return self._results[old.node][old.index]
+            case _:
+                return self._new[old]
+
+    def _values(self, old: tuple[Value, ...]) -> tuple[Value, ...]:
+        return tuple(self._value(value) for value in old)
+
+    def _block(self, block: Block) -> Block:
+        with self.builder.block() as new:
+            new.results = self.copy(block)
+        return new
+
+    def _fresh(self, variable: Variable) -> Variable:
+        fresh = Variable(variable.type, variable.name)
+        self._new[variable] = fresh
+        return fresh
+
+    def _statement(self, old: Statement) -> None:
+        build = self.builder
+        match old:
+            case Apply():
+                self._new[old] = build.rebuild(old, self._values(old.args))
+            case Load():
+                index = None if old.index is None else self._values(old.index)
+                self._new[old] = build.load(old.type, old.source, index, old.channel, old.border)
+            case Reduce():
+                start, stop = self._values((old.start, old.stop))
+                counter = self._fresh(old.counter)
+                node = Reduce(old.type, old.op, counter, start, stop, self._block(old.body))
+                self._new[old] = build.reduce(node)
+            case If():
+                self._if(old)
+            case For():
+                self._for(old)
+            case While():
+                initial = self._values(old.initial)
+                carried = tuple(self._fresh(variable) for variable in old.carried)
+                node_ = While(carried, initial, self._block(old.condition), self._block(old.body))
+                self._results[old] = build.results(node_)
+            case Store():
+                build.append(Store(self._values(old.index), self._value(old.value)))
+            case AtomicAdd():
+                build.append(AtomicAdd(self._values(old.index), self._value(old.value)))
+
+    def _if(self, old: If) -> None:
+        condition = self._value(old.condition)
+        if isinstance(condition, Const):
+            self._results[old] = self.copy(old.then if condition.value else old.otherwise)
+            return
+        node = If(condition, self._block(old.then), self._block(old.otherwise))
+        self._results[old] = self.builder.results(node)
+
+    def _for(self, old: For) -> None:
+        start, stop = self._values((old.start, old.stop))
+        values = self._values(old.initial)
+        if isinstance(start, Const) and isinstance(stop, Const):
+            turns = range(int(start.value), int(stop.value), old.step)
+            if len(turns) * max(1, len(walk(old.body))) <= MOST_UNROLLED:
+                for turn in turns:
+                    self._new[old.counter] = self.builder.const(old.counter.type, turn)
+                    self._new.update(zip(old.carried, values, strict=True))
+                    values = self.copy(old.body)
+                self._results[old] = values
+                return
+        counter = self._fresh(old.counter)
+        carried = tuple(self._fresh(variable) for variable in old.carried)
+        node = For(counter, start, stop, old.step, carried, values, self._block(old.body))
+        self._results[old] = self.builder.results(node)
+
+
+def _drop_dead(block: Block, live: set[object]) -> None:
+    """Keep what has an effect or is used by what is kept; `live` grows by its operands."""
+    _use(block.results, live)
+    kept: list[Statement] = []
+    for statement in reversed(block.statements):
+        if statement not in live and not _has_effect(statement):
+            continue
+        kept.append(statement)
+        for inner in reversed(blocks_of(statement)):
+            _drop_dead(inner, live)
+        _use(operands_of(statement), live)
+    block.statements[:] = reversed(kept)
+
+
+def _use(values: tuple[Value, ...], live: set[object]) -> None:
+    for value in values:
+        live.add(value.node if isinstance(value, Result) else value)
+
+
+def _has_effect(statement: Statement) -> bool:
+    return isinstance(statement, Effect) or any(
+        isinstance(inner, Effect) for block in blocks_of(statement) for inner in walk(block)
+    )

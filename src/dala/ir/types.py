@@ -1,0 +1,103 @@
+"""The scalar types: what a buffer stores and what a kernel computes with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dala.errors import DtypeError
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """One scalar type, known to users by its name."""
+
+    name: str
+    kind: Literal["f", "s", "u", "b"]
+    bits: int
+
+    @property
+    def size_bytes(self) -> int:
+        return max(1, self.bits // 8)
+
+    @property
+    def numpy(self) -> np.dtype:
+        return _NUMPY[self.name]
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in "su"
+
+    @property
+    def lowest(self) -> int:
+        """The smallest value of an integer type."""
+        return -(1 << (self.bits - 1)) if self.kind == "s" else 0
+
+    @property
+    def highest(self) -> int:
+        """The largest value of an integer type."""
+        return (1 << (self.bits - (self.kind == "s"))) - 1
+
+    def __str__(self) -> str:
+        return self.name
+
+
+F32 = Scalar("f32", "f", 32)
+F64 = Scalar("f64", "f", 64)
+S32 = Scalar("s32", "s", 32)
+S64 = Scalar("s64", "s", 64)
+U32 = Scalar("u32", "u", 32)
+U8 = Scalar("u8", "u", 8)
+BOOL = Scalar("bool", "b", 1)
+
+_NUMPY: dict[str, np.dtype] = {
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "s32": np.dtype(np.int32),
+    "s64": np.dtype(np.int64),
+    "u32": np.dtype(np.uint32),
+    "u8": np.dtype(np.uint8),
+    "bool": np.dtype(np.bool_),
+}
+DTYPES = {scalar.name: scalar for scalar in (F32, F64, S32, S64, U32, U8)}
+_BY_NUMPY = {scalar.numpy: scalar for scalar in DTYPES.values()}
+
+
+def dtype_of(given: object) -> Scalar:
+    """The storage type that a name (`"f32"`), a NumPy dtype or its name stands for."""
+    if isinstance(given, str) and given in DTYPES:
+        return DTYPES[given]
+    if isinstance(given, Scalar) and given.name in DTYPES:
+        return given
+    try:
+        return _BY_NUMPY[np.dtype(given)]  # type: ignore[call-overload]
+    except (TypeError, KeyError, ValueError):
+        raise DtypeError(
+            f"dtype {given!r} is not one that a buffer can have: give one of {', '.join(DTYPES)} "
+            f"(or the NumPy dtype of the same width, such as float32)."
+        ) from None
+
+
+def promote(a: Scalar, b: Scalar) -> Scalar | None:
+    """The type in which `a` and `b` meet, or None where the choice must be written out.
+
+    Floats win over integers, wide over narrow; s64 meets f32 in f64. s32 and u32 hold values that the
+    other does not, and no wider type exists on every GPU, so they do not meet.
+    """
+    if a == b:
+        return a
+    if BOOL in (a, b):
+        other = b if a == BOOL else a
+        return other
+    if a.is_float or b.is_float:
+        wide = F64 in (a, b) or S64 in (a, b)
+        return F64 if wide else F32
+    if {a, b} == {S32, U32}:
+        return None
+    return a if a.bits > b.bits else b

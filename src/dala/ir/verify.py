@@ -1,0 +1,146 @@
+"""Checks that a program is well formed; what it finds is a mistake of dala, never of the user."""
+
+from __future__ import annotations
+
+from dala.errors import InternalError
+from dala.ir.nodes import (
+    Apply,
+    AtomicAdd,
+    Block,
+    Const,
+    Extent,
+    For,
+    If,
+    Load,
+    Param,
+    Position,
+    Program,
+    Reduce,
+    Result,
+    Statement,
+    Store,
+    Value,
+    Variable,
+    While,
+    operands_of,
+)
+from dala.ir.ops import problem_with
+from dala.ir.types import BOOL, Scalar
+
+
+def verify(program: Program) -> Program:
+    """The program itself; InternalError where it is malformed."""
+    checker = _Checker(program)
+    checker.block(program.body, frozenset())
+    output = program.output
+    left = [value.type for value in program.body.results]
+    wanted = [] if output.scattered else [output.type] * (output.channels or 1)
+    checker.require(left == wanted, f"the body leaves {left}, the output takes {wanted}")
+    return program
+
+
+class _Checker:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.inputs = {item.name: item for item in program.inputs}
+        self.params = {item.name: item.type for item in program.params}
+
+    def require(self, holds: bool, message: str) -> None:
+        if not holds:
+            raise InternalError(f"the IR of kernel {self.program.name!r} is malformed: {message}.")
+
+    def block(self, block: Block, outer: frozenset[object]) -> None:
+        seen = set(outer)
+        for statement in block.statements:
+            self.require(statement not in seen, "a statement stands twice")
+            self.values(operands_of(statement), seen)
+            self.statement(statement, frozenset(seen))
+            seen.add(statement)
+        self.values(block.results, seen)
+
+    def values(self, values: tuple[Value, ...], seen: set[object] | frozenset[object]) -> None:
+        for value in values:
+            match value:
+                case Const():
+                    pass
+                case Param():
+                    self.require(
+                        self.params.get(value.name) == value.type, f"parameter {value.name}"
+                    )
+                case Position():
+                    self.require(0 <= value.axis < self.program.rank, f"position {value.axis}")
+                case Extent():
+                    known = value.source in self.inputs or value.source == "out"
+                    self.require(known, f"extent of {value.source}")
+                case Result():
+                    self.require(value.node in seen, "a result is used before its statement")
+                case _:
+                    self.require(value in seen, f"{type(value).__name__} is used before it is made")
+
+    def statement(self, statement: Statement, seen: frozenset[object]) -> None:
+        match statement:
+            case Apply():
+                types = tuple(arg.type for arg in statement.args)
+                problem = problem_with(statement.op, statement.type, types)
+                self.require(problem is None, problem or "")
+            case Load():
+                self.load(statement)
+            case Reduce():
+                self.counter(statement.counter, statement.start, statement.stop)
+                self.block(statement.body, seen | {statement.counter})
+                self.results(statement.body, (statement.type,))
+            case If():
+                self.require(statement.condition.type == BOOL, "a condition is a bool")
+                self.block(statement.then, seen)
+                self.block(statement.otherwise, seen)
+                self.results(statement.otherwise, _types(statement.then.results))
+            case For():
+                self.counter(statement.counter, statement.start, statement.stop)
+                self.require(statement.step != 0, "a loop's step is not zero")
+                self.require(
+                    _types(statement.initial) == _types(statement.carried), "what a loop carries"
+                )
+                self.block(statement.body, seen | {statement.counter, *statement.carried})
+                self.results(statement.body, _types(statement.carried))
+            case While():
+                self.require(
+                    _types(statement.initial) == _types(statement.carried), "what a loop carries"
+                )
+                self.block(statement.condition, seen | set(statement.carried))
+                self.results(statement.condition, (BOOL,))
+                self.block(statement.body, seen | set(statement.carried))
+                self.results(statement.body, _types(statement.carried))
+            case Store() | AtomicAdd():
+                output = self.program.output
+                self.require(output.scattered, "a write into an output that is returned")
+                self.require(len(statement.index) == output.rank, "a write has the output's rank")
+                self.require(statement.value.type == output.type, "a write has the output's type")
+
+    def load(self, load: Load) -> None:
+        source = self.inputs.get(load.source)
+        if source is None:
+            raise InternalError(f"the IR of {self.program.name!r} reads {load.source}: no input.")
+        self.require(load.type == source.type, f"a read of {load.source} has its type")
+        channels = source.channels
+        channel_fits = (
+            (load.channel is None) if channels is None else load.channel in range(channels)
+        )
+        self.require(channel_fits, f"channel {load.channel} of {load.source}")
+        if load.index is not None:
+            self.require(len(load.index) == source.rank, f"an index of {load.source} has its rank")
+            self.require(all(i.type.is_integer for i in load.index), "an index is an integer")
+        else:
+            self.require(source.rank == self.program.rank, f"{load.source} has the domain's rank")
+
+    def counter(self, counter: Variable, start: Value, stop: Value) -> None:
+        self.require(
+            counter.type.is_integer and counter.type == start.type == stop.type,
+            "a counter, its start and its stop are one integer type",
+        )
+
+    def results(self, block: Block, wanted: tuple[Scalar, ...]) -> None:
+        self.require(_types(block.results) == wanted, f"a block leaves {_types(block.results)}")
+
+
+def _types(values: tuple[Value, ...]) -> tuple[Scalar, ...]:
+    return tuple(value.type for value in values)

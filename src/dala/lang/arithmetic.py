@@ -1,0 +1,249 @@
+"""Typed arithmetic on meanings: where types meet, how literals take a type, what pixels do."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from dala.ir.build import Builder
+from dala.ir.nodes import Const
+from dala.ir.ops import OPS
+from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
+from dala.lang.values import Literal, Meaning, Number, Pixel, Tuple, describe, literal_type
+
+
+class Mismatch(Exception):
+    """Something that does not fit; the expression around it knows where."""
+
+    def __init__(self, what: str, instead: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.instead = instead
+
+
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "min": min,
+    "max": max,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "shl": operator.lshift,
+    "shr": operator.rshift,
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+
+
+class Arithmetic:
+    """Operations on meanings, written down by a builder."""
+
+    def __init__(self, build: Builder) -> None:
+        self.build = build
+
+    # -- types -----------------------------------------------------------------------------------
+
+    def typed(self, meaning: Meaning, type: Scalar | None = None) -> Number:
+        """The meaning as a scalar, a literal in the type given or in its own."""
+        match meaning:
+            case Literal():
+                own = type or literal_type(meaning.value)
+                self._require_fit(meaning.value, own)
+                return Number(self.build.const(own, meaning.value), weak=type is None)
+            case Number():
+                return meaning if type is None else self.convert(meaning, type)
+        raise Mismatch(
+            f"a number is needed here, not {describe(meaning)}.",
+            "Use one of its elements, or a scalar.",
+        )
+
+    def convert(self, meaning: Meaning, type: Scalar) -> Number:
+        """The value as another type, as the semantics of conversions say."""
+        if isinstance(meaning, Literal):
+            if isinstance(meaning.value, float) and type.is_integer:
+                wide = self.build.const(F64, meaning.value)
+                return Number(self.build.convert(wide, type))
+            return Number(self.build.const(type, meaning.value))
+        return Number(self.build.convert(self.typed(meaning).value, type))
+
+    def meet(self, a: Meaning, b: Meaning) -> tuple[Number, Number]:
+        """Both in the type in which they meet."""
+        if isinstance(a, Literal) and isinstance(b, Literal):
+            floats = isinstance(a.value, float) or isinstance(b.value, float)
+            bools = isinstance(a.value, bool) and isinstance(b.value, bool)
+            type = F32 if floats else BOOL if bools else _widest(a, b)
+            return self._weakly(a, type), self._weakly(b, type)
+        if isinstance(a, Literal) or (_is_weak(a) and not _is_weak(b)):
+            b_number = self.typed(b)
+            type = self._beside(a, b_number.type)
+            weak = b_number.weak
+            return (
+                Number(self._adopt(a, type).value, weak),
+                Number(self.build.convert(b_number.value, type), weak),
+            )
+        if isinstance(b, Literal) or (_is_weak(b) and not _is_weak(a)):
+            second, first = self.meet(b, a)
+            return first, second
+        left, right = self.typed(a), self.typed(b)
+        type = self.common(left.type, right.type)
+        weak = left.weak and right.weak
+        return (
+            Number(self.build.convert(left.value, type), weak),
+            Number(self.build.convert(right.value, type), weak),
+        )
+
+    def common(self, a: Scalar, b: Scalar) -> Scalar:
+        """The type in which two types meet."""
+        both = promote(a, b)
+        if both is None:
+            raise Mismatch(
+                f"{a} and {b} do not mix: each holds values that the other does not.",
+                "Convert one: dala.s32(…), dala.u32(…), or dala.s64(…) where the device has it.",
+            )
+        return both
+
+    def _beside(self, weak: Meaning, type: Scalar) -> Scalar:
+        """The type of a weak meaning and a value of `type` together."""
+        if isinstance(weak, Literal):
+            own = literal_type(weak.value, beside=type)
+        else:
+            assert isinstance(weak, Number)
+            own = type if weak.type.is_integer and type != BOOL else weak.type
+            if weak.type.is_float:
+                own = type if type.is_float else literal_type(0.5, beside=type)
+        if own == BOOL:
+            return type
+        return own if own.is_float or not type.is_float else type
+
+    def _adopt(self, weak: Meaning, type: Scalar) -> Number:
+        return self.typed(weak, type) if isinstance(weak, Literal) else self.convert(weak, type)
+
+    def _weakly(self, literal: Literal, type: Scalar) -> Number:
+        return Number(self.build.const(type, literal.value), weak=True)
+
+    def _require_fit(self, value: bool | int | float, type: Scalar) -> None:
+        if type.is_integer and not type.lowest <= value <= type.highest:
+            raise Mismatch(
+                f"{value} does not fit {type}, which holds {type.lowest} to {type.highest}.",
+                "Convert the other operand to a wider type first, e.g. dala.s32(…).",
+            )
+
+    # -- operations ------------------------------------------------------------------------------
+
+    def binary(self, op: str, a: Meaning, b: Meaning) -> Meaning:
+        """The operation, channel by channel for pixels, item by item never for tuples."""
+        if isinstance(a, Pixel) or isinstance(b, Pixel):
+            return self.by_channel(lambda x, y: self.binary(op, x, y), a, b)
+        if isinstance(a, Literal) and isinstance(b, Literal):
+            return Literal(_compute(op, a.value, b.value))
+        left, right = self.meet(a, b)
+        return self._operate(op, left, right)
+
+    def _operate(self, op: str, left: Number, right: Number) -> Number:
+        weak = left.weak and right.weak
+        type = left.type
+        if op == "div" and not type.is_float:
+            wide = F64 if type == S64 else F32
+            left, right = self.convert(left, wide), self.convert(right, wide)
+        elif op in ("floordiv", "mod") and type.is_float:
+            quotient = self.build.apply("div", left.value, right.value)
+            whole = self.build.apply("floor", quotient)
+            if op == "floordiv":
+                return Number(whole, weak)
+            taken = self.build.apply("mul", right.value, whole)
+            return Number(self.build.apply("sub", left.value, taken), weak)
+        elif type == BOOL and not OPS[op].accepts(BOOL):
+            left, right = self.convert(left, S32), self.convert(right, S32)
+        if not OPS[op].accepts(left.type):
+            raise Mismatch(
+                f"`{OPS[op].symbol or op}` does not take {left.type} values.",
+                "Convert them to an integer type first, e.g. dala.s32(…).",
+            )
+        return Number(self.build.apply(op, left.value, right.value), weak)
+
+    def unary(self, op: str, a: Meaning) -> Meaning:
+        if isinstance(a, Pixel):
+            return self.by_channel(lambda x: self.unary(op, x), a)
+        number = self.typed(a)
+        if op == "neg" and number.type == BOOL:
+            number = self.convert(number, S32)
+        if not OPS[op].accepts(number.type):
+            raise Mismatch(
+                f"`{OPS[op].symbol or op}` does not take a {number.type} value.",
+                "Convert it first, e.g. dala.f32(…) or dala.s32(…).",
+            )
+        return Number(self.build.apply(op, number.value), number.weak)
+
+    def floating(self, a: Meaning) -> Number:
+        """The value as a float: f64 stays, s64 becomes f64, all else f32."""
+        number = self.typed(a)
+        if number.type.is_float:
+            return number
+        return self.convert(number, F64 if number.type == S64 else F32)
+
+    def condition(self, a: Meaning) -> Number:
+        """The value as a bool; numbers are not conditions."""
+        number = self.typed(a)
+        if number.type != BOOL:
+            raise Mismatch(
+                f"a condition is needed here, not {describe(a)}.", "Compare it: write `… != 0`."
+            )
+        return number
+
+    def choose(self, condition: Number, then: Meaning, otherwise: Meaning) -> Meaning:
+        """`then` where the condition holds, else `otherwise`; both are computed."""
+        if isinstance(condition.value, Const):
+            then, otherwise = (then, then) if condition.value.value else (otherwise, otherwise)
+        if isinstance(then, Tuple) and isinstance(otherwise, Tuple):
+            if len(then.items) == len(otherwise.items):
+                pairs = zip(then.items, otherwise.items, strict=True)
+                return Tuple(tuple(self.choose(condition, a, b) for a, b in pairs))
+            raise Mismatch("the two sides are tuples of different lengths.", "Make them alike.")
+        if isinstance(then, Pixel) or isinstance(otherwise, Pixel):
+            return self.by_channel(lambda a, b: self.choose(condition, a, b), then, otherwise)
+        if then == otherwise:
+            return then
+        left, right = self.meet(then, otherwise)
+        picked = self.build.select(condition.value, left.value, right.value)
+        return Number(picked, left.weak and right.weak)
+
+    def by_channel(self, operate: Callable[..., Meaning], *operands: Meaning) -> Pixel:
+        """A pixel, computed channel by channel; scalars stand for all four channels."""
+        channels = []
+        for i in range(4):
+            parts = [item.channels[i] if isinstance(item, Pixel) else item for item in operands]
+            channels.append(self.typed(operate(*parts)))
+        return Pixel((channels[0], channels[1], channels[2], channels[3]))
+
+
+def _is_weak(meaning: Meaning) -> bool:
+    return isinstance(meaning, Literal) or (isinstance(meaning, Number) and meaning.weak)
+
+
+def _widest(a: Literal, b: Literal) -> Scalar:
+    return S64 if S64 in (literal_type(a.value), literal_type(b.value)) else S32
+
+
+def _compute(op: str, a: Any, b: Any) -> Any:
+    """Python's own arithmetic on literals, with division by zero as the semantics say."""
+    try:
+        return _PYTHON[op](a, b)
+    except ZeroDivisionError:
+        if op != "div" and isinstance(a, int) and isinstance(b, int):
+            return 0
+        return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Mismatch(
+            f"{a!r} and {b!r}: {error}.", "Use numbers for which this is defined."
+        ) from None

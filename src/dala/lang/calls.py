@@ -1,0 +1,310 @@
+"""Calls: functions of the language, conversions, inlined functions and reductions."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from abc import abstractmethod
+from typing import Any
+from typing import Literal as OneOf
+
+from dala.errors import KernelSyntaxError, KernelTypeError
+from dala.ir.nodes import Reduce, Variable
+from dala.ir.ops import neutral_of
+from dala.ir.types import BOOL, S32, U8, U32, Scalar
+from dala.lang.arithmetic import Mismatch
+from dala.lang.expressions import Frame
+from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
+from dala.lang.marks import Annotation, Intrinsic, ScalarMark
+from dala.lang.reads import Reads
+from dala.lang.signature import static_number, static_object
+from dala.lang.source import MISSING, Source, from_function
+from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Static, Tuple, describe
+
+_DEEPEST_CALL = 64
+
+
+class Function:
+    """A function that kernels may call; it is inlined where it is called."""
+
+    def __init__(self, function: Any) -> None:
+        self.source = from_function(function)
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise KernelSyntaxError(
+            f"{self.source.name} is a @dala.function: it is called from kernels only."
+        )
+
+    def __repr__(self) -> str:
+        return f"<dala.function {self.source.name}>"
+
+
+@functools.cache
+def _source_of(function: Any) -> Source:
+    return from_function(function)
+
+
+class Calls(Reads):
+    """Lowers calls; the statements of an inlined function are lowered by `run_function`."""
+
+    @abstractmethod
+    def run_function(self, call: ast.AST) -> Meaning:
+        """The value that the innermost frame's function returns."""
+
+    def call(self, node: ast.Call) -> Meaning:
+        target = self._target(node)
+        if node.keywords and not isinstance(target, Function):
+            raise self.error(
+                node, "keyword arguments are only for your own functions.", "Leave them out."
+            )
+        if isinstance(target, Intrinsic) or _equal(target):
+            name = target.name if isinstance(target, Intrinsic) else PYTHON_EQUALS[target]
+            if name in ("min", "max") and _is_generator(node):
+                return self._reduce(node, name)  # type: ignore[arg-type]
+            return call_intrinsic(self, name, self._arguments(node))
+        if target is sum and _is_generator(node):
+            return self._reduce(node, "add")
+        if isinstance(target, ScalarMark) or target in PYTHON_TYPES:
+            return self._conversion(node, target)
+        if isinstance(target, Function):
+            return self._inline(node, target.source)
+        if target is len:
+            return self._length(node)
+        raise self._refused(node, target)
+
+    def intrinsic(self, name: str, args: list[Meaning]) -> Meaning:
+        return call_intrinsic(self, name, args)
+
+    def inline_python(self, function: Any, args: list[Meaning]) -> Meaning:
+        """The value of one of our own functions of the language, as if it stood here."""
+        source = _source_of(function)
+        names = [arg.arg for arg in source.tree.args.args]
+        self.frames.append(Frame(source, dict(zip(names, args, strict=True))))
+        try:
+            return self.run_function(source.tree)
+        finally:
+            self.frames.pop()
+
+    def _target(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute):
+            owner = self.value(node.func.value)
+            if isinstance(owner, OutRef):
+                raise self.error(
+                    node,
+                    f"`{ast.unparse(node)}` is a statement of its own.",
+                    "Write `out.add(i, value)` on a line by itself.",
+                )
+        meaning = self.value(node.func)
+        if isinstance(meaning, Static):
+            return meaning.object
+        raise self.error(node, f"{describe(meaning)} cannot be called.", "Call a function.")
+
+    def _arguments(self, node: ast.Call) -> list[Meaning]:
+        return [self.operand(arg) for arg in node.args]
+
+    def _refused(self, node: ast.Call, target: Any) -> Exception:
+        name = ast.unparse(node.func)
+        if target is range:
+            instead = "Write `for k in range(…):`."
+        elif target is sum:
+            instead = "Write `sum(… for k in range(…))`."
+        elif isinstance(target, Annotation):
+            instead = f"`{name}` annotates an argument of the kernel."
+        elif hasattr(target, "__code__"):
+            instead = f"Write @dala.function above `def {target.__name__}`."
+        else:
+            instead = "Kernels call @dala.functions and the maths names of dala, e.g. dala.exp(x)."
+        return self.error(node, f"`{name}` cannot be called in a kernel.", instead)
+
+    def _conversion(self, node: ast.Call, target: Any) -> Meaning:
+        if len(node.args) != 1:
+            raise self.error(node, "a conversion takes one value.", "Write e.g. dala.f32(x).")
+        meaning = self.operand(node.args[0])
+        if isinstance(target, ScalarMark):
+            return self.arithmetic.convert(meaning, target.scalar)
+        if target is int:
+            meaning = call_intrinsic(self, "trunc", [meaning])
+        if isinstance(meaning, Literal):
+            return Literal(target(meaning.value))
+        return self.arithmetic.convert(meaning, PYTHON_TYPES[target])
+
+    def _length(self, node: ast.Call) -> Meaning:
+        meaning = self.value(node.args[0]) if len(node.args) == 1 else None
+        if isinstance(meaning, InputRef):
+            return Number(self.build.extent(meaning.input.name, 0))
+        if isinstance(meaning, Tuple):
+            return Literal(len(meaning.items))
+        raise self.error(node, "len takes an input or a tuple.", "Write len(x).", KernelTypeError)
+
+    def _inline(self, node: ast.Call, source: Source) -> Meaning:
+        if any(frame.source is source for frame in self.frames):
+            raise self.error(
+                node,
+                f"`{source.name}` calls itself: kernels have no recursion.",
+                "Write a loop.",
+            )
+        if len(self.frames) > _DEEPEST_CALL:
+            raise self.error(node, "functions are nested too deeply.", "Call fewer.")
+        args = source.tree.args
+        if args.vararg or args.kwarg:
+            raise self.error(node, f"`{source.name}` takes * arguments.", "Name each argument.")
+        names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+        values: dict[str, Meaning] = {}
+        for i, arg in enumerate(node.args):
+            if i >= len(names):
+                raise self.error(
+                    node,
+                    f"`{source.name}` takes {len(names)} arguments, not {len(node.args)}.",
+                    f"It is {source.name}({', '.join(names)}).",
+                    KernelTypeError,
+                )
+            values[names[i]] = self.value(arg)
+        for keyword in node.keywords:
+            if keyword.arg not in names or keyword.arg in values:
+                raise self.error(
+                    node,
+                    f"`{source.name}` does not take `{keyword.arg}` here.",
+                    f"It is {source.name}({', '.join(names)}).",
+                    KernelTypeError,
+                )
+            values[keyword.arg] = self.value(keyword.value)
+        values = {**self._defaults(source), **values}
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise self.error(
+                node,
+                f"`{source.name}` also needs {', '.join(missing)}.",
+                f"It is {source.name}({', '.join(names)}).",
+                KernelTypeError,
+            )
+        self._annotate(source, values, node)
+        self.frames.append(Frame(source, values, call=node))
+        try:
+            return self.run_function(node)
+        finally:
+            self.frames.pop()
+
+    def _defaults(self, source: Source) -> dict[str, Meaning]:
+        args = source.tree.args
+        plain = [*args.posonlyargs, *args.args]
+        pairs = [*zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True)]
+        pairs += [
+            (arg, default)
+            for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
+            if default is not None
+        ]
+        numbers = {arg.arg: static_number(source, default) for arg, default in pairs}
+        return {name: Literal(number) for name, number in numbers.items() if number is not MISSING}
+
+    def _annotate(self, source: Source, values: dict[str, Meaning], node: ast.Call) -> None:
+        """An argument annotated with a scalar type is converted to it."""
+        args = source.tree.args
+        for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
+            mark = static_object(source, arg.annotation) if arg.annotation else None
+            if isinstance(mark, ScalarMark):
+                try:
+                    values[arg.arg] = self.arithmetic.convert(
+                        self.element(values[arg.arg]), mark.scalar
+                    )
+                except Mismatch as mismatch:
+                    raise self.error(
+                        node, mismatch.what, mismatch.instead, KernelTypeError
+                    ) from None
+
+    # -- reductions ------------------------------------------------------------------------------
+
+    def _reduce(self, node: ast.Call, op: OneOf["add", "min", "max"]) -> Meaning:
+        generator = node.args[0]
+        assert isinstance(generator, ast.GeneratorExp)
+        return self._reduce_over(node, op, generator, 0)
+
+    def _reduce_over(
+        self,
+        node: ast.Call,
+        op: OneOf["add", "min", "max"],
+        generator: ast.GeneratorExp,
+        depth: int,
+    ) -> Meaning:
+        clause = generator.generators[depth]
+        if not isinstance(clause.target, ast.Name) or clause.is_async:
+            raise self.error(
+                clause.target, "a reduction counts with one name.", "Write `for k in …`."
+            )
+        start, stop, step, counting = self.bounds(clause.iter)
+        if step != 1:
+            raise self.error(
+                clause.iter,
+                "a reduction counts by one.",
+                "Multiply: x[2 * k] for k in range(n // 2).",
+            )
+        counter = Variable(counting, clause.target.id)
+        shadowed = self.frame.variables.get(clause.target.id)
+        self.frame.variables[clause.target.id] = Number(counter)
+        with self.build.block() as body:
+            if depth + 1 < len(generator.generators):
+                term = self._reduce_over(node, op, generator, depth + 1)
+            else:
+                term = self.operand(generator.elt)
+            number = self.arithmetic.typed(term)
+            number = self.arithmetic.convert(number, _summed(number.type, op))
+            for condition in clause.ifs:
+                holds = self.arithmetic.condition(self.operand(condition))
+                neutral = self.build.const(number.type, neutral_of(op, number.type))
+                number = Number(self.build.select(holds.value, number.value, neutral))
+            body.results = (number.value,)
+        if shadowed is None:
+            del self.frame.variables[clause.target.id]
+        else:
+            self.frame.variables[clause.target.id] = shadowed
+        reduced = Reduce(number.type, op, counter, start.value, stop.value, body)
+        return Number(self.build.reduce(reduced))
+
+    def bounds(self, node: ast.expr) -> tuple[Number, Number, int, Scalar]:
+        """The start, stop and step of a range, and the type that counts it."""
+        is_range = isinstance(node, ast.Call) and self._target(node) is range
+        if not is_range or not isinstance(node, ast.Call) or not 1 <= len(node.args) <= 3:
+            raise self.error(
+                node,
+                f"`{ast.unparse(node)}`: loops go over range(…) only.",
+                "Write `for k in range(n):` and index with k.",
+            )
+        parts = [self.operand(arg) for arg in node.args]
+        start, stop = (Literal(0), parts[0]) if len(parts) == 1 else (parts[0], parts[1])
+        step = parts[2] if len(parts) == 3 else Literal(1)
+        if not isinstance(step, Literal) or type(step.value) is not int or step.value == 0:
+            raise self.error(
+                node, "a range's step is a constant whole number, not 0.", "Write it as a number."
+            )
+        numbers = []
+        for part in (start, stop):
+            number = self.arithmetic.typed(part)
+            if not number.type.is_integer:
+                raise self.error(
+                    node,
+                    f"a range goes between integers, not {describe(part)}.",
+                    "Convert it: dala.s32(…).",
+                    KernelTypeError,
+                )
+            numbers.append(self.counting(number))
+        counting = self.arithmetic.common(numbers[0].type, numbers[1].type)
+        first, last = (self.arithmetic.convert(number, counting) for number in numbers)
+        return first, last, step.value, counting
+
+
+def _summed(type: Scalar, op: str) -> Scalar:
+    """u8 would overflow at once in a sum; bools are counted."""
+    if op != "add":
+        return type
+    return {U8: U32, BOOL: S32}.get(type, type)
+
+
+def _is_generator(node: ast.Call) -> bool:
+    return len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp)
+
+
+def _equal(target: Any) -> bool:
+    try:
+        return target in PYTHON_EQUALS
+    except TypeError:
+        return False

@@ -1,0 +1,324 @@
+"""Expressions of the kernel language, from Python's syntax tree to typed values."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dala.errors import KernelError, KernelSyntaxError, KernelTypeError
+from dala.ir.build import Builder
+from dala.ir.nodes import Border, Value
+from dala.lang.arithmetic import Arithmetic, Mismatch
+from dala.lang.marks import Mark
+from dala.lang.source import MISSING, Source
+from dala.lang.values import (
+    InputRef,
+    Literal,
+    Meaning,
+    Number,
+    Pixel,
+    Static,
+    Tuple,
+    Unset,
+)
+
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "div",
+    ast.FloorDiv: "floordiv",
+    ast.Mod: "mod",
+    ast.BitAnd: "and",
+    ast.BitOr: "or",
+    ast.BitXor: "xor",
+    ast.LShift: "shl",
+    ast.RShift: "shr",
+}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.Lt: "lt",
+    ast.LtE: "le",
+    ast.Gt: "gt",
+    ast.GtE: "ge",
+}
+_ADVICE: dict[type[ast.expr], str] = {
+    ast.Lambda: "Write a function decorated with @dala.function and call it.",
+    ast.ListComp: "Write a for loop, or sum(… for k in range(…)).",
+    ast.SetComp: "Write a for loop, or sum(… for k in range(…)).",
+    ast.DictComp: "Write a for loop, or sum(… for k in range(…)).",
+    ast.GeneratorExp: "It may stand only inside sum(…), min(…) or max(…).",
+    ast.Dict: "Pass the values as parameters.",
+    ast.Set: "Use a tuple.",
+    ast.JoinedStr: "Kernels have no text.",
+    ast.Await: "Kernels run to their end; await the command that runs them.",
+    ast.Yield: "A kernel returns one element.",
+    ast.YieldFrom: "A kernel returns one element.",
+    ast.NamedExpr: "Assign in a statement of its own.",
+    ast.Starred: "Name each value.",
+    ast.Slice: "Index one element, e.g. x[i + 1].",
+}
+LARGEST_TABLE = 256
+
+
+@dataclass(eq=False)
+class Frame:
+    """One function being lowered: its source, its variables, and who called it."""
+
+    source: Source
+    variables: dict[str, Meaning] = field(default_factory=dict)
+    call: ast.AST | None = None
+    assigned: frozenset[str] = frozenset()
+
+
+class Expressions(ABC):
+    """Lowers expressions of the innermost frame into a builder's open block."""
+
+    def __init__(self, build: Builder, source: Source, border: Border, rank: int) -> None:
+        self.build = build
+        self.arithmetic = Arithmetic(build)
+        self.border = border
+        self.rank = rank
+        self.frames = [Frame(source)]
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    # -- complaints ------------------------------------------------------------------------------
+
+    def error(
+        self, node: ast.AST, what: str, instead: str, kind: type[KernelError] = KernelSyntaxError
+    ) -> KernelError:
+        """A complaint that points at the node and shows how the kernel came there."""
+        chain = "".join(
+            f"{outer.source.point_at(inner.call)}\n"
+            for outer, inner in zip(self.frames, self.frames[1:], strict=False)
+            if inner.call is not None
+        )
+        return self.frame.source.error(kind, node, what, instead, chain)
+
+    def require_rank(self, rank: int, name: str) -> None:
+        """The kernel asks for as many axes as its output has."""
+        if rank != self.rank:
+            raise Mismatch(
+                f"dala.{name}({rank}) asks for {rank} axes, but this kernel runs over {self.rank}.",
+                f"Write dala.{name}({self.rank}), or give buffers of {rank} axes.",
+            )
+
+    # -- expressions -----------------------------------------------------------------------------
+
+    def value(self, node: ast.expr) -> Meaning:
+        """What an expression means, or a complaint that points at it."""
+        try:
+            return self._value(node)
+        except Mismatch as mismatch:
+            raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
+
+    def operand(self, node: ast.expr) -> Meaning:
+        """The expression's value; an input stands for its element here."""
+        return self.element(self.value(node))
+
+    def element(self, meaning: Meaning) -> Meaning:
+        """An input's element at this position; anything else as it is."""
+        if isinstance(meaning, InputRef):
+            return self.load(meaning, None)
+        return meaning
+
+    def _value(self, node: ast.expr) -> Meaning:
+        match node:
+            case ast.Constant():
+                return self._constant(node)
+            case ast.Name():
+                return self._name(node)
+            case ast.BinOp(op=ast.Pow()):
+                return self.power(self.operand(node.left), self.operand(node.right))
+            case ast.BinOp() if type(node.op) in _BINARY:
+                left, right = self.operand(node.left), self.operand(node.right)
+                return self.arithmetic.binary(_BINARY[type(node.op)], left, right)
+            case ast.UnaryOp():
+                return self._unary(node)
+            case ast.BoolOp():
+                parts = [self.arithmetic.condition(self.operand(item)) for item in node.values]
+                op = "and" if isinstance(node.op, ast.And) else "or"
+                return self._joined(op, parts)
+            case ast.Compare():
+                return self._compare(node)
+            case ast.IfExp():
+                condition = self.arithmetic.condition(self.operand(node.test))
+                then, otherwise = self.operand(node.body), self.operand(node.orelse)
+                return self.arithmetic.choose(condition, then, otherwise)
+            case ast.Tuple() | ast.List():
+                return Tuple(tuple(self.operand(item) for item in node.elts))
+            case ast.Attribute():
+                return self.attribute(node)
+            case ast.Subscript():
+                return self.subscript(node)
+            case ast.Call():
+                return self.call(node)
+        what = type(node).__name__
+        written = ast.unparse(node)
+        shown = written if len(written) <= 40 else written[:37] + "…"
+        raise self.error(
+            node,
+            f"`{shown}` ({what}) is not part of the kernel language.",
+            _ADVICE.get(type(node), "Use arithmetic, comparisons, calls and indexing."),
+        )
+
+    @abstractmethod
+    def call(self, node: ast.Call) -> Meaning:
+        """What a call means."""
+
+    @abstractmethod
+    def attribute(self, node: ast.Attribute) -> Meaning:
+        """What `owner.name` means."""
+
+    @abstractmethod
+    def subscript(self, node: ast.Subscript) -> Meaning:
+        """What `owner[index]` means."""
+
+    @abstractmethod
+    def load(self, source: InputRef, index: tuple[Value, ...] | None) -> Meaning:
+        """An element of an input, here or at an index."""
+
+    @abstractmethod
+    def luma(self, pixel: Pixel) -> Number:
+        """The luma of a pixel."""
+
+    def _constant(self, node: ast.Constant) -> Meaning:
+        if isinstance(node.value, bool | int | float):
+            return Literal(node.value)
+        raise self.error(
+            node,
+            f"{node.value!r} is not a number: kernels compute with numbers only.",
+            "Pass what it stands for as a parameter.",
+        )
+
+    def _name(self, node: ast.Name) -> Meaning:
+        if node.id in self.frame.variables:
+            meaning = self.frame.variables[node.id]
+            if isinstance(meaning, Unset):
+                raise self.error(
+                    node,
+                    f"`{node.id}` may have no value here: {meaning.why}.",
+                    f"Give `{node.id}` a value before that.",
+                )
+            return meaning
+        if node.id in self.frame.assigned:
+            raise self.error(
+                node,
+                f"`{node.id}` is used before it has a value.",
+                f"Assign `{node.id}` first.",
+            )
+        found = self.frame.source.resolve(node.id)
+        if found is MISSING and node.id == self.frame.source.name:
+            raise self.error(
+                node, f"`{node.id}` calls itself: kernels have no recursion.", "Write a loop."
+            )
+        if found is MISSING:
+            near = difflib.get_close_matches(
+                node.id, [*self.frame.variables, *self.frame.source.names()], 1
+            )
+            hint = f"Did you mean `{near[0]}`?" if near else "Assign it, or make it an argument."
+            raise self.error(node, f"nothing here is called `{node.id}`.", hint)
+        return self.static(found, node)
+
+    def static(self, found: Any, node: ast.AST) -> Meaning:
+        """The meaning of a Python object: numbers and small tables become constants."""
+        if isinstance(found, bool | int | float):
+            return Literal(found)
+        if isinstance(found, np.generic):
+            return Literal(found.item())
+        if isinstance(found, tuple | list):
+            return Tuple(tuple(self.static(item, node) for item in found))
+        if isinstance(found, np.ndarray):
+            if found.size > LARGEST_TABLE:
+                raise self.error(
+                    node,
+                    f"an array of {found.size} elements is too large for a constant table "
+                    f"(at most {LARGEST_TABLE}).",
+                    "Pass it as an input.",
+                )
+            return self.static(found.tolist(), node)
+        if isinstance(found, ModuleType | Mark) or callable(found):
+            return Static(found)
+        raise self.error(
+            node,
+            f"a {type(found).__name__} from outside cannot be used in a kernel.",
+            "Numbers and tuples of numbers are taken as constants; pass anything else as an input "
+            "or a parameter.",
+        )
+
+    def _unary(self, node: ast.UnaryOp) -> Meaning:
+        operand = self.operand(node.operand)
+        if isinstance(node.op, ast.Not):
+            if isinstance(operand, Literal):
+                return Literal(not operand.value)
+            return Number(self.build.apply("not", self.arithmetic.condition(operand).value))
+        if isinstance(node.op, ast.UAdd):
+            return operand
+        if isinstance(node.op, ast.USub):
+            if isinstance(operand, Literal):
+                return Literal(-operand.value)
+            return self.arithmetic.unary("neg", operand)
+        if isinstance(operand, Literal) and isinstance(operand.value, int):
+            return Literal(~operand.value)
+        return self.arithmetic.unary("not", operand)
+
+    def _joined(self, op: str, parts: list[Number]) -> Number:
+        joined = parts[0].value
+        for part in parts[1:]:
+            joined = self.build.apply(op, joined, part.value)
+        return Number(joined)
+
+    def _compare(self, node: ast.Compare) -> Meaning:
+        operands = [self.operand(item) for item in (node.left, *node.comparators)]
+        found: list[Meaning] = []
+        for op, left, right in zip(node.ops, operands, operands[1:], strict=False):
+            if type(op) not in _COMPARE:
+                raise self.error(
+                    node,
+                    f"`{ast.unparse(node)}`: kernels compare with == != < <= > >= only.",
+                    "Compare numbers.",
+                )
+            if isinstance(left, Pixel) or isinstance(right, Pixel):
+                raise Mismatch("pixels are not compared as a whole.", "Compare p.r, p.g, p.b, p.a.")
+            found.append(self.arithmetic.binary(_COMPARE[type(op)], left, right))
+        if len(found) == 1:
+            return found[0]
+        return self._joined("and", [self.arithmetic.condition(item) for item in found])
+
+    def power(self, base: Meaning, exponent: Meaning) -> Meaning:
+        """`base ** exponent`: small whole exponents by multiplication, all else by `pow`."""
+        if isinstance(base, Literal) and isinstance(exponent, Literal):
+            return Literal(base.value**exponent.value)
+        whole = exponent.value if isinstance(exponent, Literal) else None
+        if whole is not None and float(whole).is_integer() and 1 <= whole <= 16:
+            result: Meaning | None = None
+            square, left = base, int(whole)
+            while left:
+                if left & 1:
+                    result = (
+                        square if result is None else self.arithmetic.binary("mul", result, square)
+                    )
+                left >>= 1
+                if left:
+                    square = self.arithmetic.binary("mul", square, square)
+            assert result is not None
+            return result
+        return self.intrinsic("pow", [base, exponent])
+
+    @abstractmethod
+    def intrinsic(self, name: str, args: list[Meaning]) -> Meaning:
+        """The value of a function of the language."""
+
+    @abstractmethod
+    def inline_python(self, function: Any, args: list[Meaning]) -> Meaning:
+        """The value of one of our own functions of the language, as if it stood here."""

@@ -1,0 +1,259 @@
+"""The functions of the language: what each takes, and what it becomes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dala.ir.nodes import OUTPUT
+from dala.ir.types import BOOL, F32, S32
+from dala.lang import maths
+from dala.lang.arithmetic import Mismatch
+from dala.lang.marks import ScalarMark
+from dala.lang.values import Literal, Meaning, Number, Pixel, Static, Tuple, describe
+
+if TYPE_CHECKING:
+    from dala.lang.expressions import Expressions
+
+Handler = Callable[..., Meaning]
+
+
+def call_intrinsic(lower: Expressions, name: str, args: list[Meaning]) -> Meaning:
+    """The value of a function of the language; a Mismatch where it is not given what it takes."""
+    handler, arities = _HANDLERS[name]
+    if len(args) not in arities:
+        takes = " or ".join(map(str, arities)) if len(arities) < 4 else f"{arities[0]} or more"
+        raise Mismatch(
+            f"dala.{name} takes {takes} argument{'s' * (arities != (1,))}, not {len(args)}.",
+            f"See help(dala.{name}).",
+        )
+    if name not in _PLAIN and any(isinstance(arg, Pixel) for arg in args):
+        return lower.arithmetic.by_channel(lambda *parts: handler(lower, *parts), *args)
+    return handler(lower, *args)
+
+
+# -- places ----------------------------------------------------------------------------------------
+
+
+def _count(meaning: Meaning, name: str) -> int:
+    if isinstance(meaning, Literal) and type(meaning.value) is int and 1 <= meaning.value <= 8:
+        return meaning.value
+    raise Mismatch(
+        f"dala.{name} takes the number of axes, 1 to 8, not {describe(meaning)}.",
+        f"Write e.g. `y, x = dala.{name}(2)`.",
+    )
+
+
+def _position(lower: Expressions, count: Meaning) -> Meaning:
+    rank = _count(count, "position")
+    lower.require_rank(rank, "position")
+    return Tuple(tuple(Number(lower.build.position(axis)) for axis in range(rank)))
+
+
+def _shape(lower: Expressions, count: Meaning) -> Meaning:
+    rank = _count(count, "shape")
+    lower.require_rank(rank, "shape")
+    return Tuple(tuple(Number(lower.build.extent(OUTPUT, axis)) for axis in range(rank)))
+
+
+def _rgba(lower: Expressions, *channels: Meaning) -> Meaning:
+    numbers = [lower.arithmetic.convert(channel, F32) for channel in channels]
+    if len(numbers) == 3:
+        numbers.append(lower.arithmetic.convert(Literal(1.0), F32))
+    return Pixel((numbers[0], numbers[1], numbers[2], numbers[3]))
+
+
+def _luma(lower: Expressions, pixel: Meaning) -> Meaning:
+    if not isinstance(pixel, Pixel):
+        raise Mismatch(f"dala.luma takes a pixel, not {describe(pixel)}.", "Give `image.pixel`.")
+    return lower.luma(pixel)
+
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def _unary(op: str) -> Handler:
+    return lambda lower, x: lower.arithmetic.unary(op, x)
+
+
+def _float_unary(op: str) -> Handler:
+    """An operation of floats; an integer is already whole, so rounding leaves it."""
+
+    def handler(lower: Expressions, x: Meaning) -> Meaning:
+        if op != "sqrt" and lower.arithmetic.typed(x).type.is_integer:
+            return x
+        return lower.arithmetic.unary(op, lower.arithmetic.floating(x))
+
+    return handler
+
+
+def _fold(op: str) -> Handler:
+    def handler(lower: Expressions, *items: Meaning) -> Meaning:
+        if len(items) == 1:
+            if not isinstance(items[0], Tuple) or not items[0].items:
+                raise Mismatch(
+                    f"{op} of one value needs a tuple or `… for k in range(…)`.",
+                    f"Write {op}(a, b).",
+                )
+            items = items[0].items
+        best = items[0]
+        for item in items[1:]:
+            best = lower.arithmetic.binary(op, best, item)
+        return best
+
+    return handler
+
+
+def _clamp(lower: Expressions, x: Meaning, low: Meaning, high: Meaning) -> Meaning:
+    return lower.arithmetic.binary("min", lower.arithmetic.binary("max", x, low), high)
+
+
+def _fract(lower: Expressions, x: Meaning) -> Meaning:
+    number = lower.arithmetic.floating(x)
+    return lower.arithmetic.binary("sub", number, lower.arithmetic.unary("floor", number))
+
+
+def _sign(lower: Expressions, x: Meaning) -> Meaning:
+    number = lower.arithmetic.typed(x)
+    type = S32 if number.type == BOOL else number.type
+    up = lower.arithmetic.convert(lower.arithmetic.binary("gt", number, Literal(0)), type)
+    if type.kind == "u":
+        return up
+    down = lower.arithmetic.convert(lower.arithmetic.binary("lt", number, Literal(0)), type)
+    return lower.arithmetic.binary("sub", up, down)
+
+
+def _mix(lower: Expressions, a: Meaning, b: Meaning, t: Meaning) -> Meaning:
+    a, b, t = (lower.arithmetic.floating(item) for item in (a, b, t))
+    apart = lower.arithmetic.binary("sub", b, a)
+    return lower.arithmetic.binary("add", a, lower.arithmetic.binary("mul", apart, t))
+
+
+def _step(lower: Expressions, edge: Meaning, x: Meaning) -> Meaning:
+    type = lower.arithmetic.floating(x).type
+    return lower.arithmetic.convert(lower.arithmetic.binary("ge", x, edge), type)
+
+
+def _smoothstep(lower: Expressions, low: Meaning, high: Meaning, x: Meaning) -> Meaning:
+    do = lower.arithmetic.binary
+    x = lower.arithmetic.floating(x)
+    t = _clamp(
+        lower, do("div", do("sub", x, low), do("sub", high, low)), Literal(0.0), Literal(1.0)
+    )
+    return do("mul", do("mul", t, t), do("sub", Literal(3.0), do("mul", Literal(2.0), t)))
+
+
+def _rsqrt(lower: Expressions, x: Meaning) -> Meaning:
+    root = lower.arithmetic.unary("sqrt", lower.arithmetic.floating(x))
+    return lower.arithmetic.binary("div", Literal(1.0), root)
+
+
+def _isnan(lower: Expressions, x: Meaning) -> Meaning:
+    number = lower.arithmetic.floating(x)
+    return lower.arithmetic.binary("ne", number, number)
+
+
+def _isinf(lower: Expressions, x: Meaning) -> Meaning:
+    number = lower.arithmetic.floating(x)
+    return lower.arithmetic.binary("eq", lower.arithmetic.unary("abs", number), Literal(math.inf))
+
+
+def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
+    number = lower.arithmetic.typed(x)
+    scalar = (
+        to.object.scalar if isinstance(to, Static) and isinstance(to.object, ScalarMark) else None
+    )
+    if scalar is None or scalar.bits != number.type.bits or BOOL in (scalar, number.type):
+        fitting = "s32, u32 or f32" if number.type.bits == 32 else "s64 or f64"
+        raise Mismatch(
+            f"dala.bits takes a value and a type of the same width, not {describe(to)}.",
+            f"Write dala.bits(x, dala.{fitting.split(',', maxsplit=1)[0].split(' ', maxsplit=1)[0]}); {number.type} has "
+            f"the width of {fitting}.",
+        )
+    return Number(lower.build.bitcast(number.value, scalar))
+
+
+def _written(name: str) -> Handler:
+    """A function of `lang.maths`, in the version for its argument's type."""
+
+    def handler(lower: Expressions, *args: Meaning) -> Meaning:
+        if all(isinstance(arg, Literal) for arg in args):
+            folded = _folded(name, [arg.value for arg in args if isinstance(arg, Literal)])
+            if folded is not None:
+                return Literal(folded)
+        numbers = [lower.arithmetic.floating(arg) for arg in args]
+        for other in numbers[1:]:
+            numbers[0], _ = lower.arithmetic.meet(numbers[0], other)
+        type = numbers[0].type
+        numbers = [lower.arithmetic.convert(number, type) for number in numbers]
+        return lower.inline_python(getattr(maths, f"{name}_{type}"), list(numbers))
+
+    return handler
+
+
+def _folded(name: str, values: list[Any]) -> float | None:
+    """Python's own value of a function of literals, None where it has none."""
+    own = getattr(math, name, None)
+    try:
+        return None if own is None else float(own(*values))
+    except (ValueError, OverflowError, ZeroDivisionError):
+        return None
+
+
+_ONE, _TWO, _THREE = (1,), (2,), (3,)
+_MANY = tuple(range(1, 65))
+_HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
+    "position": (_position, _ONE),
+    "shape": (_shape, _ONE),
+    "rgba": (_rgba, (3, 4)),
+    "luma": (_luma, _ONE),
+    "abs": (_unary("abs"), _ONE),
+    "min": (_fold("min"), _MANY),
+    "max": (_fold("max"), _MANY),
+    "clamp": (_clamp, _THREE),
+    "floor": (_float_unary("floor"), _ONE),
+    "ceil": (_float_unary("ceil"), _ONE),
+    "trunc": (_float_unary("trunc"), _ONE),
+    "round": (_float_unary("round"), _ONE),
+    "sqrt": (_float_unary("sqrt"), _ONE),
+    "fract": (_fract, _ONE),
+    "sign": (_sign, _ONE),
+    "rsqrt": (_rsqrt, _ONE),
+    "mix": (_mix, _THREE),
+    "step": (_step, _TWO),
+    "smoothstep": (_smoothstep, _THREE),
+    "isnan": (_isnan, _ONE),
+    "isinf": (_isinf, _ONE),
+    "bits": (_bits, _TWO),
+    **{name: (_written(name), _TWO) for name in ("pow", "atan2")},
+    **{
+        name: (_written(name), _ONE)
+        for name in (
+            *("exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan"),
+            *("tanh", "sigmoid", "erf", "erfc"),
+        )
+    },
+}
+_PLAIN = {"position", "shape", "rgba", "luma", "bits"}
+
+PYTHON_EQUALS: dict[Any, str] = {
+    abs: "abs",
+    min: "min",
+    max: "max",
+    round: "round",
+    pow: "pow",
+    **{
+        getattr(math, name): name
+        for name in (
+            *("floor", "ceil", "trunc", "sqrt", "exp", "exp2", "log", "log2", "log10", "pow"),
+            *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "tanh", "erf", "erfc"),
+            *("isnan", "isinf"),
+        )
+    },
+    math.fabs: "abs",
+}
+"""Functions of Python that mean one of ours when a kernel calls them."""
+
+PYTHON_TYPES = {int: S32, float: F32, bool: BOOL}
+"""Python's types, called in a kernel, convert to these."""

@@ -1,0 +1,184 @@
+"""Loops: counted ones and those on a condition, with the values that they carry."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import cast
+
+from dala.errors import KernelTypeError
+from dala.ir.nodes import For, Value, Variable, While
+from dala.ir.types import BOOL, Scalar
+from dala.lang.arithmetic import Mismatch
+from dala.lang.returns import BROKEN, assigned, breaks, returns, structured
+from dala.lang.statements import Statements, rebuilt, scalars
+from dala.lang.values import Literal, Meaning, Number, Unset, describe, literal_type
+
+_MOST_ROUNDS = 6
+"""How often a loop is lowered until the types of its variables stand still."""
+
+Lower = Callable[[tuple[Variable, ...], tuple[Value, ...]], For | While]
+
+
+class Lowering(Statements):
+    """Lowers everything that a function of the kernel language may contain."""
+
+    def for_loop(self, node: ast.For) -> None:
+        if not isinstance(node.target, ast.Name):
+            raise self.error(
+                node.target, "a loop counts with one name.", "Write `for k in range(n):`."
+            )
+        start, stop, step, counting = self.bounds(node.iter)
+        target = node.target.id
+        body = self._loop_body(node)
+
+        def lower(carried: tuple[Variable, ...], initial: tuple[Value, ...]) -> For:
+            counter = Variable(counting, target)
+            self.frame.variables[target] = Number(counter)
+            with self.build.block() as block:
+                self.block(body)
+            return For(counter, start.value, stop.value, step, carried, initial, block)
+
+        self._loop(node, lower)
+        self.frame.variables[target] = Unset("it counts a loop that is over")
+
+    def while_loop(self, node: ast.While) -> None:
+        test = node.test
+        if breaks(node.body):
+            going_on = ast.UnaryOp(ast.Not(), ast.Name(BROKEN, ast.Load()))
+            both = ast.copy_location(ast.BoolOp(ast.And(), [going_on, test]), test)
+            test = ast.fix_missing_locations(both)
+        body = self._loop_body(node)
+
+        def lower(carried: tuple[Variable, ...], initial: tuple[Value, ...]) -> While:
+            at_start = dict(self.frame.variables)
+            with self.build.block() as condition:
+                condition.results = (self.condition(test).value,)
+            self.frame.variables = at_start
+            with self.build.block() as block:
+                self.block(body)
+            return While(carried, initial, condition, block)
+
+        self._loop(node, lower)
+
+    def _loop_body(self, node: ast.For | ast.While) -> list[ast.stmt]:
+        """The body with early exits made structured; `break` skips what is left of a for loop."""
+        if node.orelse:
+            raise self.error(node.orelse[0], "loops have no `else` in kernels.", "Use a variable.")
+        if returns(node.body):
+            found = next(item for item in ast.walk(node) if isinstance(item, ast.Return))
+            raise self.error(
+                found,
+                "`return` inside a loop is not part of the kernel language.",
+                "Assign to a variable, `break`, and return after the loop.",
+            )
+        body = structured(node.body)
+        if not breaks(node.body):
+            return body
+        self.frame.variables[BROKEN] = Number(self.build.const(BOOL, False))
+        if isinstance(node, ast.While):
+            return body
+        going_on = ast.UnaryOp(ast.Not(), ast.Name(BROKEN, ast.Load()))
+        guarded = ast.copy_location(ast.If(going_on, body, []), node.body[0])
+        return [ast.fix_missing_locations(guarded)]
+
+    def _loop(self, node: ast.For | ast.While, lower: Lower) -> None:
+        """Lower a loop again until the types of what it carries no longer change."""
+        self.settle_inputs(assigned(node.body))
+        before = dict(self.frame.variables)
+        changed = [*assigned(node.body), *([BROKEN] if breaks(node.body) else [])]
+        names = [name for name in changed if name in before and not isinstance(before[name], Unset)]
+        types: list[list[Scalar]] = [
+            [_first_type(item) for item in scalars(before[name])] for name in names
+        ]
+        weak = True
+        for _ in range(_MOST_ROUNDS):
+            self.frame.variables = dict(before)
+            carried, initial = self._enter(names, before, types, weak)
+            loop = lower(carried, initial)
+            found = self._types_after(node, names, before, types)
+            if found == types and not weak:
+                break
+            types, weak = found, False
+        results: list[Value] = []
+        with self.build.block() as converted:
+            for name, kinds in zip(names, types, strict=True):
+                for item, type in zip(scalars(self.frame.variables[name]), kinds, strict=True):
+                    results.append(self.arithmetic.convert(item, type).value)
+        loop.body.statements.extend(converted.statements)
+        loop.body.results = tuple(results)
+        left = list(self.build.results(loop))
+        self.frame.variables = dict(before)
+        for name in changed:
+            self.frame.variables.setdefault(name, Unset("it is set only inside a loop"))
+        for name in names:
+            count = len(scalars(before[name]))
+            self.frame.variables[name] = rebuilt(before[name], [Number(v) for v in left[:count]])
+            del left[:count]
+
+    def _enter(
+        self, names: list[str], before: dict[str, Meaning], types: list[list[Scalar]], weak: bool
+    ) -> tuple[tuple[Variable, ...], tuple[Value, ...]]:
+        """Variables for what the loop carries, set in the frame, and their first values."""
+        carried: list[Variable] = []
+        initial: list[Value] = []
+        for name, kinds in zip(names, types, strict=True):
+            items: list[Number] = []
+            for item, type in zip(scalars(before[name]), kinds, strict=True):
+                literal = isinstance(item, Literal) or (isinstance(item, Number) and item.weak)
+                variable = Variable(type, name)
+                carried.append(variable)
+                initial.append(self.arithmetic.convert(item, type).value)
+                items.append(Number(variable, weak=weak and literal))
+            self.frame.variables[name] = rebuilt(before[name], items)
+        return tuple(carried), tuple(initial)
+
+    def _types_after(
+        self,
+        node: ast.AST,
+        names: list[str],
+        before: dict[str, Meaning],
+        types: list[list[Scalar]],
+    ) -> list[list[Scalar]]:
+        found: list[list[Scalar]] = []
+        for name, kinds in zip(names, types, strict=True):
+            after = self.frame.variables[name]
+            if isinstance(after, Unset):
+                raise self.error(
+                    node, f"`{name}` may have no value after a turn: {after.why}.", "Set it always."
+                )
+            items = scalars(after)
+            if len(items) != len(kinds):
+                raise self.error(
+                    node,
+                    f"`{name}` is {describe(before[name])} before the loop and "
+                    f"{describe(after)} after a turn.",
+                    "Give it one kind of value throughout.",
+                    KernelTypeError,
+                )
+            found.append(
+                [
+                    self._after_turn(node, first, kind, item)
+                    for first, kind, item in zip(scalars(before[name]), kinds, items, strict=True)
+                ]
+            )
+        return found
+
+    def _after_turn(self, node: ast.AST, first: Meaning, kind: Scalar, item: Meaning) -> Scalar:
+        """The type of a carried value, from its type before and after a turn."""
+        if isinstance(item, Literal) or (isinstance(item, Number) and item.weak):
+            own = item.type if isinstance(item, Number) else literal_type(item.value, beside=kind)
+            return self.arithmetic.common(kind, own)
+        assert isinstance(item, Number)
+        if isinstance(first, Literal) and kind.is_integer and item.type.is_integer:
+            return item.type
+        try:
+            return self.arithmetic.common(kind, item.type)
+        except Mismatch as mismatch:
+            raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
+
+
+def _first_type(meaning: Meaning) -> Scalar:
+    return (
+        literal_type(meaning.value) if isinstance(meaning, Literal) else cast(Number, meaning).type
+    )

@@ -1,0 +1,219 @@
+"""From a checked source to a program for given dtypes, ranks and constants."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from functools import cached_property
+
+from dala.errors import KernelError, KernelTypeError
+from dala.ir.build import Builder
+from dala.ir.nodes import Border, Input, Output, Param, Program, Value
+from dala.ir.simplify import simplify
+from dala.ir.types import F32, S32, U8, Scalar
+from dala.ir.verify import verify
+from dala.lang.arithmetic import Mismatch
+from dala.lang.loops import Lowering
+from dala.lang.returns import assigned, returns, structured
+from dala.lang.signature import Signature, read_signature
+from dala.lang.source import Source
+from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Pixel
+
+
+@dataclass(frozen=True, slots=True)
+class Special:
+    """What a kernel is compiled for: its buffers, its constants, the types of its numbers.
+
+    A buffer is its dtype, its rank, and its channels where it is, or the output might be, an image.
+    """
+
+    inputs: tuple[tuple[Scalar, int, int | None], ...]
+    output: tuple[Scalar, int, int | None]
+    consts: tuple[tuple[str, bool | int | float], ...] = ()
+    types: tuple[tuple[str, Scalar], ...] = ()
+
+
+@dataclass(eq=False)
+class Definition:
+    """A kernel as it was written: its source, what it takes, its border rule."""
+
+    source: Source
+    border: Border = "clamp"
+
+    @cached_property
+    def signature(self) -> Signature:
+        return read_signature(self.source)
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+    def lower(self, special: Special, *, fold: bool = True) -> Program:
+        """The program for these dtypes and constants; `fold=False` keeps every statement."""
+        program = _lower(self, special, Builder(fold=fold))
+        return verify(simplify(program)) if fold else verify(program)
+
+    @cached_property
+    def imagery(self) -> bool:
+        """Whether the kernel runs over the pixels of images."""
+        images = any(item.image for item in self.signature.inputs)
+        return images or (self.signature.out is None and _makes_pixels(self.source.tree))
+
+    def check(self) -> None:
+        """Find the mistakes that no choice of dtypes and ranks would mend, without a device."""
+        self.example()
+
+    def example(self) -> Special:
+        """Dtypes and ranks that suit the kernel: f32 where it can be."""
+        first: KernelError | None = None
+        for scalar in (F32, S32, U8):
+            for rank in self._ranks():
+                guess = self._guess(scalar, rank)
+                try:
+                    self.lower(guess)
+                    return guess
+                except KernelError as error:
+                    first = first or error
+        assert first is not None
+        raise first
+
+    def _ranks(self) -> list[int]:
+        """The ranks worth trying: those that the kernel asks for, else a few."""
+        asked = [
+            call.args[0].value
+            for call in ast.walk(self.source.tree)
+            if isinstance(call, ast.Call)
+            and ast.unparse(call.func).split(".")[-1] in ("position", "shape")
+            and len(call.args) == 1
+            and isinstance(call.args[0], ast.Constant)
+        ]
+        ranks = [rank for rank in asked if type(rank) is int and 1 <= rank <= 8]
+        return ranks[:1] or (
+            [2] if any(item.image for item in self.signature.inputs) else [1, 2, 3]
+        )
+
+    def _guess(self, scalar: Scalar, rank: int) -> Special:
+        signature = self.signature
+        indexed = _indexed_ranks(self.source.tree)
+        inputs = tuple(
+            (F32, 2, 4) if item.image else (scalar, indexed.get(item.name, rank), None)
+            for item in signature.inputs
+        )
+        out_rank = indexed.get(signature.out or "", rank)
+        output = (F32, 2, 4) if self.imagery and not signature.out else (scalar, out_rank, None)
+        consts = tuple(
+            (item.name, 1 if item.required else item.default)
+            for item in signature.params
+            if item.kind == "const"
+        )
+        types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
+        return Special(inputs, output, consts, types)
+
+
+def _lower(definition: Definition, special: Special, build: Builder) -> Program:
+    source, signature = definition.source, definition.signature
+    inputs = tuple(
+        Input(item.name, *given)
+        for item, given in zip(signature.inputs, special.inputs, strict=True)
+    )
+    scalar, rank, channels = special.output
+    output = Output(scalar, rank, scattered=signature.out is not None)
+    domain = inputs[0].rank if output.scattered and inputs else 2 if definition.imagery else rank
+    lowering = Lowering(build, source, definition.border, domain)
+    variables: dict[str, Meaning] = {item.name: InputRef(item) for item in inputs}
+    if signature.out is not None:
+        variables[signature.out] = OutRef(output)
+    consts, types = dict(special.consts), dict(special.types)
+    params: list[Param] = []
+    for item in signature.params:
+        if item.kind == "const":
+            variables[item.name] = Literal(consts[item.name])
+        else:
+            param = build.param(item.type or types[item.name], item.name)
+            params.append(param)
+            variables[item.name] = Number(param)
+    lowering.frame.variables = variables
+    lowering.frame.assigned = frozenset(assigned(source.tree.body))
+    with build.block() as body:
+        if output.scattered:
+            _run_scattered(lowering, source)
+        else:
+            returned = lowering.run_function(source.tree)
+            if definition.imagery:
+                output = _image_output(lowering, source.tree, returned, special)
+            body.results = _stored(lowering, source.tree, returned, output)
+    return Program(definition.name, inputs, tuple(params), output, domain, body)
+
+
+def _run_scattered(lowering: Lowering, source: Source) -> None:
+    if returns(source.tree.body):
+        found = next(item for item in ast.walk(source.tree) if isinstance(item, ast.Return))
+        raise lowering.error(
+            found, "a kernel with `out: dala.Out` returns nothing.", "Write `out[i] = …`."
+        )
+    lowering.block(structured(source.tree.body))
+
+
+def _image_output(
+    lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, special: Special
+) -> Output:
+    """The output of a kernel over pixels: an image, or one value for each pixel."""
+    scalar, rank, channels = special.output
+    if isinstance(returned, Pixel) and channels is not None:
+        return Output(scalar, 2, channels)
+    if not isinstance(returned, Pixel) and rank == 2:
+        return Output(scalar, 2)
+    given, takes = "one value for each pixel", "one of (height, width)"
+    if isinstance(returned, Pixel):
+        given, takes = "pixels", "an image of u8 or f32"
+    raise lowering.error(
+        _place(tree),
+        f"the kernel returns {given}, but its output is {scalar} of rank {rank}.",
+        f"Give {takes} as the output; dala.rgba(…) makes a pixel.",
+        KernelTypeError,
+    )
+
+
+def _place(tree: ast.FunctionDef) -> ast.AST:
+    return next((item for item in ast.walk(tree) if isinstance(item, ast.Return)), tree)
+
+
+def _stored(
+    lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, output: Output
+) -> tuple[Value, ...]:
+    """What the output stores of the value returned: pixels by channel, all else converted."""
+    try:
+        if output.channels is None:
+            return (lowering.arithmetic.convert(returned, output.type).value,)
+        assert isinstance(returned, Pixel)
+        channels = (lowering.luma(returned),) if output.channels == 1 else returned.channels
+        return tuple(_channel(lowering, item, output.type) for item in channels[: output.channels])
+    except Mismatch as mismatch:
+        raise lowering.error(
+            _place(tree), mismatch.what, mismatch.instead, KernelTypeError
+        ) from None
+
+
+def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
+    """A channel in 0..1 as it is stored: u8 rounds to nearest and clamps."""
+    if type == U8:
+        scaled = lowering.arithmetic.binary("mul", channel, Literal(255.0))
+        return lowering.arithmetic.convert(scaled, U8).value
+    return lowering.arithmetic.convert(channel, type).value
+
+
+def _indexed_ranks(tree: ast.FunctionDef) -> dict[str, int]:
+    """How many indices each name is indexed with."""
+    ranks: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            index = node.slice
+            ranks[node.value.id] = len(index.elts) if isinstance(index, ast.Tuple) else 1
+    return ranks
+
+
+def _makes_pixels(tree: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "rgba"
+        for node in ast.walk(tree)
+    )

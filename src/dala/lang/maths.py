@@ -1,0 +1,295 @@
+"""Functions of the language that are written in it: polynomials, so that loops stay vectors.
+
+Here are those of f32; `maths_f64` has the others. Polynomials are fitted to the smallest greatest
+error, relative to the function itself. A conditional expression computes both sides and selects;
+written as here, `a if x > a else x`, it is one instruction and keeps NaN.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dala.lang.marks import INTRINSICS, SCALARS
+
+f32, s32 = SCALARS["f32"], SCALARS["s32"]
+bits, exp, round_, sqrt = (INTRINSICS[name] for name in ("bits", "exp", "round", "sqrt"))
+
+INF, NAN, PI, HALF_PI = math.inf, math.nan, math.pi, math.pi / 2
+SMALLEST_NORMAL = 2.0**-126
+SIGN = -(1 << 31)
+HIGH_HALF = -(1 << 12)
+"""A mask that leaves the upper 12 bits of a significand: products of such numbers are exact."""
+WHOLE = 1.5 * 2.0**23
+"""Added to a whole number below 2**22, it puts that number into the lowest bits."""
+
+_EXP = (0.4999999404, 0.1666651666, 0.04166828468, 0.008369249292, 0.001382044167)
+_EXP2 = (0.6931472421, 0.2402265519, 0.05550261959, 0.009617367759, 0.001342307543, 0.0001567854779)
+_EXPM1 = (0.5, 0.1666666567, 0.04166648537, 0.008333530277, 0.00139331969, 0.0001977596112)
+_LOG = (-0.4999998808, 0.3333332241, -0.2500160933, 0.2000211924, -0.1660858691)
+_LOG += (0.1418054402, -0.1324694157, 0.1290481985, -0.07603676617)
+_LOG2 = (0.4426950514, -0.7213475108, 0.4808965027, -0.3606825769, 0.2886187732)
+_LOG2 += (-0.2399520576, 0.2041577399, -0.1882565618, 0.1868581921, -0.1163791567)
+_LOG10 = (-0.06570551544, -0.217147246, 0.1447645426, -0.1085766703, 0.08687262982)
+_LOG10 += (-0.07221051306, 0.06158137321, -0.05695982277, 0.05579017103, -0.03393335268)
+_SIN = (-0.1666665971, 0.008333068341, -0.0001980967354, 2.605820782e-06)
+_TAN = (0.3333315253, 0.1333892196, 0.05340057984, 0.02446979284, 0.00305440207, 0.009425148368)
+_ATAN = (-0.3333311677, 0.199893862, -0.1411420554, 0.09863068908, -0.04637736455)
+_ATAN2 = (-0.3333329856, 0.1999852955, -0.142640397, 0.1095115244, -0.08400528133)
+_ATAN2 += (0.05790927261, -0.0311313048, 0.01089041587, -0.001788378344)
+_ASIN = (0.166667521, 0.07495309412, 0.04546914995, 0.02418475784, 0.04215839133)
+_POW = (0.9617982507, 0.576756537, 0.4309009016)
+_ERF = (0.1283791661, 0.6366195679, 0.1027762964, -0.01914777793, -0.0001696045947)
+_ERF += (0.0016757868, -0.0006374269724, 0.0001188795941, -9.390019841e-06)
+_ERFC = (0.2256356031, 0.2264199704, 0.2020509541, 0.1927615553, 0.08122320473)
+_ERFC += (0.08586414903, 0.08580350131, -0.1411889642, 0.04143008962)
+
+
+def exp_f32(x: Any) -> Any:
+    x = 89.0 if x > 89.0 else x
+    x = -104.0 if x < -104.0 else x
+    n = round_(x * 1.4426950408889634)
+    r = (x - n * 0.693359375) - n * -2.1219444005469e-4
+    p = (((_EXP[4] * r + _EXP[3]) * r + _EXP[2]) * r + _EXP[1]) * r + _EXP[0]
+    # 2**n in two factors: their product may be infinite or denormal.
+    k = bits(n + (WHOLE + 254.0), s32)
+    half = k >> 1
+    return (p * (r * r) + r + 1.0) * bits(half << 23, f32) * bits((k - half) << 23, f32)
+
+
+def exp2_f32(x: Any) -> Any:
+    x = 129.0 if x > 129.0 else x
+    x = -151.0 if x < -151.0 else x
+    n = round_(x)
+    r = x - n
+    p = ((_EXP2[5] * r + _EXP2[4]) * r + _EXP2[3]) * r + _EXP2[2]
+    p = (p * r + _EXP2[1]) * r + _EXP2[0]
+    k = bits(n + (WHOLE + 254.0), s32)
+    half = k >> 1
+    return (p * r + 1.0) * bits(half << 23, f32) * bits((k - half) << 23, f32)
+
+
+def log_f32(x: Any) -> Any:
+    # x is 2**e · (1 + f) with 1 + f between √½ and √2.
+    tiny = x < SMALLEST_NORMAL
+    t = bits(x * 8388608.0 if tiny else x, s32) + (0x3F800000 - 0x3F3504F3)
+    e = f32(t >> 23) - (150.0 if tiny else 127.0)
+    f = bits((t & 0x7FFFFF) + 0x3F3504F3, f32) - 1.0
+    p = (((_LOG[8] * f + _LOG[7]) * f + _LOG[6]) * f + _LOG[5]) * f + _LOG[4]
+    p = (((p * f + _LOG[3]) * f + _LOG[2]) * f + _LOG[1]) * f + _LOG[0]
+    y = (p * (f * f) + e * -2.1219444005469e-4) + f + e * 0.693359375
+    y = y if x < INF else x
+    return y if x > 0.0 else (-INF if x == 0.0 else NAN)
+
+
+def log2_f32(x: Any) -> Any:
+    tiny = x < SMALLEST_NORMAL
+    t = bits(x * 8388608.0 if tiny else x, s32) + (0x3F800000 - 0x3F3504F3)
+    e = f32(t >> 23) - (150.0 if tiny else 127.0)
+    f = bits((t & 0x7FFFFF) + 0x3F3504F3, f32) - 1.0
+    p = (((_LOG2[9] * f + _LOG2[8]) * f + _LOG2[7]) * f + _LOG2[6]) * f + _LOG2[5]
+    p = (((p * f + _LOG2[4]) * f + _LOG2[3]) * f + _LOG2[2]) * f + _LOG2[1]
+    y = (p * f + _LOG2[0]) * f + f + e
+    y = y if x < INF else x
+    return y if x > 0.0 else (-INF if x == 0.0 else NAN)
+
+
+def log10_f32(x: Any) -> Any:
+    tiny = x < SMALLEST_NORMAL
+    t = bits(x * 8388608.0 if tiny else x, s32) + (0x3F800000 - 0x3F3504F3)
+    e = f32(t >> 23) - (150.0 if tiny else 127.0)
+    f = bits((t & 0x7FFFFF) + 0x3F3504F3, f32) - 1.0
+    p = (((_LOG10[9] * f + _LOG10[8]) * f + _LOG10[7]) * f + _LOG10[6]) * f + _LOG10[5]
+    p = (((p * f + _LOG10[4]) * f + _LOG10[3]) * f + _LOG10[2]) * f + _LOG10[1]
+    y = ((p * f + _LOG10[0]) * f + e * 2.4874566398119521e-4) + f * 0.5 + e * 0.30078125
+    y = y if x < INF else x
+    return y if x > 0.0 else (-INF if x == 0.0 else NAN)
+
+
+def pow_f32(x: Any, y: Any) -> Any:
+    a = abs(x)
+    tiny = a < SMALLEST_NORMAL
+    t = bits(a * 8388608.0 if tiny else a, s32) + (0x3F800000 - 0x3F3504F3)
+    e = f32(t >> 23) - (150.0 if tiny else 127.0)
+    m = bits((t & 0x7FFFFF) + 0x3F3504F3, f32)
+    # log2(m) = 2 / ln 2 · atanh(s) with s = (m - 1) / (m + 1), as a high part and the rest.
+    f = m - 1.0
+    d = m + 1.0
+    inverse = 1.0 / d
+    s = f * inverse
+    s_high = bits(bits(s, s32) & HIGH_HALF, f32)
+    d_high = bits(bits(d, s32) & HIGH_HALF, f32)
+    s_low = ((f - s_high * d_high) - s_high * (m - (d_high - 1.0))) * inverse
+    z = s * s
+    tail = ((_POW[2] * z + _POW[1]) * z + _POW[0]) * (z * s)
+    high = s_high * 2.884765625
+    low = (tail + s_low * 2.885390081777927) + s_high * 6.2445677792706e-4
+    log_high = bits(bits(e + high, s32) & HIGH_HALF, f32)
+    log_low = (high - (log_high - e)) + low
+    # y · log2(a) = n + r; a y beyond 2**32 gives nothing that 2**32 does not.
+    y_kept = 4294967296.0 if y > 4294967296.0 else y
+    y_kept = -4294967296.0 if y_kept < -4294967296.0 else y_kept
+    y_high = bits(bits(y_kept, s32) & HIGH_HALF, f32)
+    whole_part = y_high * log_high
+    rest = (y_kept - y_high) * log_high + y_kept * log_low
+    n = whole_part + rest
+    n = 129.0 if n > 129.0 else n
+    n = round_(-152.0 if n < -152.0 else n)
+    r = (whole_part - n) + rest
+    r = 0.5 if r > 0.5 else r
+    r = -0.5 if r < -0.5 else r
+    p = ((_EXP2[5] * r + _EXP2[4]) * r + _EXP2[3]) * r + _EXP2[2]
+    p = (p * r + _EXP2[1]) * r + _EXP2[0]
+    k = bits(n + (WHOLE + 254.0), s32)
+    half = k >> 1
+    power = (p * r + 1.0) * bits(half << 23, f32) * bits((k - half) << 23, f32)
+    whole = round_(y) == y
+    power = NAN if x < 0.0 and not whole else power
+    extreme = INF if (a == 0.0) == (y < 0.0) else 0.0
+    power = extreme if a == 0.0 or a == INF else power
+    odd = whole and round_(y * 0.5) != y * 0.5
+    power = bits(bits(power, s32) | (bits(x, s32) & SIGN if odd else 0), f32)
+    power = power if x == x else x
+    return 1.0 if y == 0.0 else power
+
+
+def sin_f32(x: Any) -> Any:
+    # x is n·π + r; a zero is added because a negative one would turn -0 into 0.
+    n = round_(x * 0.3183098861837907) + 0.0
+    r = ((x - n * 3.140625) - n * 0.0009675025939941406) - n * 1.5099580252808664e-07
+    # Far out, where r has lost its meaning, the result still has to be a sine.
+    r = 1.573 if r > 1.573 else r
+    r = -1.573 if r < -1.573 else r
+    z = r * r
+    p = ((_SIN[3] * z + _SIN[2]) * z + _SIN[1]) * z + _SIN[0]
+    y = p * (z * r) + r
+    return bits(bits(y, s32) ^ (bits(n + WHOLE, s32) << 31), f32)
+
+
+def cos_f32(x: Any) -> Any:
+    # x is (n + ½)·π + r, and the cosine an odd function of r.
+    n = round_(x * 0.3183098861837907 - 0.5)
+    h = n + 0.5
+    r = ((x - h * 3.140625) - h * 0.0009675025939941406) - h * 1.5099580252808664e-07
+    r = 1.573 if r > 1.573 else r
+    r = -1.573 if r < -1.573 else r
+    z = r * r
+    p = ((_SIN[3] * z + _SIN[2]) * z + _SIN[1]) * z + _SIN[0]
+    y = p * (z * r) + r
+    return bits(bits(y, s32) ^ (bits(n + (WHOLE + 1.0), s32) << 31), f32)
+
+
+def tan_f32(x: Any) -> Any:
+    n = round_(x * 0.6366197723675814) + 0.0
+    r = ((x - n * 1.5703125) - n * 0.0004837512969970703) - n * 7.549790126404332e-08
+    r = 0.787 if r > 0.787 else r
+    r = -0.787 if r < -0.787 else r
+    z = r * r
+    p = ((_TAN[5] * z + _TAN[4]) * z + _TAN[3]) * z + _TAN[2]
+    p = (p * z + _TAN[1]) * z + _TAN[0]
+    y = p * (z * r) + r
+    return -1.0 / y if (bits(n + WHOLE, s32) & 1) == 1 else y
+
+
+def asin_f32(x: Any) -> Any:
+    # Above ½, asin(a) = π/2 - 2·asin(√((1 - a) / 2)).
+    a = abs(x)
+    z = (1.0 - a) * 0.5 if a > 0.5 else a * a
+    s = sqrt(z) if a > 0.5 else a
+    p = (((_ASIN[4] * z + _ASIN[3]) * z + _ASIN[2]) * z + _ASIN[1]) * z + _ASIN[0]
+    y = p * (z * s) + s
+    y = HALF_PI - (y + y) if a > 0.5 else y
+    return bits(bits(y, s32) | (bits(x, s32) & SIGN), f32)
+
+
+def acos_f32(x: Any) -> Any:
+    a = abs(x)
+    z = (1.0 - a) * 0.5 if a > 0.5 else a * a
+    root = sqrt(z)
+    s = (-root if x > 0.0 else root) if a > 0.5 else x
+    p = (((_ASIN[4] * z + _ASIN[3]) * z + _ASIN[2]) * z + _ASIN[1]) * z + _ASIN[0]
+    y = p * (z * s) + s
+    return (0.0 if x > 0.0 else PI) - (y + y) if a > 0.5 else HALF_PI - y
+
+
+def atan_f32(x: Any) -> Any:
+    # atan(a) = π/4 + atan((a - 1) / (a + 1)) = π/2 + atan(-1 / a).
+    a = abs(x)
+    far, middle = a > 2.414213562373095, a > 0.5463
+    above = -1.0 if far else (a - 1.0 if middle else a)
+    below = a if far else (a + 1.0 if middle else 1.0)
+    t = above / below
+    z = t * t
+    p = (((_ATAN[4] * z + _ATAN[3]) * z + _ATAN[2]) * z + _ATAN[1]) * z + _ATAN[0]
+    y = (p * (z * t) + t) + (HALF_PI if far else (HALF_PI / 2 if middle else 0.0))
+    return bits(bits(y, s32) | (bits(x, s32) & SIGN), f32)
+
+
+def atan2_f32(y: Any, x: Any) -> Any:
+    a, b = abs(y), abs(x)
+    steep = b < a
+    t = (b if steep else a) / (a if steep else b)
+    t = (0.0 if a == 0.0 else 1.0) if a == b else t
+    z = t * t
+    p = ((_ATAN2[8] * z + _ATAN2[7]) * z + _ATAN2[6]) * z + _ATAN2[5]
+    p = (((p * z + _ATAN2[4]) * z + _ATAN2[3]) * z + _ATAN2[2]) * z + _ATAN2[1]
+    angle = (p * z + _ATAN2[0]) * (z * t) + t
+    angle = HALF_PI - angle if steep else angle
+    angle = PI - angle if bits(x, s32) < 0 else angle
+    return bits(bits(angle, s32) | (bits(y, s32) & SIGN), f32)
+
+
+def tanh_f32(x: Any) -> Any:
+    # exp(-2a) is scale · (1 + q); neither 1 - exp(-2a) nor 1 + exp(-2a) needs its rounded value.
+    a = abs(x)
+    a = 9.5 if a > 9.5 else a
+    n = round_(a * -2.885390081777927)
+    r = (a * -2.0 - n * 0.693359375) - n * -2.1219444005469e-4
+    p = (((_EXPM1[5] * r + _EXPM1[4]) * r + _EXPM1[3]) * r + _EXPM1[2]) * r + _EXPM1[1]
+    scale = bits(bits(n + (WHOLE + 127.0), s32) << 23, f32)
+    t = ((p * r + _EXPM1[0]) * (r * r) + r) * scale
+    y = ((1.0 - scale) - t) / ((scale + 1.0) + t)
+    return bits(bits(y, s32) | (bits(x, s32) & SIGN), f32)
+
+
+def sigmoid_f32(x: Any) -> Any:
+    # exp(-x) is up / down · (1 + q): neither factor leaves the range.
+    x = 89.0 if x > 89.0 else x
+    x = -104.0 if x < -104.0 else x
+    n = round_(x * -1.4426950408889634)
+    r = (n * -0.693359375 - x) - n * -2.1219444005469e-4
+    p = (((_EXP[4] * r + _EXP[3]) * r + _EXP[2]) * r + _EXP[1]) * r + _EXP[0]
+    k = bits(n + (WHOLE + 254.0), s32)
+    half = k >> 1
+    up = bits((k - half) << 23, f32)
+    down = bits(0x7F000000 - (half << 23), f32)
+    return down / (((p * (r * r) + r) * up + down) + up)
+
+
+def erf_f32(x: Any) -> Any:
+    # erf(a) = 1 - exp(-u) where u / a is smooth.
+    a = abs(x)
+    a = 3.95 if a > 3.95 else a
+    q = (((_ERF[8] * a + _ERF[7]) * a + _ERF[6]) * a + _ERF[5]) * a + _ERF[4]
+    q = (((q * a + _ERF[3]) * a + _ERF[2]) * a + _ERF[1]) * a + _ERF[0]
+    u = q * a + a
+    n = round_(u * -1.4426950408889634)
+    r = (-u - n * 0.693359375) - n * -2.1219444005469e-4
+    p = (((_EXPM1[5] * r + _EXPM1[4]) * r + _EXPM1[3]) * r + _EXPM1[2]) * r + _EXPM1[1]
+    scale = bits(bits(n + (WHOLE + 127.0), s32) << 23, f32)
+    y = (1.0 - scale) - ((p * r + _EXPM1[0]) * (r * r) + r) * scale
+    return bits(bits(y, s32) | (bits(x, s32) & SIGN), f32)
+
+
+def erfc_f32(x: Any) -> Any:
+    # erfc(a) = exp(-a²) · t · P(t); what a² is short of is put in afterwards.
+    a = abs(x)
+    a = 10.1 if a > 10.1 else a
+    t = 1.0 / (a * 0.4 + 1.0)
+    p = (((_ERFC[8] * t + _ERFC[7]) * t + _ERFC[6]) * t + _ERFC[5]) * t + _ERFC[4]
+    p = (((p * t + _ERFC[3]) * t + _ERFC[2]) * t + _ERFC[1]) * t + _ERFC[0]
+    square = a * a
+    high = bits(bits(a, s32) & HIGH_HALF, f32)
+    short = (high * high - square) + (a - high) * (a + high)
+    y = (p * t) * (1.0 - short) * exp(-square)
+    return 2.0 - y if x < 0.0 else y

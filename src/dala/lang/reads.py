@@ -1,0 +1,169 @@
+"""Reads: elements and pixels of inputs, their sizes, items of tuples."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+
+from dala.errors import KernelTypeError
+from dala.ir.nodes import Value
+from dala.ir.types import F32, S32, S64, U8, U32
+from dala.lang.expressions import Expressions
+from dala.lang.source import MISSING
+from dala.lang.values import (
+    InputRef,
+    Literal,
+    Meaning,
+    Number,
+    OutRef,
+    Pixel,
+    Static,
+    Tuple,
+    describe,
+)
+
+_CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
+
+
+class Reads(Expressions):
+    """Lowers what is read of inputs, and what is picked out of other values."""
+
+    def load(self, source: InputRef, index: tuple[Value, ...] | None) -> Meaning:
+        """An element of a plain input, or a pixel of an image."""
+        item = source.input
+        if item.channels is None:
+            return Number(self.build.load(item.type, item.name, index, None, self.border))
+        channels = [
+            self._unit(self.build.load(item.type, item.name, index, channel, self.border))
+            for channel in range(item.channels)
+        ]
+        opaque = Number(self.build.const(F32, 1.0))
+        if len(channels) == 1:
+            return Pixel((channels[0], channels[0], channels[0], opaque))
+        if len(channels) == 3:
+            return Pixel((channels[0], channels[1], channels[2], opaque))
+        return Pixel((channels[0], channels[1], channels[2], channels[3]))
+
+    def _unit(self, stored: Value) -> Number:
+        """A stored channel as f32 in 0..1."""
+        value = self.build.convert(stored, F32)
+        if stored.type == U8:
+            value = self.build.apply("mul", value, self.build.const(F32, 1 / 255))
+        return Number(value)
+
+    def luma(self, pixel: Pixel) -> Number:
+        """0.299 R + 0.587 G + 0.114 B; a gray pixel's is its own value."""
+        red, green, blue, _ = pixel.channels
+        if red.value is green.value is blue.value:
+            return red
+        weights = (0.299, 0.587, 0.114)
+        total: Meaning | None = None
+        for weight, channel in zip(weights, (red, green, blue), strict=True):
+            term = self.arithmetic.binary("mul", channel, Literal(weight))
+            total = term if total is None else self.arithmetic.binary("add", total, term)
+        assert isinstance(total, Number)
+        return total
+
+    def attribute(self, node: ast.Attribute) -> Meaning:
+        owner = self.value(node.value)
+        name = node.attr
+        match owner:
+            case Static():
+                found = getattr(owner.object, name, MISSING)
+                if found is not MISSING:
+                    return self.static(found, node)
+                near = difflib.get_close_matches(name, dir(owner.object), 1)
+                hint = f"Did you mean `{near[0]}`?" if near else "Look it up in its documentation."
+                raise self.error(node, f"`{ast.unparse(node)}` does not exist.", hint)
+            case Pixel() if name in _CHANNELS:
+                return owner.channels[_CHANNELS[name]]
+            case InputRef() if name == "pixel" and owner.input.channels:
+                return self.load(owner, None)
+            case InputRef() if name == ("size" if owner.input.channels else "shape"):
+                return self._extents(owner.input.name, owner.input.rank)
+            case OutRef() if name == "shape":
+                return self._extents("out", owner.output.rank)
+        has = {
+            Pixel: "r, g, b and a",
+            OutRef: "shape, and the method add",
+            InputRef: "pixel and size",
+        }.get(type(owner), "no attributes")
+        if isinstance(owner, InputRef) and not owner.input.channels:
+            has = "shape; annotated with dala.Image, it would have pixel and size"
+        raise self.error(
+            node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError
+        )
+
+    def _extents(self, source: str, rank: int) -> Tuple:
+        return Tuple(tuple(Number(self.build.extent(source, axis)) for axis in range(rank)))
+
+    def subscript(self, node: ast.Subscript) -> Meaning:
+        owner = self.value(node.value)
+        if isinstance(owner, InputRef):
+            return self.load(owner, self.index(node.slice, owner.input.rank, owner.input.name))
+        if isinstance(owner, Pixel):
+            owner = Tuple(owner.channels)
+        if isinstance(owner, Tuple):
+            return self._item(node, owner, self.operand(node.slice))
+        if isinstance(owner, OutRef):
+            raise self.error(
+                node,
+                "the output cannot be read: it may not be written yet.",
+                "Keep the value in a variable, or give the buffer as an input as well.",
+            )
+        raise self.error(
+            node, f"{describe(owner)} cannot be indexed.", "Index an input: x[i].", KernelTypeError
+        )
+
+    def index(self, node: ast.expr, rank: int, name: str) -> tuple[Value, ...]:
+        """The integer values of an index of as many axes as the buffer has."""
+        meaning = self.operand(node)
+        items = meaning.items if isinstance(meaning, Tuple) else (meaning,)
+        if len(items) != rank:
+            raise self.error(
+                node,
+                f"`{name}` has {rank} ax{'i' if rank == 1 else 'e'}s, but is indexed by "
+                f"{len(items)}.",
+                f"Give {rank}: {name}[{', '.join('ijklmnop'[:rank])}].",
+                KernelTypeError,
+            )
+        values = []
+        for item in items:
+            number = self.arithmetic.typed(item)
+            if not number.type.is_integer:
+                raise self.error(
+                    node,
+                    f"an index is an integer, not {describe(item)}.",
+                    "Convert it: dala.s32(dala.floor(…)).",
+                    KernelTypeError,
+                )
+            values.append(self.counting(number).value)
+        return tuple(values)
+
+    def counting(self, number: Number) -> Number:
+        """A position or count as s32 or s64, the types that positions are compared in."""
+        if number.type in (S32, S64):
+            return number
+        return self.arithmetic.convert(number, S64 if number.type == U32 else S32)
+
+    def _item(self, node: ast.Subscript, owner: Tuple, index: Meaning) -> Meaning:
+        count = len(owner.items)
+        if isinstance(index, Literal) and type(index.value) is int:
+            if -count <= index.value < count:
+                return owner.items[index.value]
+            raise self.error(
+                node,
+                f"index {index.value} is outside a tuple of {count}.",
+                f"Use 0 to {count - 1}.",
+                KernelTypeError,
+            )
+        number = self.arithmetic.typed(index)
+        if not number.type.is_integer or not count:
+            raise self.error(
+                node, "a tuple is indexed by an integer.", "Use dala.s32(…).", KernelTypeError
+            )
+        chosen = owner.items[0]
+        for i in range(1, count):
+            here = self.arithmetic.condition(self.arithmetic.binary("ge", number, Literal(i)))
+            chosen = self.arithmetic.choose(here, owner.items[i], chosen)
+        return chosen

@@ -1,0 +1,152 @@
+"""A kernel's arguments: which are inputs, which are parameters, and what those default to."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dala.errors import KernelSyntaxError
+from dala.ir.types import Scalar
+from dala.lang.marks import CONST, IMAGE, OUT, Annotation, ScalarMark
+from dala.lang.source import MISSING, Source
+
+REQUIRED = MISSING
+"""The default of a parameter that must be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputArgument:
+    """An input; an image gives whole pixels."""
+
+    name: str
+    image: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter: of a fixed type, constant when compiling, or typed as a literal would be.
+
+    A `host` parameter (an axis, a layout) is for the code that plans a kernel, not for the kernel.
+    """
+
+    name: str
+    kind: Literal["typed", "const", "number", "host"]
+    type: Scalar | None
+    default: Any = REQUIRED
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    @property
+    def shown(self) -> str:
+        """Its type, and its default where it has one."""
+        kind = self.type.name if self.type else self.kind
+        return kind if self.required else f"{kind} = {self.default!r}"
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.shown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a kernel takes, in the order in which it is written."""
+
+    inputs: tuple[InputArgument, ...]
+    params: tuple[Parameter, ...]
+    out: str | None
+
+
+def read_signature(source: Source) -> Signature:
+    """The signature, or a complaint that points at the argument."""
+    args = source.tree.args
+    for extra, what in ((args.vararg, "*"), (args.kwarg, "**")):
+        if extra is not None:
+            raise source.error(
+                KernelSyntaxError,
+                extra,
+                f"`{what}{extra.arg}`: a kernel has a fixed number of arguments.",
+                "Name each input and each parameter.",
+            )
+    plain = [*args.posonlyargs, *args.args]
+    given = [None] * (len(plain) - len(args.defaults)) + list(args.defaults)
+    pairs = [*zip(plain, given, strict=True), *zip(args.kwonlyargs, args.kw_defaults, strict=True)]
+    inputs: list[InputArgument] = []
+    params: list[Parameter] = []
+    out: str | None = None
+    for arg, default in pairs:
+        mark = _annotation(source, arg)
+        if mark is OUT:
+            if out is not None:
+                raise source.error(
+                    KernelSyntaxError, arg, "a kernel has one output.", f"Keep `{out}: dala.Out`."
+                )
+            out = arg.arg
+        elif mark is None or mark is IMAGE:
+            if default is not None:
+                raise source.error(
+                    KernelSyntaxError,
+                    default,
+                    f"input `{arg.arg}` has a default: an input is always given.",
+                    f"A parameter has a scalar annotation: `{arg.arg}: dala.f32 = …`.",
+                )
+            inputs.append(InputArgument(arg.arg, image=mark is IMAGE))
+        else:
+            params.append(_parameter(source, arg, mark, default))
+    return Signature(tuple(inputs), tuple(params), out)
+
+
+def _annotation(source: Source, arg: ast.arg) -> Any:
+    if arg.annotation is None:
+        return None
+    annotation = arg.annotation
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = ast.parse(annotation.value, mode="eval").body
+    mark = static_object(source, annotation)
+    if mark is Any:
+        return None
+    if isinstance(mark, Annotation | ScalarMark):
+        return mark
+    raise source.error(
+        KernelSyntaxError,
+        arg.annotation,
+        f"`{ast.unparse(arg.annotation)}` does not annotate a kernel's argument.",
+        "Allowed: none or Any (an input), dala.Image, dala.Out, dala.const, dala.number, or a scalar type: "
+        "dala.f32, f64, s32, s64, u32, u8, bool.",
+    )
+
+
+def _parameter(source: Source, arg: ast.arg, mark: Any, default: ast.expr | None) -> Parameter:
+    value = REQUIRED if default is None else static_number(source, default)
+    if default is not None and value is MISSING:
+        raise source.error(
+            KernelSyntaxError,
+            default,
+            f"the default of `{arg.arg}` is not a number.",
+            "Write a number, or leave the default out.",
+        )
+    if isinstance(mark, ScalarMark):
+        return Parameter(arg.arg, "typed", mark.scalar, value)
+    return Parameter(arg.arg, "const" if mark is CONST else "number", None, value)
+
+
+def static_object(source: Source, node: ast.expr) -> Any:
+    """The Python object that a dotted name stands for, or MISSING."""
+    if isinstance(node, ast.Name):
+        return source.resolve(node.id)
+    if isinstance(node, ast.Attribute):
+        owner = static_object(source, node.value)
+        return MISSING if owner is MISSING else getattr(owner, node.attr, MISSING)
+    return MISSING
+
+
+def static_number(source: Source, node: ast.expr) -> Any:
+    """The number that a default stands for, or MISSING."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        number = static_number(source, node.operand)
+        if number is MISSING:
+            return MISSING
+        return -number if isinstance(node.op, ast.USub) else number
+    value = node.value if isinstance(node, ast.Constant) else static_object(source, node)
+    return value if isinstance(value, bool | int | float) else MISSING

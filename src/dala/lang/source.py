@@ -1,0 +1,162 @@
+"""The text of a kernel, where it stands, and complaints that point at it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import linecache
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, TypeVar
+
+from dala.errors import KernelError, KernelSourceError, KernelSyntaxError
+
+MISSING = object()
+Complaint = TypeVar("Complaint", bound=KernelError)
+
+
+@dataclass(eq=False)
+class Source:
+    """One function's syntax tree, its lines, and what its free names mean."""
+
+    name: str
+    file: str
+    first_line: int
+    lines: list[str]
+    tree: ast.FunctionDef
+    doc: str
+    indent: int = 0
+    _scopes: tuple[Mapping[str, Any], ...] = ()
+    _resolved: dict[str, Any] = field(default_factory=dict)
+
+    def resolve(self, name: str) -> Any:
+        """What a free name means: looked up once, so that later changes do not alter the kernel."""
+        if name not in self._resolved:
+            found = (scope[name] for scope in self._scopes if name in scope)
+            self._resolved[name] = next(found, MISSING)
+        return self._resolved[name]
+
+    def names(self) -> list[str]:
+        """Every name that could be written here, for did-you-mean."""
+        return [name for scope in self._scopes for name in scope if not name.startswith("__")]
+
+    def point_at(self, node: ast.AST) -> str:
+        """The file, the line, its text and a caret under the node."""
+        line = getattr(node, "lineno", 1)
+        column = getattr(node, "col_offset", 0)
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        end = getattr(node, "end_col_offset", column + 1)
+        if getattr(node, "end_lineno", line) != line:
+            end = len(text)
+        # The offsets of the ast module count bytes of UTF-8.
+        before = text.encode()[:column].decode(errors="replace")
+        under = text.encode()[column:end].decode(errors="replace")
+        caret = " " * len(before) + "^" * max(1, len(under.rstrip()))
+        shown = f"    {text.rstrip()}\n    {caret}"
+        where = f'  File "{self.file}", line {self.first_line + line - 1}, in {self.name}'
+        return f"{where}\n{shown}"
+
+    def error(
+        self, kind: type[Complaint], node: ast.AST, what: str, instead: str, chain: str = ""
+    ) -> Complaint:
+        """A complaint about a node: what is refused, where, and what to write instead."""
+        return kind(f"{what}\n{chain}{self.point_at(node)}\n  {instead}")
+
+
+def from_function(function: Any) -> Source:
+    """The source of a Python function, with its globals and closure."""
+    if not inspect.isfunction(function):
+        raise KernelSyntaxError(
+            f"a kernel is a Python function (def …), not {type(function).__name__} {function!r}."
+        )
+    if function.__name__ == "<lambda>":
+        raise KernelSyntaxError(
+            "a lambda cannot be a kernel: its source line does not say where it ends. "
+            "Write it as a def."
+        )
+    code = function.__code__
+    try:
+        linecache.checkcache(code.co_filename)
+        lines, first_line = inspect.getsourcelines(code)
+    except (OSError, TypeError, IndexError) as error:
+        raise _no_source(function, code.co_filename) from error
+    text = textwrap.dedent("".join(lines))
+    tree = _parse(text, code.co_filename, first_line, function.__name__)
+    closure = {
+        name: cell.cell_contents
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
+        if not _is_empty(cell)
+    }
+    return Source(
+        name=function.__name__,
+        file=code.co_filename,
+        first_line=first_line,
+        lines=text.splitlines(),
+        tree=tree,
+        doc=inspect.cleandoc(function.__doc__ or ""),
+        _scopes=(closure, function.__globals__, vars(builtins)),
+    )
+
+
+def from_text(text: str, names: Mapping[str, Any], file: str) -> Source:
+    """The source of the one function that the text defines; it may use `names`."""
+    if not isinstance(text, str):
+        raise KernelSyntaxError(
+            f"a kernel's source is text with one def, not {type(text).__name__}."
+        )
+    dedented = textwrap.dedent(text)
+    tree = _parse(dedented, file, 1, "<text>")
+    return Source(
+        name=tree.name,
+        file=file,
+        first_line=1,
+        lines=dedented.splitlines(),
+        tree=tree,
+        doc=inspect.cleandoc(ast.get_docstring(tree) or ""),
+        _scopes=(names, vars(builtins)),
+    )
+
+
+def _parse(text: str, file: str, first_line: int, name: str) -> ast.FunctionDef:
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError) as error:
+        _refuse_syntax(error, text, file, first_line)
+    if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
+        found = ", ".join(type(item).__name__ for item in body) or "nothing"
+        raise KernelSyntaxError(
+            f"{file}: the source of a kernel is exactly one def; here it holds {found}."
+        )
+    return body[0]
+
+
+def _refuse_syntax(error: Exception, text: str, file: str, first_line: int) -> NoReturn:
+    if not isinstance(error, SyntaxError):
+        raise KernelSyntaxError(f"{file}: this is not Python: {error}.") from error
+    line = error.lineno or 1
+    lines = text.splitlines()
+    shown = lines[line - 1] if line <= len(lines) else ""
+    caret = " " * max(0, (error.offset or 1) - 1) + "^"
+    raise KernelSyntaxError(
+        f"this is not Python: {error.msg}.\n"
+        f'  File "{file}", line {first_line + line - 1}\n    {shown}\n    {caret}\n'
+        f"  Mend the line; a kernel is an ordinary Python function."
+    ) from error
+
+
+def _no_source(function: Any, file: str) -> KernelSourceError:
+    return KernelSourceError(
+        f"the source of kernel {function.__name__!r} cannot be had (it was made in {file!r}, by a "
+        f"REPL or exec). Put the function into a file or a notebook cell, or give its text: "
+        f"compute.Kernel.register({function.__name__!r}, source, inputs=…, params=…)."
+    )
+
+
+def _is_empty(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return True
+    return False

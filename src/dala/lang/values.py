@@ -1,0 +1,109 @@
+"""What an expression of the kernel language can be while it is being lowered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from dala.ir.nodes import Input, Output, Value
+from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number known now, of no type yet: it takes the type of what it meets."""
+
+    value: bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A typed scalar; a weak one came from literals alone and still takes the type of what it meets."""
+
+    value: Value
+    weak: bool = False
+
+    @property
+    def type(self) -> Scalar:
+        return self.value.type
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """Several values, to unpack or to index."""
+
+    items: tuple[Meaning, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pixel:
+    """Four channels in 0..1: arithmetic goes channel by channel."""
+
+    channels: tuple[Number, Number, Number, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class InputRef:
+    """An input: its element here, unless it is indexed."""
+
+    input: Input
+
+
+@dataclass(frozen=True, slots=True)
+class OutRef:
+    """The output of a kernel that writes where it likes."""
+
+    output: Output
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A Python object: a module, a mark, a function."""
+
+    object: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Unset:
+    """A variable that some paths leave without a value."""
+
+    why: str
+
+
+Meaning = Literal | Number | Tuple | Pixel | InputRef | OutRef | Static | Unset
+
+
+def literal_type(value: bool | int | float, beside: Scalar | None = None) -> Scalar:
+    """The type that a literal takes by itself, or beside a value of another type."""
+    if isinstance(value, bool):
+        return BOOL
+    if isinstance(value, int):
+        if beside is not None and beside != BOOL:
+            return beside
+        return S32 if S32.lowest <= value <= S32.highest else S64
+    if beside is not None and beside.is_float:
+        return beside
+    return F64 if beside == S64 else F32
+
+
+def describe(meaning: Meaning) -> str:
+    """The meaning in a few words, for an error."""
+    match meaning:
+        case Literal():
+            return f"the number {meaning.value!r}"
+        case Number():
+            return f"a {meaning.type} value"
+        case Tuple():
+            return f"a tuple of {len(meaning.items)}"
+        case Pixel():
+            return "a pixel"
+        case InputRef():
+            kind = "image" if meaning.input.channels else "input"
+            return f"the {kind} {meaning.input.name}"
+        case OutRef():
+            return "the output"
+        case Static():
+            name = getattr(meaning.object, "__name__", None) or repr(meaning.object)
+            return f"{type(meaning.object).__name__} {name}"
+        case Unset():
+            return "a variable without a value"

@@ -1,0 +1,1 @@
+"""How work is cut up before it is run."""

@@ -1,0 +1,61 @@
+"""A domain cut into strips that threads can share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dala.ir.nodes import Const, For, Program, Reduce, Statement, While, blocks_of
+
+SMALL_WORK = 1 << 19
+"""Statements below which waking another thread costs more than it saves: about 0.1 ms."""
+STRIPS_A_THREAD = 4
+"""More strips than threads, so that a thread that is held up does not hold up the rest."""
+WIDTH_STEP = 1024
+"""A row is cut at multiples of this, so that strips begin at whole cache lines."""
+_TURNS = 16
+"""What a loop of unknown length counts for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """`count` strips of `size` rows, or of `size` elements of every row, of a domain."""
+
+    rows: int
+    width: int
+    count: int
+    size: int
+    by_rows: bool
+
+
+def cut(rows: int, width: int, effort: int, threads: int) -> Strips:
+    """One strip where the work is small, a few for each thread where it is not."""
+    whole = Strips(rows, width, 1, rows, by_rows=True)
+    if threads == 1 or rows * width * effort < SMALL_WORK:
+        return whole
+    wanted = threads * STRIPS_A_THREAD
+    if rows >= wanted:
+        size = -(-rows // wanted)
+        return Strips(rows, width, -(-rows // size), size, by_rows=True)
+    if rows >= threads and width < wanted * WIDTH_STEP:
+        return Strips(rows, width, rows, 1, by_rows=True)
+    steps = -(-width // WIDTH_STEP)
+    size = -(-steps // wanted) * WIDTH_STEP
+    count = -(-width // size)
+    return Strips(rows, width, count, size, by_rows=False) if count > 1 else whole
+
+
+def effort_of(program: Program) -> int:
+    """Roughly how many operations one position takes."""
+    return 1 + sum(_effort(statement) for statement in program.body.statements)
+
+
+def _effort(statement: Statement) -> int:
+    inner = sum(_effort(item) for block in blocks_of(statement) for item in block.statements)
+    turns = 1
+    if isinstance(statement, For | Reduce):
+        turns = _TURNS
+        if isinstance(statement.start, Const) and isinstance(statement.stop, Const):
+            turns = max(0, int(statement.stop.value) - int(statement.start.value))
+    elif isinstance(statement, While):
+        turns = _TURNS
+    return 1 + inner * turns

@@ -1,0 +1,94 @@
+"""Checks of what a kernel is called with: parameters by name, kind and range."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError
+from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
+from dala.lang.signature import Parameter
+
+Params = Mapping[str, Any]
+
+
+def complete(kernel: str, declared: tuple[Parameter, ...], given: Params | None) -> dict[str, Any]:
+    """Every declared parameter with its value, given or default; an ArgumentError for any other."""
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"{kernel}: params is a mapping of names to values, such as {{'factor': 2.0}}, not "
+            f"{type(given).__name__}."
+        )
+    names = [item.name for item in declared]
+    for name in given:
+        if name not in names:
+            raise ArgumentError(_unknown(kernel, str(name), names))
+    values: dict[str, Any] = {}
+    for item in declared:
+        if item.name in given:
+            values[item.name] = given[item.name]
+        elif item.required:
+            raise ArgumentError(f"{kernel}: parameter {item.name!r} is missing; it is {item}.")
+        else:
+            values[item.name] = item.default
+    return values
+
+
+def _unknown(kernel: str, name: str, names: list[str]) -> str:
+    if not names:
+        return f"{kernel} takes no parameters, but {name!r} was given."
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{kernel} has no parameter {name!r}; it takes {', '.join(names)}.{hint}"
+
+
+def number(kernel: str, parameter: Parameter, value: Any) -> bool | int | float:
+    """The value as a Python number, as its parameter needs it."""
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, bool | int | float):
+        raise ArgumentError(
+            f"{kernel}: parameter {parameter} is a number, not {type(value).__name__} {value!r}."
+        )
+    scalar = parameter.type
+    return value if scalar is None else fitted(kernel, parameter.name, scalar, value)
+
+
+def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) -> bool | int | float:
+    """The value as a number of the type; an ArgumentError where it does not fit."""
+    if scalar == BOOL:
+        if value not in (0, 1):
+            raise ArgumentError(f"{kernel}: parameter {name!r} is True or False, not {value!r}.")
+        return bool(value)
+    if scalar.is_float:
+        try:
+            wide = float(value)
+        except OverflowError:
+            raise ArgumentError(f"{kernel}: {name} = {value!r} is too large for {scalar}.") from None
+        with np.errstate(over="ignore"):
+            return float(scalar.numpy.type(wide))
+    if isinstance(value, float) and not value.is_integer():
+        raise ArgumentError(
+            f"{kernel}: parameter {name!r} is {scalar}, a whole number, not {value!r}."
+        )
+    whole = int(value)
+    if not scalar.lowest <= whole <= scalar.highest:
+        raise ArgumentError(
+            f"{kernel}: {name} = {whole} does not fit {scalar}, which holds {scalar.lowest} to "
+            f"{scalar.highest}."
+        )
+    return whole
+
+
+def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scalar:
+    """The type of a `dala.number` parameter: the one that a literal would take beside the inputs."""
+    met = scalars[0]
+    for scalar in scalars[1:]:
+        met = promote(met, scalar) or S64
+    if isinstance(value, float) and not met.is_float:
+        return F64 if met == S64 else F32
+    return met

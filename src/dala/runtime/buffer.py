@@ -1,0 +1,325 @@
+"""Buffers: typed, shaped memory on a device, and everything that fills and reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dala.devices.memory import HOST, Borrowed, Held, Memory
+from dala.errors import ArgumentError, FreedError, ShapeError
+from dala.ir.types import U8, Scalar, dtype_of
+from dala.runtime import hostdata, pybuffer
+
+# DLPack's device type for host memory.
+_DLPACK_CPU = 1
+
+
+class Buffer:
+    """Typed memory on a device, row-major and contiguous.
+
+    NumPy, DLPack and the buffer protocol see it without a copy. A view that was taken stays valid
+    after the buffer is freed; the memory itself goes back when the last view is gone.
+    """
+
+    __slots__ = ("__weakref__", "_memory", "device", "scalar", "shape", "size")
+
+    # Installed with the first buffer, not on import: it loads LLVM.
+    _export_pending: ClassVar[bool] = pybuffer.NEEDED
+
+    _memory: Memory | None  # None once freed
+    device: str
+    scalar: Scalar
+    shape: tuple[int, ...]
+    size: int
+
+    def __init__(
+        self, memory: Memory, scalar: Scalar, shape: tuple[int, ...], device: str = "cpu"
+    ) -> None:
+        if Buffer._export_pending:
+            pybuffer.install(Buffer, "_exported")
+            Buffer._export_pending = False
+        self._memory = memory
+        self.scalar = scalar
+        self.shape = shape
+        self.size = memory.size_bytes
+        self.device = device
+
+    @property
+    def dtype(self) -> str:
+        return self.scalar.name
+
+    @property
+    def freed(self) -> bool:
+        return self._memory is None
+
+    @property
+    def memory(self) -> Memory:
+        """The memory behind this buffer; a `FreedError` once it was freed."""
+        if self._memory is None:
+            raise FreedError(
+                f"{self!r} cannot be used: it was freed. Free a buffer after its last use, or make "
+                f"a new one."
+            )
+        return self._memory
+
+    def free(self) -> None:
+        """Give the memory back; a second time does nothing."""
+        self._memory = None
+
+    @property
+    def _exported(self) -> np.ndarray:
+        return self.memory.as_array(self.scalar.numpy, self.shape)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        view = self._exported
+        if dtype is not None and np.dtype(dtype) != view.dtype:
+            if copy is False:
+                raise ArgumentError(f"{self!r} cannot be seen as {np.dtype(dtype)} without a copy.")
+            return view.astype(dtype)
+        return view.copy() if copy else view
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return self._exported.data
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        export: Callable[..., Any] = self._exported.__dlpack__
+        return export(**{name: value for name, value in given.items() if value is not None})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (_DLPACK_CPU, 0)
+
+    def __reduce__(self) -> tuple[Callable[[np.ndarray], Buffer], tuple[np.ndarray]]:
+        return from_numpy, (self._exported,)
+
+    def __enter__(self) -> Buffer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.free()
+
+    def __repr__(self) -> str:
+        state = ", freed" if self._memory is None else ""
+        return f"<Buffer {self.scalar.name} {self.shape} {self.device}{state}>"
+
+
+def buffer(data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
+    """A new buffer that holds `data`: a flat or nested list, an array, or bytes for `u8`.
+
+    Floats are rounded to the buffer's precision. What an integer buffer cannot hold is refused.
+
+    >>> from dala.gpu import compute
+    >>> compute.buffer([1.0, 2.0, 3.0, 4.0], (2, 2), "f32")
+    <Buffer f32 (2, 2) cpu>
+    """
+    scalar = dtype_of(dtype)
+    extents, size_bytes = hostdata.check_shape(shape, scalar)
+    values = hostdata.values(data, scalar)
+    hostdata.check_count(values, extents, size_bytes // scalar.size_bytes)
+    made = HOST.allocate(size_bytes, zeroed=False)
+    _store(values, made, scalar)
+    return Buffer(made, scalar, extents)
+
+
+def buffer_zeros(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
+    """A new buffer full of zeros.
+
+    >>> from dala.gpu import compute
+    >>> compute.read_list(compute.buffer_zeros((2, 2), "s32"))
+    [0, 0, 0, 0]
+    """
+    scalar = dtype_of(dtype)
+    extents, size_bytes = hostdata.check_shape(shape, scalar)
+    return Buffer(HOST.allocate(size_bytes), scalar, extents)
+
+
+def buffer_from_binary(
+    data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar
+) -> Buffer:
+    """A new buffer with exactly these bytes, from anything bytes-like.
+
+    >>> from dala.gpu import compute
+    >>> compute.read_list(compute.buffer_from_binary(b"\\x01\\x00\\x02\\x00", (4,), "u8"))
+    [1, 0, 2, 0]
+    """
+    scalar = dtype_of(dtype)
+    extents, size_bytes = hostdata.check_shape(shape, scalar)
+    binary = hostdata.binary(data)
+    if binary.size != size_bytes:
+        raise ShapeError(
+            f"{binary.size:,} bytes do not fill a buffer of {scalar} and shape {extents}, which "
+            f"takes {size_bytes:,}."
+        )
+    made = HOST.allocate(size_bytes, zeroed=False)
+    _store(binary, made, U8)
+    return Buffer(made, scalar, extents)
+
+
+def from_numpy(array: np.ndarray) -> Buffer:
+    """A new buffer with a copy of `array`, of the same shape and dtype.
+
+    >>> import numpy as np
+    >>> from dala.gpu import compute
+    >>> compute.from_numpy(np.ones((2, 3), np.float32))
+    <Buffer f32 (2, 3) cpu>
+    """
+    if not isinstance(array, (np.ndarray, np.generic)):
+        raise ArgumentError(
+            f"from_numpy takes a NumPy array, not {type(array).__name__}: use buffer() for lists, "
+            f"buffer_from_binary() for bytes and from_dlpack() for tensors."
+        )
+    scalar = hostdata.scalar_of(array.dtype)
+    extents, size_bytes = hostdata.check_shape(array.shape, scalar)
+    made = HOST.allocate(size_bytes, zeroed=False)
+    _store(np.asarray(array), made, scalar)
+    return Buffer(made, scalar, extents)
+
+
+def from_dlpack(x: Any) -> Buffer:
+    """A buffer over the memory of a NumPy array or of a tensor of PyTorch, JAX and others.
+
+    Nothing is copied: what is written on one side is seen on the other, and the memory lives until
+    both are gone. Only what is not contiguous, is read-only (as JAX's arrays are) or lies across
+    its elements' alignment is copied.
+
+    >>> import numpy as np
+    >>> from dala.gpu import compute
+    >>> x = np.zeros(3, np.float32)
+    >>> shared = compute.from_dlpack(x)
+    >>> x[0] = 5.0
+    >>> compute.read_list(shared)
+    [5.0, 0.0, 0.0]
+    """
+    array = np.asarray(x) if isinstance(x, np.ndarray) else hostdata.imported(x)
+    scalar = hostdata.scalar_of(array.dtype)
+    flags = array.flags
+    if array.size == 0 or not (flags.c_contiguous and flags.writeable and flags.aligned):
+        return from_numpy(array)
+    extents, size_bytes = hostdata.check_shape(array.shape, scalar)
+    return Buffer(Borrowed(array.ctypes.data, size_bytes, array), scalar, extents)
+
+
+def read(buf: Buffer) -> np.ndarray:
+    """The values as a new NumPy array.
+
+    >>> from dala.gpu import compute
+    >>> compute.read(compute.buffer([1.0, 2.0], (2,), "f32")).tolist()
+    [1.0, 2.0]
+    """
+    return _buffer(buf)._exported.copy()
+
+
+def to_numpy(buf: Buffer) -> np.ndarray:
+    """The values as a new NumPy array: the same as `read`. (`np.asarray(buf)` does not copy.)"""
+    return read(buf)
+
+
+def read_binary(buf: Buffer) -> memoryview:
+    """The bytes, to be read: a view of the memory itself on the CPU, so without a copy.
+
+    >>> from dala.gpu import compute
+    >>> bytes(compute.read_binary(compute.buffer([1, 2], (2,), "u8")))
+    b'\\x01\\x02'
+    """
+    memory = _buffer(buf).memory
+    return memory.as_array(U8.numpy, (memory.size_bytes,)).data.toreadonly()
+
+
+def read_list(buf: Buffer) -> list[Any]:
+    """The values as one flat list of Python numbers."""
+    flat: list[Any] = _buffer(buf)._exported.reshape(-1).tolist()
+    return flat
+
+
+def write(buf: Buffer, data: object) -> None:
+    """Refill `buf` with as many values as it has; bytes are taken as they are in memory.
+
+    >>> from dala.gpu import compute
+    >>> x = compute.buffer_zeros((2,), "f32")
+    >>> compute.write(x, [1.5, 2.5])
+    >>> compute.read_list(x)
+    [1.5, 2.5]
+    """
+    memory, scalar = _buffer(buf).memory, buf.scalar
+    if hostdata.is_binary(data):
+        binary = hostdata.binary(data)
+        if binary.size != buf.size:
+            raise ShapeError(
+                f"{binary.size:,} bytes do not fill {buf!r}, which takes {buf.size:,}."
+            )
+        _store(binary, memory, U8)
+    else:
+        values = hostdata.values(data, scalar)
+        hostdata.check_count(values, buf.shape, buf.size // scalar.size_bytes)
+        _store(values, memory, scalar)
+
+
+def shape(buf: Buffer) -> tuple[int, ...]:
+    """The extent of each dimension."""
+    return _buffer(buf).shape
+
+
+def dtype(buf: Buffer) -> str:
+    """The name of the dtype, such as `"f32"`."""
+    return _buffer(buf).dtype
+
+
+def size(buf: Buffer) -> int:
+    """The size in bytes."""
+    return _buffer(buf).size
+
+
+def free(buf: Buffer) -> None:
+    """Give the memory of `buf` back; a second time does nothing."""
+    _buffer(buf).free()
+
+
+def free_many(buffers: Iterable[Buffer]) -> None:
+    """Give the memory of all of them back."""
+    for buf in [_buffer(each) for each in buffers]:
+        buf.free()
+
+
+def memory() -> Held:
+    """What buffers hold at this moment, and what is kept for the next ones."""
+    return HOST.held()
+
+
+def trim() -> int:
+    """Give the memory that is kept for reuse back to the system; returns how many bytes."""
+    return HOST.trim()
+
+
+def _buffer(given: Buffer) -> Buffer:
+    if not isinstance(given, Buffer):
+        raise ArgumentError(
+            f"a buffer is needed, but {type(given).__name__} was given: make one with buffer() or "
+            f"from_numpy()."
+        )
+    return given
+
+
+def _store(values: np.ndarray, memory: Memory, scalar: Scalar) -> None:
+    view = memory.as_array(scalar.numpy, values.shape)
+    if values.dtype == view.dtype:
+        view[...] = values
+        return
+    # A float that is too large for f32 becomes infinite, as IEEE 754 has it.
+    with np.errstate(over="ignore"):
+        view[...] = values

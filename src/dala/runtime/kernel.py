@@ -1,0 +1,295 @@
+"""Kernels as users hold them: made from functions or text, registered by name, run on buffers."""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+from dala.devices import cpu
+from dala.errors import ArgumentError, UnknownKernelError
+from dala.ir.dump import dump
+from dala.ir.nodes import BORDERS, Border
+from dala.ir.types import Scalar, dtype_of
+from dala.lang.calls import Function
+from dala.lang.lower import Definition
+from dala.lang.marks import NAMES
+from dala.lang.signature import Parameter
+from dala.lang.source import from_function, from_text
+from dala.runtime.arguments import Params, complete, fitted, number, number_type
+from dala.runtime.buffer import Buffer
+
+if TYPE_CHECKING:
+    from dala.runtime.launch import Launch
+
+Specs = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Kernel:
+    """Something that computes one buffer from others: a function of the kernel language."""
+
+    def __init__(self, name: str, doc: str, define: Callable[[], Definition]) -> None:
+        self.name = name
+        self.doc = doc
+        self._define = define
+        self._launches: dict[object, Launch] = {}
+
+    @cached_property
+    def definition(self) -> Definition:
+        """The source, parsed when it is first needed."""
+        return self._define()
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of its inputs."""
+        return tuple(item.name for item in self.definition.signature.inputs)
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        """Its parameters, with their defaults."""
+        return self.definition.signature.params
+
+    def describe(self) -> dict[str, Any]:
+        """Its inputs, its parameters with their defaults, and what it does, in one line."""
+        return {
+            "inputs": list(self.inputs),
+            "params": {item.name: item.shown for item in self.params},
+            "doc": self.doc.partition("\n")[0],
+        }
+
+    def __repr__(self) -> str:
+        arguments = ", ".join([*self.inputs, *map(str, self.params)])
+        return f"<Kernel {self.name}({arguments})>"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise ArgumentError(
+            f"a kernel is run on buffers: compute.run_kernel({self.name}, [inputs], output, params); "
+            f"to call {self.name} from another kernel, decorate it with @dala.function."
+        )
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        """Compute the output from the inputs."""
+        key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
+        launch, values = self._launch(key, params)
+        memories = [item._memory or item.memory for item in inputs]
+        launch.run(memories, output._memory or output.memory, values)
+
+    def _launch(self, key: Specs, params: Params | None) -> tuple[Launch, list[bool | int | float]]:
+        declared = self.params
+        if not declared and not params:
+            known = self._launches.get(key)
+            return known or self._made(key, (), ()), []
+        given = complete(self.name, declared, params)
+        scalars = tuple(dtype_of(name) for name, _ in key)
+        consts: list[tuple[str, bool | int | float]] = []
+        types: list[tuple[str, Scalar]] = []
+        values: list[bool | int | float] = []
+        for item in declared:
+            value = number(self.name, item, given[item.name])
+            if item.kind == "const":
+                consts.append((item.name, value))
+                continue
+            if item.kind == "number":
+                type = number_type(scalars[:-1] or scalars, value)
+                value = fitted(self.name, item.name, type, value)
+                types.append((item.name, type))
+            values.append(value)
+        full = (key, tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
+        known = self._launches.get(full)
+        return known or self._made(key, tuple(consts), tuple(types), full), values
+
+    def _made(
+        self,
+        key: Specs,
+        consts: tuple[tuple[str, bool | int | float], ...],
+        types: tuple[tuple[str, Scalar], ...],
+        full: object = None,
+    ) -> Launch:
+        # Launches need LLVM, which takes long to load: only when something is run.
+        from dala.runtime.launch import Launch
+
+        *inputs, output = ((dtype_of(name), shape) for name, shape in key)
+        launch = Launch(cpu(), self.name, self.definition, tuple(inputs), output, consts, types)
+        self._launches[full or key] = launch
+        return launch
+
+    # -- seeing ----------------------------------------------------------------------------------
+
+    def explain(
+        self,
+        inputs: Sequence[Buffer] | None = None,
+        output: Buffer | None = None,
+        params: Params | None = None,
+        *,
+        assembly: bool = False,
+    ) -> str:
+        """The typed program and the code emitted for it, for these buffers or for f32 ones.
+
+        Prints it, and gives it back. `assembly=True` adds the machine's own instructions.
+        """
+        if inputs is None or output is None:
+            program = self.definition.lower(self.definition.example())
+        else:
+            key = tuple((item.scalar.name, item.shape) for item in (*inputs, output))
+            program = self._launch(key, params)[0].program
+        emitted = cpu().emit(program)
+        parts = [dump(program), f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
+        if assembly:
+            text = cpu().compiler.assembly(emitted.text, vectorise=emitted.vectorise)
+            parts += ["assembly:", text]
+        explained = "\n\n".join(parts)
+        print(explained)
+        return explained
+
+    # -- the registry ----------------------------------------------------------------------------
+
+    @staticmethod
+    def register(
+        name: str,
+        source: str | Kernel | Callable[..., Any],
+        inputs: int | Sequence[str] | None = None,
+        params: Sequence[str] | Mapping[str, Any] | None = None,
+        *,
+        border: Border = "clamp",
+        replace: bool = False,
+    ) -> Kernel:
+        """A kernel known by name from now on: from text, a function, or another kernel.
+
+        `inputs` (a count or names) and `params` (names) are checked against the source.
+
+        >>> from dala.gpu import compute
+        >>> compute.Kernel.register("halve", "def halve(x): return x * 0.5", inputs=1)
+        <Kernel halve(x)>
+        >>> compute.Kernel.unregister("halve")
+        """
+        _check_name(name)
+        if name in KERNELS and not replace:
+            raise ArgumentError(
+                f"a kernel named {name!r} is registered already: choose another name, or give "
+                f"replace=True."
+            )
+        if isinstance(source, Kernel):
+            kernel_ = source
+        elif isinstance(source, str):
+            text = from_text(source, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
+            kernel_ = _checked(Definition(text, _border(border)), name)
+        else:
+            kernel_ = _checked(Definition(from_function(source), _border(border)), name)
+        _check_declared(kernel_, inputs, params)
+        KERNELS[name] = kernel_
+        return kernel_
+
+    @staticmethod
+    def lookup(name: str) -> Kernel:
+        """The kernel of that name; an UnknownKernelError that suggests others."""
+        found = KERNELS.get(name) if isinstance(name, str) else None
+        if found is None:
+            near = difflib.get_close_matches(str(name), KERNELS, 3)
+            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "See compute.kernels()."
+            raise UnknownKernelError(f"no kernel is named {name!r}. {hint}")
+        return found
+
+    @staticmethod
+    def list() -> builtins.list[str]:
+        """The names of all kernels, sorted."""
+        return sorted(KERNELS)
+
+    @staticmethod
+    def unregister(name: str) -> None:
+        """Forget a kernel; what was made with it keeps working."""
+        del KERNELS[Kernel.lookup(name).name if name not in KERNELS else name]
+
+
+KERNELS: dict[str, Kernel] = {}
+"""Every registered kernel by its name."""
+
+
+class _Names:
+    """`dala` inside a kernel given as text."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return NAMES[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+_DALA = _Names()
+
+
+@overload
+def kernel(function: Callable[..., Any], /) -> Kernel: ...
+
+
+@overload
+def kernel(
+    *, border: Border = "clamp", name: str | None = None
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+
+
+def kernel(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    border: Border = "clamp",
+    name: str | None = None,
+) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
+    """A kernel from a Python function: its return value is the output's element at each position.
+
+    `border` says what a read outside an input gives: clamp, mirror, reflect, wrap or zero.
+    """
+    rule = _border(border)
+    if function is None:
+        return lambda given: _checked(Definition(from_function(given), rule), name)
+    return _checked(Definition(from_function(function), rule), name)
+
+
+def function(given: Callable[..., Any]) -> Function:
+    """A function that kernels can call; it is inlined into them."""
+    return Function(given)
+
+
+def _checked(definition: Definition, name: str | None) -> Kernel:
+    definition.check()
+    return Kernel(name or definition.name, definition.source.doc, lambda: definition)
+
+
+def _border(given: str) -> Border:
+    for border in BORDERS:
+        if given == border:
+            return border
+    raise ArgumentError(f"border {given!r} is not one of {', '.join(BORDERS)}.")
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"a kernel's name is a text that is not empty, not {name!r}.")
+
+
+def _check_declared(
+    made: Kernel,
+    inputs: int | Sequence[str] | None,
+    params: Sequence[str] | Mapping[str, Any] | None,
+) -> None:
+    if isinstance(inputs, int):
+        if inputs != len(made.inputs):
+            raise ArgumentError(
+                f"kernel {made.name!r}: inputs={inputs} was said, but its source takes "
+                f"{len(made.inputs)} ({', '.join(made.inputs) or 'none'})."
+            )
+    elif inputs is not None and tuple(inputs) != made.inputs:
+        raise ArgumentError(
+            f"kernel {made.name!r}: inputs={list(inputs)} was said, but its source takes "
+            f"{list(made.inputs)}."
+        )
+    names = [item.name for item in made.params]
+    if params is not None and sorted(params) != sorted(names):
+        raise ArgumentError(
+            f"kernel {made.name!r}: params={list(params)} was said, but its source takes {names}."
+        )

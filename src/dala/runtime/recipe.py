@@ -1,0 +1,112 @@
+"""Kernels that are planned on the host: as stages of other kernels, or as a call of a library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dala.devices.memory import HOST, Memory
+from dala.errors import ArgumentError
+from dala.ir.types import Scalar
+from dala.lang.signature import Parameter
+from dala.runtime.arguments import Params, complete
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+
+Expand = Callable[[Sequence[Buffer], Buffer, dict[str, Any]], Iterator["Stage"]]
+Library = Callable[..., None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a recipe."""
+
+    kernel: Kernel
+    inputs: Sequence[Buffer]
+    output: Buffer
+    params: Params = field(default_factory=dict)
+
+
+class Recipe(Kernel):
+    """A kernel that expands into stages, given its buffers and parameters."""
+
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        inputs: tuple[str, ...],
+        params: tuple[Parameter, ...],
+        expand: Expand,
+    ) -> None:
+        super().__init__(name, doc, self._no_definition)
+        self._inputs = inputs
+        self._params = params
+        self._expand = expand
+
+    def _no_definition(self) -> Any:
+        raise ArgumentError(f"{self.name} is a recipe of other kernels: explain those.")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self._inputs
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        return self._params
+
+    def stages(
+        self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
+    ) -> Iterator[Stage]:
+        """The steps that compute the output, in order."""
+        return self._expand(inputs, output, complete(self.name, self.params, params))
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        target = output
+        if any(overlap(item.memory, output.memory) for item in inputs):
+            target = scratch(output.shape, output.scalar)
+        for stage in self.stages(inputs, target, params):
+            stage.kernel.run(stage.inputs, stage.output, stage.params)
+        if target is not output:
+            np.copyto(np.asarray(output), np.asarray(target))
+
+
+class Opaque(Kernel):
+    """A kernel that a library computes on the host, on arrays that are the buffers' own memory."""
+
+    def __init__(self, name: str, inputs: tuple[str, ...], call: Library) -> None:
+        super().__init__(name, call.__doc__ or "", self._no_definition)
+        self._inputs = inputs
+        self._call = call
+
+    def _no_definition(self) -> Any:
+        raise ArgumentError(f"{self.name} is computed by a library: there is no code to show.")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self._inputs
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        return ()
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        self._call(*map(np.asarray, inputs), out=np.asarray(output), **(params or {}))
+
+
+def overlap(a: Memory, b: Memory) -> bool:
+    """Whether the two share bytes."""
+    return a.address < b.address + b.size_bytes and b.address < a.address + a.size_bytes
+
+
+def scratch(shape: tuple[int, ...], scalar: Scalar) -> Buffer:
+    """A buffer for what lies between two stages; it need not be zero."""
+    count = int(np.prod(shape, dtype=object))
+    return Buffer(HOST.allocate(count * scalar.size_bytes, zeroed=False), scalar, tuple(shape))
+
+
+def reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+    """The same memory seen in another shape of as many elements."""
+    return Buffer(buffer.memory, buffer.scalar, tuple(shape))

@@ -1,0 +1,124 @@
+"""Running kernels: at once, or as commands that are waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.runtime.arguments import Params
+from dala.runtime.buffer import Buffer
+from dala.runtime.commands import Command, Queue, Status
+from dala.runtime.kernel import Kernel
+
+_COMMAND_KEYS = {
+    "run_kernel": {"op", "kernel", "inputs", "output", "params"},
+    "copy_buffer": {"op", "inputs", "output"},
+}
+
+
+def run_kernel(
+    kernel: str | Kernel,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    params: Params | None = None,
+) -> None:
+    """Compute `output` from `inputs` by a kernel or the name of one.
+
+    >>> from dala.gpu import compute
+    >>> x, y = compute.buffer([-1.0, 2.0], (2,), "f32"), compute.buffer_zeros((2,), "f32")
+    >>> compute.run_kernel("relu", [x], y, {"slope": 0.5})
+    >>> compute.read_list(y)
+    [-0.5, 2.0]
+    """
+    found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
+    _check_buffers(found, inputs, output)
+    found.run(inputs, output, params)
+
+
+def submit(command: Mapping[str, Any] | None = None, /, **given: Any) -> Command:
+    """Queue a command and return at once; commands run one after another, in this order.
+
+    A command is a mapping or keywords: `op` ("run_kernel", the default, or "copy_buffer"),
+    `kernel`, `inputs`, `output`, `params`. It is checked now, so that a mistake is raised here.
+    """
+    wanted = {"op": "run_kernel", **(command or {}), **given}
+    op = wanted["op"]
+    if op not in _COMMAND_KEYS:
+        raise ArgumentError(f"op {op!r} is not one of {', '.join(_COMMAND_KEYS)}.")
+    for key in wanted:
+        if key not in _COMMAND_KEYS[op]:
+            allowed = ", ".join(sorted(_COMMAND_KEYS[op]))
+            raise ArgumentError(f"a command {op!r} takes {allowed}; {key!r} was given.")
+    missing = sorted(_COMMAND_KEYS[op] - {"params"} - set(wanted))
+    if missing:
+        raise ArgumentError(f"a command {op!r} also needs {', '.join(missing)}.")
+    inputs, output = list(wanted["inputs"]), wanted["output"]
+    if op == "copy_buffer":
+        return _queue().submit(_copy(inputs, output))
+    kernel, params = wanted["kernel"], dict(wanted.get("params") or {})
+    found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
+    _check_buffers(found, inputs, output)
+    return _queue().submit(lambda: found.run(inputs, output, params))
+
+
+def run_kernel_async(
+    kernel: str | Kernel,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    params: Params | None = None,
+) -> Command:
+    """Queue a kernel and return at once; the command can be awaited or waited for."""
+    return submit(op="run_kernel", kernel=kernel, inputs=inputs, output=output, params=params)
+
+
+def poll(command: Command | int) -> Status:
+    """The status of a command or of its id: pending, running, completed, failed or cancelled."""
+    return _queue().poll(command)
+
+
+def wait(command: Command | int, timeout: float | None = None) -> None:
+    """Return when the command is completed; raises its own error if it failed."""
+    _queue().wait(command, timeout)
+
+
+@cache
+def _queue() -> Queue:
+    return Queue()
+
+
+def _check_buffers(kernel: Kernel, inputs: Sequence[Buffer], output: Buffer) -> None:
+    names = kernel.inputs
+    if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
+        raise ArgumentError(
+            f"{kernel.name}: inputs is a list of buffers, not {type(inputs).__name__}: write [x]."
+        )
+    many = bool(names) and names[-1].startswith("*")
+    if len(inputs) != len(names) and not (many and len(inputs) >= len(names)):
+        raise ArgumentError(
+            f"{kernel.name} takes {len(names)}{' or more' * many} input{'s' * (len(names) != 1)} "
+            f"({', '.join(names) or 'none'}), but {len(inputs)} were given."
+        )
+    for i, item in enumerate((*inputs, output)):
+        if not isinstance(item, Buffer):
+            which = "the output" if i == len(inputs) else f"input {i}"
+            raise ArgumentError(
+                f"{kernel.name}: {which} is {type(item).__name__}, not a Buffer: make one with "
+                f"compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
+            )
+        _ = item.memory
+
+
+def _copy(inputs: list[Buffer], output: Buffer) -> Any:
+    if len(inputs) != 1 or not all(isinstance(item, Buffer) for item in (*inputs, output)):
+        raise ArgumentError("a command 'copy_buffer' takes one buffer as input and one as output.")
+    source = inputs[0]
+    if source.shape != output.shape:
+        raise ShapeError(f"copy_buffer: the input is {source.shape}, the output {output.shape}.")
+    if source.scalar != output.scalar:
+        raise DtypeError(f"copy_buffer: the input is {source.dtype}, the output {output.dtype}.")
+    _ = source.memory, output.memory
+    return lambda: np.copyto(np.asarray(output), np.asarray(source))

@@ -1,0 +1,194 @@
+"""A plain NumPy interpreter of programs: the whole domain at once, one statement after another."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from dala.ir import nodes as ir
+from dala.ir.evaluate import evaluate
+from dala.ir.types import F32, F64, Scalar
+
+Array = np.ndarray
+Inputs = dict[str, Array]
+Params = dict[str, bool | int | float]
+
+
+def run(
+    program: ir.Program,
+    inputs: Inputs,
+    params: Params,
+    out_shape: tuple[int, ...],
+    out_dtype: np.dtype | type,
+) -> Array:
+    """What the program leaves in an output of this shape, which starts as zeros."""
+    out = np.zeros(out_shape, out_dtype)
+    shape = out_shape
+    if program.output.scattered and program.inputs:
+        shape = inputs[program.inputs[0].name].shape
+    with np.errstate(all="ignore"):
+        _Run(program, inputs, params, out, shape[: program.rank]).store_results()
+    return out
+
+
+class _Run:
+    """Each value is an array that broadcasts to the domain; masks say which positions take part."""
+
+    def __init__(
+        self,
+        program: ir.Program,
+        inputs: Inputs,
+        params: Params,
+        out: Array,
+        domain: tuple[int, ...],
+    ) -> None:
+        self.program, self.inputs, self.params, self.out = program, inputs, params, out
+        self.domain = domain
+        self.values: dict[ir.Value, Array] = {}
+        self.results: dict[ir.If | ir.For | ir.While, list[Array]] = {}
+
+    def store_results(self) -> None:
+        left = self.block(self.program.body, np.ones(self.domain, bool))
+        planes = self.out.reshape(*self.domain, len(left)) if left else self.out
+        for channel, value in enumerate(left):
+            planes[..., channel] = value
+
+    def block(self, block: ir.Block, mask: Array) -> list[Array]:
+        for statement in block.statements:
+            self.statement(statement, mask)
+        return [self.value(value) for value in block.results]
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def value(self, value: ir.Value) -> Array:
+        match value:
+            case ir.Const():
+                return np.asarray(value.value, value.type.numpy)
+            case ir.Param():
+                return np.asarray(self.params[value.name]).astype(value.type.numpy)
+            case ir.Position():
+                along = [1] * len(self.domain)
+                along[value.axis] = self.domain[value.axis]
+                return np.arange(self.domain[value.axis], dtype=np.int32).reshape(along)
+            case ir.Extent():
+                sized = self.out if value.source == ir.OUTPUT else self.inputs[value.source]
+                return np.asarray(sized.shape[value.axis], np.int32)
+            case ir.Result():
+                return self.results[value.node][value.index]
+        return self.values[value]
+
+    def load(self, load: ir.Load) -> Array:
+        stored = self.inputs[load.source]
+        item = self.program.input(load.source)
+        if item.channels is not None:
+            stored = stored.reshape(*stored.shape[:2], item.channels)[:, :, load.channel]
+        if load.index is None:
+            return stored
+        if stored.size == 0:
+            return np.zeros((), item.type.numpy)
+        places, inside = [], np.asarray(True)
+        for value, size in zip(load.index, stored.shape, strict=True):
+            index = self.value(value).astype(np.int64)
+            inside = inside & ((index >= 0) & (index < size))
+            places.append(inside_by(load.border, index, size))
+        found = np.asarray(stored[tuple(places)])
+        return np.where(inside, found, found.dtype.type(0)) if load.border == "zero" else found
+
+    # -- statements ------------------------------------------------------------------------------
+
+    def statement(self, node: ir.Statement, mask: Array) -> None:
+        match node:
+            case ir.Apply():
+                self.values[node] = evaluate(node.op, node.type, *map(self.value, node.args))
+            case ir.Load():
+                self.values[node] = self.load(node)
+            case ir.Reduce():
+                self.values[node] = self.reduce(node, mask)
+            case ir.If():
+                holds = self.value(node.condition)
+                then = self.block(node.then, mask & holds)
+                otherwise = self.block(node.otherwise, mask & ~holds)
+                pairs = zip(then, otherwise, strict=True)
+                self.results[node] = [np.where(holds, a, b) for a, b in pairs]
+            case ir.For():
+                self.begin(node)
+                for alive in self.turns(node.counter, node.start, node.stop, node.step, mask):
+                    self.go_on(node, alive)
+            case ir.While():
+                self.begin(node)
+                alive = mask & self.block(node.condition, mask)[0]
+                while alive.any():
+                    self.go_on(node, alive)
+                    alive = alive & self.block(node.condition, alive)[0]
+            case ir.Store() | ir.AtomicAdd():
+                self.write(node, mask)
+
+    def begin(self, loop: ir.For | ir.While) -> None:
+        self.carry(loop, [self.value(value) for value in loop.initial])
+
+    def go_on(self, loop: ir.For | ir.While, alive: Array) -> None:
+        """One turn; the positions that have left the loop keep what they had."""
+        pairs = zip(self.block(loop.body, alive), self.results[loop], strict=True)
+        self.carry(loop, [np.where(alive, new, old) for new, old in pairs])
+
+    def carry(self, loop: ir.For | ir.While, values: list[Array]) -> None:
+        self.results[loop] = values
+        self.values.update(zip(loop.carried, values, strict=True))
+
+    def turns(
+        self, counter: ir.Variable, start: ir.Value, stop: ir.Value, step: int, mask: Array
+    ) -> Iterator[Array]:
+        """The positions alive in each turn, with the counter set as Python's range counts."""
+        first, last = self.value(start), self.value(stop)
+        counts = _length(first.astype(object), last.astype(object), step)
+        for turn in range(int(np.max(np.broadcast_to(counts, mask.shape), where=mask, initial=0))):
+            alive = mask & (turn < counts)
+            shift = np.where(turn < counts, turn * step, 0).astype(first.dtype)
+            self.values[counter] = np.asarray(first + shift)
+            yield alive
+
+    def reduce(self, node: ir.Reduce, mask: Array) -> Array:
+        type = F64 if node.op == "add" and node.type == F32 else node.type
+        total = np.asarray(_neutral(node.op, type), type.numpy)
+        for alive in self.turns(node.counter, node.start, node.stop, 1, mask):
+            term = self.block(node.body, alive)[0].astype(type.numpy)
+            total = np.where(alive, evaluate(node.op, type, total, term), total)
+        return total.astype(node.type.numpy)
+
+    def write(self, node: ir.Store | ir.AtomicAdd, mask: Array) -> None:
+        """Row-major in positions; whatever lies outside of the output is left out."""
+        places = [np.broadcast_to(self.value(i), self.domain).astype(np.int64) for i in node.index]
+        taken = mask.copy()
+        for place, size in zip(places, self.out.shape, strict=True):
+            taken &= (place >= 0) & (place < size)
+        where = tuple(place[taken] for place in places)
+        value = np.broadcast_to(self.value(node.value), self.domain)[taken]
+        if isinstance(node, ir.Store):
+            self.out[where] = value
+        else:
+            np.add.at(self.out, where, value)
+
+
+def inside_by(border: str, index: Array, size: int) -> Array:
+    """The index that the border rule reads for this one, along an axis of `size` ≥ 1."""
+    if border == "wrap":
+        return index % size
+    if border == "mirror":
+        period = max(1, 2 * (size - 1))
+        return np.minimum(index % period, period - index % period)
+    if border == "reflect":
+        return np.minimum(index % (2 * size), 2 * size - 1 - index % (2 * size))
+    return np.clip(index, 0, size - 1)
+
+
+@np.vectorize(otypes=[np.int64])
+def _length(start: int, stop: int, step: int) -> int:
+    """The turns of a range, in Python's own integers; positions that are masked may ask for any."""
+    return min(max(0, -((start - stop) // step)), 1 << 62)
+
+
+def _neutral(op: str, type: Scalar) -> int | float:
+    if op == "add":
+        return 0
+    if type.is_float:
+        return float("inf") if op == "min" else float("-inf")
+    return type.highest if op == "min" else type.lowest
