@@ -17,10 +17,19 @@ print((time.perf_counter_ns() - start) / 1e9)
 """
 
 
+BYTECODE = tempfile.TemporaryDirectory(prefix="dala-bytecode-")
+"""Python's own cache, which an installed package always has."""
+
+
 def printed_seconds(arguments: list[str], cache_dir: str) -> float:
     finished = subprocess.run(
         [sys.executable, *arguments],
-        env={**os.environ, "DALA_CACHE_DIR": cache_dir},
+        env={
+            **os.environ,
+            "DALA_CACHE_DIR": cache_dir,
+            "PYTHONDONTWRITEBYTECODE": "",
+            "PYTHONPYCACHEPREFIX": BYTECODE.name,
+        },
         stdout=subprocess.PIPE,
         text=True,
         check=True,

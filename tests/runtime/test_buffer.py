@@ -10,6 +10,7 @@ import pickle
 import re
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -229,6 +230,11 @@ def test_what_an_integer_buffer_cannot_hold_is_refused_with_its_place(value, dty
     assert compute.read_list(buf) == [7, 7]
 
 
+def test_the_first_integer_beyond_s64_is_refused_as_a_float():
+    with pytest.raises(ArgumentError, match=r"element 1 of the data is 9\.22"):
+        compute.buffer(np.array([0.0, 2.0**63]), (2,), "s64")
+
+
 @pytest.mark.parametrize("data", [["1"], "1", [None], [1j], [{}], {1}, [10**400], object()])
 @pytest.mark.parametrize("dtype", ["f32", "s64"])
 def test_data_that_is_no_number_is_refused(data, dtype):
@@ -404,9 +410,13 @@ def test_from_dlpack_shares_an_array_and_keeps_it():
     buf = compute.from_dlpack(source)
     source[0, 0] = 9
     assert buf.memory.address == source.ctypes.data
+    alive = weakref.ref(source)
     del source
     gc.collect()
     assert compute.read(buf).tolist() == [[9, 1, 2], [3, 4, 5]]
+    assert alive() is not None
+    buf.free()
+    assert alive() is None
 
 
 def test_from_dlpack_takes_any_tensor_that_speaks_it():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import threading
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,13 +13,14 @@ import llvmlite.binding as llvm
 from dala import __version__
 from dala.devices import object_cache
 from dala.errors import InternalError
+from dala.ir.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Code:
     """Machine code in memory: it stays there as long as this object does."""
 
-    address: int
+    addresses: dict[str, int]
     library: Any
 
 
@@ -66,13 +66,13 @@ class Compiler:
             jit=jit,
         )
 
-    def compile(self, text: str, entry: str, *, vectorise: bool = False) -> Code:
+    def compile(self, text: str, *entries: str, vectorise: bool = False) -> Code:
         """The code of a module; `vectorise` has LLVM turn its inner loops into vectors."""
         key = f"{self._key}\n{vectorise}\n{text}"
         with self._lock:
             stored = object_cache.load(key)
             data = self._object(text, vectorise) if stored is None else stored
-            code = self._link(data, entry)
+            code = self._link(data, entries)
         if stored is None:
             object_cache.save(key, data)
         return code
@@ -100,16 +100,13 @@ class Compiler:
         passes.run(module, builder)
         return module
 
-    def _link(self, data: bytes, entry: str) -> Code:
+    def _link(self, data: bytes, entries: tuple[str, ...]) -> Code:
         self._count += 1
-        library = (
-            llvm.JITLibraryBuilder()
-            .add_object_img(data)
-            .add_current_process()
-            .export_symbol(entry)
-            .link(self._linker, f"dala{self._count}")
-        )
-        return Code(library[entry], library)
+        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for entry in entries:
+            builder.export_symbol(entry)
+        library = builder.link(self._linker, f"dala{self._count}")
+        return Code({entry: library[entry] for entry in entries}, library)
 
 
 def _few_passes() -> Any:

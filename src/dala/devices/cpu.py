@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import platform
 import struct
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,13 @@ from dala.devices.threads import DRIVER, Job, Workers
 from dala.emit.layout import Slot
 from dala.emit.llvm import ENTRY, Emitted, Target, emit
 from dala.ir.nodes import Program
+from dala.ir.record import record
 from dala.plan.strips import Strips
 
 _STRIP = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, *[ctypes.c_int64] * 4)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Executable:
     """A program as machine code, and how its arguments are packed."""
 
@@ -37,10 +37,8 @@ class Cpu:
 
     def __init__(self) -> None:
         self.compiler = Compiler()
-        driver = self.compiler.compile(DRIVER, "dala_drive")
-        waiter = self.compiler.compile(DRIVER, "dala_wait")
-        self._driver = (driver, waiter)
-        self.workers = Workers(driver.address, waiter.address)
+        self._driver = self.compiler.compile(DRIVER, "dala_drive", "dala_wait")
+        self.workers = Workers(**self._driver.addresses)
         self._executables: dict[str, Executable] = {}
 
     @property
@@ -66,7 +64,7 @@ class Cpu:
         if known is None:
             code = self.compiler.compile(emitted.text, ENTRY, vectorise=emitted.vectorise)
             packer = struct.Struct("=" + "".join(slot.format for slot in emitted.slots))
-            known = Executable(emitted.slots, packer.pack, _STRIP(code.address), code)
+            known = Executable(emitted.slots, packer.pack, _STRIP(code.addresses[ENTRY]), code)
             self._executables[emitted.text] = known
         return known
 
@@ -76,7 +74,7 @@ class Cpu:
             return int(executable.call(slots, 0, strips.rows, 0, strips.width))
         arguments = ctypes.create_string_buffer(slots)
         job = Job(
-            executable.code.address,
+            executable.code.addresses[ENTRY],
             ctypes.addressof(arguments),
             strips.count,
             strips.size,

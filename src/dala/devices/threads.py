@@ -123,9 +123,11 @@ class Job:
 class Workers:
     """Threads that sleep between launches and help the caller during one."""
 
-    def __init__(self, drive: int, wait: int) -> None:
-        self.drive: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(drive)
-        self._wait: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(wait)
+    def __init__(self, dala_drive: int, dala_wait: int) -> None:
+        self.drive: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(dala_drive)
+        self._wait: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(
+            dala_wait
+        )
         self.count = thread_count()
         self._queues: list[SimpleQueue[Job]] = []
         self._lock = threading.Lock()

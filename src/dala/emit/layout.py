@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from dala.ir.nodes import Extent, Load, Program, operands_of, walk
+from dala.ir.record import value
 from dala.ir.types import Scalar
 
 _FORMATS = {
@@ -19,7 +19,7 @@ _FORMATS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Slot:
     """One argument: which buffer, size or parameter goes there."""
 

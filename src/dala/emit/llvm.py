@@ -7,8 +7,6 @@ what is left of it on both sides runs element by element with the border rule (`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dala.emit.layout import Slot, layout_of
 from dala.emit.limits import STEP_LIMIT, has_loops
 from dala.emit.llvm_body import Body
@@ -16,11 +14,12 @@ from dala.emit.llvm_memory import Memory
 from dala.emit.llvm_text import Operand, Writer, llvm_type
 from dala.emit.partition import Partition
 from dala.ir.nodes import For, Program, Reduce
+from dala.ir.record import record
 
 ENTRY = "dala_strip"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target:
     """What the code is for: the width of this CPU's vectors, and how to go about memory."""
 
@@ -29,7 +28,7 @@ class Target:
     in_place: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Emitted:
     """An LLVM module as text, and the slots of its arguments."""
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from dala.ir.record import value
 from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
 
 _TYPES = {F32: "float", F64: "double", S32: "i32", U32: "i32", S64: "i64", U8: "i8", BOOL: "i1"}
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Operand:
     """A value in LLVM's words: its type there, whether it is a vector, its name or constant."""
 

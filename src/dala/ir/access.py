@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from dala.ir.nodes import (
@@ -17,12 +16,13 @@ from dala.ir.nodes import (
     operands_of,
     walk,
 )
+from dala.ir.record import value
 
 FARTHEST_OFFSET = 1 << 20
 """Offsets beyond this are treated as anywhere, so that position + offset cannot wrap."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Access:
     """What one input is read at; `offsets` are those relative to the position."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dala.ir.record import record, value
 from dala.ir.types import Scalar
 
 Border = Literal["clamp", "mirror", "reflect", "wrap", "zero"]
@@ -20,35 +21,35 @@ OUTPUT = "out"
 """The name by which `Extent` asks for the size of the output."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Value:
     """A scalar at each position."""
 
     type: Scalar
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Const(Value):
     """A number known when the kernel is compiled."""
 
     value: bool | int | float
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Param(Value):
     """A parameter, given at each run."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Position(Value):
     """The coordinate of this position along one axis of the domain."""
 
     axis: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Extent(Value):
     """The size of an input, or of the output, along one of its axes."""
 
@@ -56,14 +57,14 @@ class Extent(Value):
     axis: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Variable(Value):
     """A loop's counter, or a value that it carries from one turn to the next."""
 
     name: str
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Apply(Value):
     """One operation of `ir.ops` on scalars."""
 
@@ -71,7 +72,7 @@ class Apply(Value):
     args: tuple[Value, ...]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Load(Value):
     """An element of an input: at this position where `index` is None, else there, by the border rule."""
 
@@ -81,7 +82,7 @@ class Load(Value):
     border: Border
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Reduce(Value):
     """The sum, minimum or maximum of a block over a counter; the order of its terms is free."""
 
@@ -92,7 +93,7 @@ class Reduce(Value):
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Result(Value):
     """One of the values that an `If`, `For` or `While` leaves."""
 
@@ -100,7 +101,7 @@ class Result(Value):
     index: int
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class If:
     """Both branches leave as many values, of the same types."""
 
@@ -109,7 +110,7 @@ class If:
     otherwise: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class For:
     """A counted loop; `step` is a constant and not zero."""
 
@@ -122,7 +123,7 @@ class For:
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class While:
     """A loop on a condition, which is the one result of its own block."""
 
@@ -132,7 +133,7 @@ class While:
     body: Block
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class Store:
     """A write anywhere into the output; outside it, nothing."""
 
@@ -140,7 +141,7 @@ class Store:
     value: Value
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record
 class AtomicAdd:
     """An addition to any element of the output; outside it, nothing."""
 
@@ -160,7 +161,7 @@ class Block:
     results: tuple[Value, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Input:
     """An input: `channels` is None but for images, whose rank is 2 whatever their channels."""
 
@@ -170,7 +171,7 @@ class Input:
     channels: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Output:
     """The output; a scattered one is written by `Store` and `AtomicAdd`, wherever they say."""
 
@@ -180,7 +181,7 @@ class Output:
     scattered: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Program:
     """A kernel for given dtypes, ranks and constants; `body` leaves the output's element."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from dala.ir.record import record
 from dala.ir.types import BOOL, Scalar
 
 
@@ -28,7 +28,7 @@ def _any(scalar: Scalar) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Op:
     """An operation whose operands have one type; `compares` makes its result a bool."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dala.ir.build import Builder
 from dala.ir.nodes import (
     Apply,
@@ -29,6 +27,7 @@ from dala.ir.nodes import (
     operands_of,
     walk,
 )
+from dala.ir.record import changed
 
 MOST_UNROLLED = 2048
 """Statements that one unrolled loop may become."""
@@ -40,7 +39,7 @@ def simplify(program: Program) -> Program:
     with rewriter.builder.block() as body:
         body.results = rewriter.copy(program.body)
     _drop_dead(body, set())
-    return replace(program, body=body)
+    return changed(program, body=body)
 
 
 class _Rewriter:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from dala.errors import DtypeError
+from dala.ir.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scalar:
     """One scalar type, known to users by its name."""
 

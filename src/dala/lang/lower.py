@@ -9,6 +9,7 @@ from functools import cached_property
 from dala.errors import KernelError, KernelTypeError
 from dala.ir.build import Builder
 from dala.ir.nodes import Border, Input, Output, Param, Program, Value
+from dala.ir.record import value
 from dala.ir.simplify import simplify
 from dala.ir.types import F32, S32, U8, Scalar
 from dala.ir.verify import verify
@@ -20,7 +21,7 @@ from dala.lang.source import Source
 from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Pixel
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Special:
     """What a kernel is compiled for: its buffers, its constants, the types of its numbers.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import Any, Literal
 
 from dala.errors import KernelSyntaxError
+from dala.ir.record import value
 from dala.ir.types import Scalar
 from dala.lang.marks import CONST, IMAGE, OUT, Annotation, ScalarMark
 from dala.lang.source import MISSING, Source
@@ -15,7 +15,7 @@ REQUIRED = MISSING
 """The default of a parameter that must be given."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class InputArgument:
     """An input; an image gives whole pixels."""
 
@@ -23,7 +23,7 @@ class InputArgument:
     image: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Parameter:
     """A parameter: of a fixed type, constant when compiling, or typed as a literal would be.
 
@@ -49,7 +49,7 @@ class Parameter:
         return f"{self.name}: {self.shown}"
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Signature:
     """What a kernel takes, in the order in which it is written."""
 

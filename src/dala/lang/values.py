@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from dala.ir.nodes import Input, Output, Value
+from dala.ir.record import value
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Literal:
     """A number known now, of no type yet: it takes the type of what it meets."""
 
     value: bool | int | float
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Number:
     """A typed scalar; a weak one came from literals alone and still takes the type of what it meets."""
 
@@ -28,42 +28,42 @@ class Number:
         return self.value.type
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Tuple:
     """Several values, to unpack or to index."""
 
     items: tuple[Meaning, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Pixel:
     """Four channels in 0..1: arithmetic goes channel by channel."""
 
     channels: tuple[Number, Number, Number, Number]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class InputRef:
     """An input: its element here, unless it is indexed."""
 
     input: Input
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class OutRef:
     """The output of a kernel that writes where it likes."""
 
     output: Output
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Static:
     """A Python object: a module, a mark, a function."""
 
     object: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unset:
     """A variable that some paths leave without a value."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from dala.ir.nodes import Const, For, Program, Reduce, Statement, While, blocks_of
+from dala.ir.record import value
 
 SMALL_WORK = 1 << 19
 """Statements below which waking another thread costs more than it saves: about 0.1 ms."""
@@ -16,7 +15,7 @@ _TURNS = 16
 """What a loop of unknown length counts for."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Strips:
     """`count` strips of `size` rows, or of `size` elements of every row, of a domain."""
 

@@ -68,7 +68,9 @@ def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) ->
         try:
             wide = float(value)
         except OverflowError:
-            raise ArgumentError(f"{kernel}: {name} = {value!r} is too large for {scalar}.") from None
+            raise ArgumentError(
+                f"{kernel}: {name} = {value!r} is too large for {scalar}."
+            ) from None
         with np.errstate(over="ignore"):
             return float(scalar.numpy.type(wide))
     if isinstance(value, float) and not value.is_integer():

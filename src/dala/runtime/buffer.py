@@ -209,7 +209,7 @@ def from_dlpack(x: Any) -> Buffer:
     array = np.asarray(x) if isinstance(x, np.ndarray) else hostdata.imported(x)
     scalar = hostdata.scalar_of(array.dtype)
     flags = array.flags
-    if array.size == 0 or not (flags.c_contiguous and flags.writeable and flags.aligned):
+    if not (flags.c_contiguous and flags.writeable and flags.aligned):
         return from_numpy(array)
     extents, size_bytes = hostdata.check_shape(array.shape, scalar)
     return Buffer(Borrowed(array.ctypes.data, size_bytes, array), scalar, extents)

@@ -19,7 +19,6 @@ from collections.abc import Callable, Generator
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias
 
 from dala.errors import (
@@ -45,7 +44,6 @@ class Command:
         "__weakref__",
         "_calls",
         "_queue",
-        "_traceback",
         "_wakers",
         "error",
         "id",
@@ -60,7 +58,6 @@ class Command:
         self.id = number
         self.status = "pending"
         self.error = None
-        self._traceback: TracebackType | None = None
         self._queue = queue
         self._calls = [call]  # whoever takes it out, to run or to cancel it, has claimed it
         self._wakers: list[Callable[[], object]] = []
@@ -135,11 +132,8 @@ class Command:
             call()
         except BaseException as error:
             del call
-            # Without the frame of this method, and without what the other frames hold: the
-            # command is remembered for long, and would keep the buffers alive that they used.
-            self._traceback = error.__traceback__ and error.__traceback__.tb_next
-            error.__traceback__ = self._traceback
-            _clear_frames(error)
+            error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+            _write_down_frames(error, f"Raised inside command {self.id}:\n")
             self._finish("failed", error)
         else:
             del call
@@ -182,7 +176,7 @@ class Command:
 
     def _raise_error(self) -> None:
         if self.error is not None:
-            raise _fresh(self.error).with_traceback(self._traceback)
+            raise _fresh(self.error).with_traceback(None)
 
 
 class Queue:
@@ -303,11 +297,18 @@ def _settle(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _clear_frames(error: BaseException) -> None:
+def _write_down_frames(error: BaseException, heading: str) -> None:
+    """Turn the traceback into a note of the error.
+
+    A command is remembered for long, and its error's frames, which hold on to their functions,
+    would keep every buffer alive that was used there.
+    """
+    with suppress(Exception):  # an error whose own methods fail must not end the worker
+        error.add_note(heading + "".join(traceback.format_exception(error)))
     chain, seen = [error], {id(error)}
     while chain:
         link = chain.pop()
-        traceback.clear_frames(link.__traceback__)
+        link.__traceback__ = None
         for earlier in (link.__cause__, link.__context__):
             if earlier is not None and id(earlier) not in seen:
                 seen.add(id(earlier))

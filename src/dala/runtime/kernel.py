@@ -6,7 +6,7 @@ import builtins
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 from dala.devices import cpu
 from dala.errors import ArgumentError, UnknownKernelError
@@ -20,9 +20,7 @@ from dala.lang.signature import Parameter
 from dala.lang.source import from_function, from_text
 from dala.runtime.arguments import Params, complete, fitted, number, number_type
 from dala.runtime.buffer import Buffer
-
-if TYPE_CHECKING:
-    from dala.runtime.launch import Launch
+from dala.runtime.launch import Launch
 
 Specs = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -111,9 +109,6 @@ class Kernel:
         types: tuple[tuple[str, Scalar], ...],
         full: object = None,
     ) -> Launch:
-        # Launches need LLVM, which takes long to load: only when something is run.
-        from dala.runtime.launch import Launch
-
         *inputs, output = ((dtype_of(name), shape) for name, shape in key)
         launch = Launch(cpu(), self.name, self.definition, tuple(inputs), output, consts, types)
         self._launches[full or key] = launch
@@ -191,7 +186,11 @@ class Kernel:
         found = KERNELS.get(name) if isinstance(name, str) else None
         if found is None:
             near = difflib.get_close_matches(str(name), KERNELS, 3)
-            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else "See compute.kernels()."
+            hint = (
+                f"Did you mean {' or '.join(map(repr, near))}?"
+                if near
+                else "See compute.kernels()."
+            )
             raise UnknownKernelError(f"no kernel is named {name!r}. {hint}")
         return found
 

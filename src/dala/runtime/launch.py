@@ -5,17 +5,20 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from dala.devices.cpu import Cpu, Executable
 from dala.devices.memory import HOST, Memory
 from dala.emit.limits import may_time_out
 from dala.errors import KernelTimeoutError, ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import AtomicAdd, Load, Program, walk
+from dala.ir.record import changed
 from dala.ir.types import F32, U8, Scalar
 from dala.lang.lower import Definition, Special
 from dala.plan.strips import Strips, cut, effort_of
+
+if TYPE_CHECKING:
+    from dala.devices.cpu import Cpu, Executable
 
 Kind = tuple[Scalar, tuple[int, ...]]
 """A buffer's dtype and shape."""
@@ -187,7 +190,9 @@ def special_for(
     """What to compile a kernel for, given its buffers; a ShapeError where an image is none."""
     arguments = definition.signature.inputs
     specs = tuple(
-        _image(name, f"input {item.name!r}", kind) if item.image else (kind[0], len(kind[1]) or 1, None)
+        _image(name, f"input {item.name!r}", kind)
+        if item.image
+        else (kind[0], len(kind[1]) or 1, None)
         for item, kind in zip(arguments, inputs, strict=True)
     )
     channels = image_channels(output) if definition.imagery else None
@@ -216,11 +221,11 @@ def image_channels(kind: Kind) -> int | None:
 
 def flattened(program: Program) -> Program:
     """An elementwise program over one axis: its rows need not be told apart."""
-    return replace(
+    return changed(
         program,
         rank=1,
-        inputs=tuple(replace(item, rank=1) for item in program.inputs),
-        output=replace(program.output, rank=1),
+        inputs=tuple(changed(item, rank=1) for item in program.inputs),
+        output=changed(program.output, rank=1),
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from dala.devices.memory import HOST, Memory
 from dala.errors import ArgumentError
+from dala.ir.record import record
 from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
 from dala.runtime.arguments import Params, complete
@@ -20,14 +21,14 @@ Expand = Callable[[Sequence[Buffer], Buffer, dict[str, Any]], Iterator["Stage"]]
 Library = Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stage:
     """One step of a recipe."""
 
     kernel: Kernel
     inputs: Sequence[Buffer]
     output: Buffer
-    params: Params = field(default_factory=dict)
+    params: Params = MappingProxyType({})
 
 
 class Recipe(Kernel):
