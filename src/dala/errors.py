@@ -1,24 +1,24 @@
 """Every error that dala raises, as one tree.
 
-    DalaError
-    ├── ArgumentError            (ValueError)    a wrong count, name or value of an argument
-    ├── ShapeError               (ValueError)    sizes that do not fit each other
-    ├── DtypeError               (TypeError)     a dtype that is unknown, or not to be had here
-    ├── AliasError               (ValueError)    one memory as input and output where that is a race
-    ├── FreedError               (RuntimeError)  a buffer used after it was freed
-    ├── LimitError               (OverflowError) more than can be held or addressed
-    │   └── MemoryLimitError     (MemoryError)   the device has run out of memory
-    ├── UnknownKernelError       (LookupError)   no kernel of that name
-    ├── UnknownCommandError      (LookupError)   no command of that id
-    ├── KernelError                              something is wrong with a kernel
-    │   ├── KernelSyntaxError    (SyntaxError)   outside the kernel language
-    │   ├── KernelTypeError      (TypeError)     types that do not fit each other
-    │   ├── KernelSourceError    (OSError)       the kernel's source cannot be had
-    │   └── KernelTimeoutError   (TimeoutError)  a loop went past its step limit
-    ├── DeviceError              (RuntimeError)  a device that is missing, or fails
-    ├── CommandTimeoutError      (TimeoutError)  a wait was over before its command
-    ├── CommandCancelledError    (RuntimeError)  the command was cancelled before it ran
-    └── InternalError            (RuntimeError)  a mistake in dala itself: please report it
+DalaError
+├── ArgumentError            (ValueError)    a wrong count, name or value of an argument
+├── ShapeError               (ValueError)    sizes that do not fit each other
+├── DtypeError               (TypeError)     a dtype that is unknown, or not to be had here
+├── AliasError               (ValueError)    one memory as input and output where that is a race
+├── FreedError               (RuntimeError)  a buffer used after it was freed
+├── LimitError               (OverflowError) more than can be held or addressed
+│   └── MemoryLimitError     (MemoryError)   the device has run out of memory
+├── UnknownKernelError       (LookupError)   no kernel of that name
+├── UnknownCommandError      (LookupError)   no command of that id
+├── KernelError                              something is wrong with a kernel
+│   ├── KernelSyntaxError    (SyntaxError)   outside the kernel language
+│   ├── KernelTypeError      (TypeError)     types that do not fit each other
+│   ├── KernelSourceError    (OSError)       the kernel's source cannot be had
+│   └── KernelTimeoutError   (TimeoutError)  a loop went past its step limit
+├── DeviceError              (RuntimeError)  a device that is missing, or fails
+├── CommandTimeoutError      (TimeoutError)  a wait was over before its command
+├── CommandCancelledError    (RuntimeError)  the command was cancelled before it ran
+└── InternalError            (RuntimeError)  a mistake in dala itself: please report it
 """
 
 from __future__ import annotations

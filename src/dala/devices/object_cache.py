@@ -1,6 +1,6 @@
 """Compiled objects on disk, for the next process: checked when read, never unpickled.
 
-An entry is a magic line, the SHA-256 of its key and of its bytes, and the bytes. An entry that is cut
+An entry is a magic line, the SHA-256 of its key and of its bytes, and the bytes. One that is cut
 short, altered, made for another key or owned by somebody else is treated as if it were not there.
 """
 

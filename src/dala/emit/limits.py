@@ -11,6 +11,7 @@ from dala.ir.nodes import (
     Load,
     Program,
     Reduce,
+    Statement,
     While,
     blocks_of,
     walk,
@@ -22,15 +23,15 @@ STEP_LIMIT = 1 << 32
 WHILE_COST = 16
 
 
-def has_loops(program: Program) -> bool:
-    """Whether some loop's number of turns is not known beforehand."""
+def has_loops(statements: list[Statement]) -> bool:
+    """Whether the number of turns of some loop is not known beforehand."""
     return any(
         isinstance(item, While)
         or (
             isinstance(item, For | Reduce)
             and not (isinstance(item.start, Const) and isinstance(item.stop, Const))
         )
-        for item in walk(program.body)
+        for item in walk(Block(statements))
     )
 
 

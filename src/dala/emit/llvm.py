@@ -1,8 +1,8 @@
 """A program as one LLVM module: a function that computes a strip of rows.
 
-The strip function goes over its rows. What is the same along a row is computed once for it; then the
-row is cut in three: the interior, where no read can leave the row, runs in whole vectors (`fast`), and
-what is left of it on both sides runs element by element with the border rule (`slow`).
+The strip function goes over its rows. What is the same along a row is computed once for it; then
+the row is cut in three: the interior, where no read can leave the row, runs in whole vectors
+(`fast`), and what is left on both sides runs element by element, with the border rule (`slow`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ class _Module:
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
         self.slots = layout_of(program)
-        self.loops = has_loops(program)
+        self.row_loops = has_loops(self.partition.of_row)
+        self.span_loops = has_loops(self.partition.of_position)
+        self.loops = self.row_loops or self.span_loops
         self.declarations: set[str] = set()
 
     def emitted(self) -> Emitted:
@@ -115,7 +117,7 @@ class _Module:
         body.in_place = self.target.in_place
         for i, (key, type) in enumerate(self.passed):
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))
-        if self.loops:
+        if self.span_loops:
             writer.line("%budget = alloca i64")
             writer.line("%status = alloca i32")
             writer.line("store i32 0, ptr %status")
@@ -125,7 +127,7 @@ class _Module:
         more = writer.emit("i1", "icmp slt i64 %x, %x.end")
         writer.branch(more, "x.turn", "x.done")
         writer.begin("x.turn")
-        if self.loops:
+        if self.span_loops:
             writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
         self._set_position(body)
         for statement in self.partition.of_position:
@@ -140,7 +142,7 @@ class _Module:
             place, f"  %x = phi i64 [ %x.begin, %entry ], [ {after.text}, %{latch} ]"
         )
         writer.begin("x.done")
-        if self.loops:
+        if self.span_loops:
             status = writer.emit("i32", "load i32, ptr %status")
             writer.line(f"ret {status}")
         else:
@@ -154,7 +156,7 @@ class _Module:
     def _loop_again(self, writer: Writer, lanes: int) -> None:
         """Back to the head, unless a loop has used up its steps."""
         plain = "" if self.lanes == 1 else ", !llvm.loop !1"
-        if self.loops:
+        if self.span_loops:
             status = writer.emit("i32", "load i32, ptr %status")
             going_on = writer.emit("i1", f"icmp eq {status}, 0")
             writer.branch(going_on, "x.head", "x.done", plain)
@@ -190,7 +192,7 @@ class _Module:
         writer.branch(more, "row.turn", "row.done")
         writer.begin("row.turn")
         self._positions(writer)
-        if self.loops:
+        if self.row_loops:
             writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
         for statement in self.partition.of_row:
             body.statement(statement)
@@ -287,7 +289,7 @@ class _Module:
         given = [*self._arguments(declare=False), *positions, "i64 %row.offset", *passed]
         arguments = ", ".join([*given, f"i64 {first}", f"i64 {last}"])
         failed = writer.emit("i32", f"call i32 @{name}({arguments})")
-        if self.loops:
+        if self.span_loops:
             status = writer.emit("i32", "load i32, ptr %status")
             both = writer.emit("i32", f"or {status}, {failed.text}")
             writer.line(f"store {both}, ptr %status")

@@ -33,8 +33,8 @@ from dala.ir.types import BOOL
 class Body(ABC):
     """Writes statements, for one position or for as many as the writer has lanes.
 
-    `free_order` allows LLVM to reorder float sums: only where a value has one way to be computed, so
-    that it never depends on where in a strip it stands.
+    `free_order` allows LLVM to reorder float sums: only where a value has one way to be computed,
+    so that it never depends on where in a strip it stands.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Body(ABC):
         return known
 
     def source(self, name: str) -> str:
-        """The number by which the code knows an input; names are the user's, and may be anything."""
+        """The number by which the code knows an input: names are the user's, and may be any."""
         names = [item.name for item in self.program.inputs]
         return str(names.index(name)) if name in names else "out"
 

@@ -42,10 +42,7 @@ class Loops(Body):
         triples = zip(
             [number, *carried], [Operand("0", "i64"), *initial], [after, *following], strict=True
         )
-        writer.lines[place:place] = [
-            f"  {name.text} = phi {name.type} [ {first.text}, %{before} ], [ {again.text}, %{latch} ]"
-            for name, first, again in triples
-        ]
+        writer.lines[place:place] = [_phi(*three, before, latch) for three in triples]
         writer.begin(done)
         return carried
 
@@ -162,10 +159,8 @@ class Loops(Body):
         self.mask = outer
         latch = writer.block
         writer.jump(head)
-        writer.lines[place:place] = [
-            f"  {name.text} = phi {name.type} [ {first.text}, %{before} ], [ {again.text}, %{latch} ]"
-            for name, first, again in zip(carried, initial, left, strict=True)
-        ]
+        triples = zip(carried, initial, left, strict=True)
+        writer.lines[place:place] = [_phi(*three, before, latch) for three in triples]
         writer.begin(done)
         return carried
 
@@ -207,7 +202,7 @@ class Loops(Body):
         return self.shaped(term, node)
 
     def _float_sum(self, node: Reduce, trips: Operand, most: Operand) -> Operand:
-        """Blocks of terms added up in their own type, their totals in f64: fast and exact enough."""
+        """Blocks of terms added up in their own type, their totals in f64."""
         writer, size = self.writer, SUMMED_IN_A_BLOCK
         flags = " reassoc" if self.free_order else ""
         zero = self.shaped(constant(node.type, 0.0), node)
@@ -232,3 +227,9 @@ class Loops(Body):
 
         (summed,) = self.counted(blocks, [total], block)
         return self.ops.convert(summed, F64, node.type)
+
+
+def _phi(name: Operand, first: Operand, again: Operand, before: str, latch: str) -> str:
+    """A value that is `first` when a loop is entered and `again` after each turn."""
+    sources = f"[ {first.text}, %{before} ], [ {again.text}, %{latch} ]"
+    return f"  {name.text} = phi {name.type} {sources}"

@@ -164,7 +164,8 @@ class Memory(Loops):
             within = inside(writer, index, size)
             fits = within if fits is None else self.ops.binary("and", BOOL, fits, within)
             element = index if element is None else self._row_major(element, size, index)
-        assert fits is not None and element is not None
+        assert fits is not None
+        assert element is not None
         value_ = self.value(node.value)
         write, skip = writer.label("write"), writer.label("written")
         writer.branch(fits, write, skip)

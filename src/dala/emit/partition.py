@@ -1,4 +1,4 @@
-"""How a program is cut for a row: what is computed once for it, and how many positions at a time."""
+"""How a program is cut: what is computed once for a row, and how many positions at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The meaning of each operation, in NumPy: constants are folded with it, devices are tested against it."""
+"""The meaning of each operation, in NumPy: it folds constants, and tests devices."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _NUMPY: dict[str, Callable[..., Array]] = {
 
 
 def convert(value: Array, to: Scalar) -> Array:
-    """The value as another type: floats round to nearest even and saturate (NaN: 0), integers wrap."""
+    """The value as another type: floats round to even and saturate (NaN: 0), integers wrap."""
     value = np.asarray(value)
     if to == BOOL:
         return value != 0

@@ -2,8 +2,8 @@
 
 Leaves (constants, parameters, positions, extents, block variables, results) stand by themselves.
 Everything else is a statement of exactly one block and is computed there, in order. Nothing in the
-language is undefined: every statement may be executed early, or for a position that does not need it,
-except `Store`, `AtomicAdd` and `While`.
+language is undefined: every statement may be executed early, or for a position that does not need
+it, except `Store`, `AtomicAdd` and `While`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Apply(Value):
 
 @record
 class Load(Value):
-    """An element of an input: at this position where `index` is None, else there, by the border rule."""
+    """An element of an input: here where `index` is None, else there, by the border rule."""
 
     source: str
     index: tuple[Value, ...] | None

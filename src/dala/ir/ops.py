@@ -74,7 +74,7 @@ OPS = {op.name: op for op in _TABLE}
 SELECT = "select"
 """`select(condition, a, b)`: a where the condition holds, else b."""
 CONVERT = "convert"
-"""`convert(a)` to the type of the result: floats round to nearest even and saturate, integers wrap."""
+"""`convert(a)` to the type of the result: floats round to even and saturate, integers wrap."""
 BITCAST = "bitcast"
 """`bitcast(a)`: the same bits as another type of the same width."""
 

@@ -1,12 +1,13 @@
 """Immutable data, as frozen dataclasses have it, without what those cost to make.
 
-A frozen dataclass is written as text and compiled whenever its module is imported, 0.5 to 1 ms each:
-more than everything else that importing dala does. A record takes 10 µs.
+A frozen dataclass is written as text and compiled whenever its module is imported, 0.5 to 1 ms
+each: more than everything else that importing dala does. A record takes 10 µs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
 
 Class = TypeVar("Class", bound=type)
@@ -16,9 +17,7 @@ Self = TypeVar("Self")
 @dataclass_transform(frozen_default=True, eq_default=False)
 def record(cls: Class) -> Class:
     """A class whose annotated fields are set once, by position or by name; equal if identical."""
-    fields = [
-        name for base in reversed(cls.__mro__) for name in base.__dict__.get("__annotations__", ())
-    ]
+    fields = [name for base in reversed(cls.__mro__) for name in get_annotations(base)]
     defaults = {name: getattr(cls, name) for name in fields if hasattr(cls, name)}
     names = set(fields)
 

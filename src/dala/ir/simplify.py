@@ -1,4 +1,4 @@
-"""Rewrites that keep every bit: constant loops are unrolled, decided branches taken, dead values dropped."""
+"""Rewrites that keep every bit: loops unrolled, decided branches taken, dead values dropped."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ def dtype_of(given: object) -> Scalar:
 def promote(a: Scalar, b: Scalar) -> Scalar | None:
     """The type in which `a` and `b` meet, or None where the choice must be written out.
 
-    Floats win over integers, wide over narrow; s64 meets f32 in f64. s32 and u32 hold values that the
-    other does not, and no wider type exists on every GPU, so they do not meet.
+    Floats win over integers, wide over narrow; s64 meets f32 in f64. s32 and u32 hold values that
+    the other does not, and no wider type exists on every GPU, so they do not meet.
     """
     if a == b:
         return a

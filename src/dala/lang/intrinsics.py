@@ -165,11 +165,10 @@ def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
         to.object.scalar if isinstance(to, Static) and isinstance(to.object, ScalarMark) else None
     )
     if scalar is None or scalar.bits != number.type.bits or BOOL in (scalar, number.type):
-        fitting = "s32, u32 or f32" if number.type.bits == 32 else "s64 or f64"
+        fitting = "dala.s32, u32 or f32" if number.type.bits == 32 else "dala.s64 or f64"
         raise Mismatch(
             f"dala.bits takes a value and a type of the same width, not {describe(to)}.",
-            f"Write dala.bits(x, dala.{fitting.split(',', maxsplit=1)[0].split(' ', maxsplit=1)[0]}); {number.type} has "
-            f"the width of {fitting}.",
+            f"For {number.type} that is {fitting}.",
         )
     return Number(lower.build.bitcast(number.value, scalar))
 

@@ -117,7 +117,7 @@ def _lower(definition: Definition, special: Special, build: Builder) -> Program:
         Input(item.name, *given)
         for item, given in zip(signature.inputs, special.inputs, strict=True)
     )
-    scalar, rank, channels = special.output
+    scalar, rank, _ = special.output
     output = Output(scalar, rank, scattered=signature.out is not None)
     domain = inputs[0].rank if output.scattered and inputs else 2 if definition.imagery else rank
     lowering = Lowering(build, source, definition.border, domain)

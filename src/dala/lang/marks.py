@@ -1,4 +1,4 @@
-"""The names that kernels are written with; outside a kernel they stand for nothing but themselves."""
+"""The names that kernels are written with; outside a kernel they only stand for themselves."""
 
 from __future__ import annotations
 

@@ -124,8 +124,8 @@ def pow_f32(x: Any, y: Any) -> Any:
     tail = (((_POW[3] * z + _POW[2]) * z + _POW[1]) * z + _POW[0]) * (z * s)
     high = s_high * 2.884765625
     low = s_high * 6.2445677792706e-4 + s_low * 2.885390081777927
-    log_high = bits(bits(e + high, s32) & HIGH_HALF, f32)
-    log_low = ((high - (log_high - e)) + low) + tail
+    log_high = bits(bits(e + (high + tail), s32) & HIGH_HALF, f32)
+    log_low = ((high - (log_high - e)) + tail) + low
     # y · log2(a) = n + r; a y beyond 2**32 gives nothing that 2**32 does not.
     y_kept = 4294967296.0 if y > 4294967296.0 else y
     y_kept = -4294967296.0 if y_kept < -4294967296.0 else y_kept

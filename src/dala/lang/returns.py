@@ -10,7 +10,7 @@ BROKEN = "·broken"
 
 
 def structured(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """The same statements, in which `return`, `break` and `continue` stand only at the end of a path."""
+    """The same statements, with `return`, `break` and `continue` only at the end of a path."""
     for i, statement in enumerate(statements):
         if isinstance(statement, ast.Break):
             return [*statements[:i], _remember_break(statement)]
@@ -58,9 +58,12 @@ def _always_leaves(statements: list[ast.stmt]) -> bool:
     for statement in statements:
         if isinstance(statement, ast.Return | ast.Break | ast.Continue):
             return True
-        if isinstance(statement, ast.If) and statement.orelse:
-            if _always_leaves(statement.body) and _always_leaves(statement.orelse):
-                return True
+        if (
+            isinstance(statement, ast.If)
+            and _always_leaves(statement.body)
+            and _always_leaves(statement.orelse)
+        ):
+            return True
     return False
 
 

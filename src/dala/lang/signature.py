@@ -112,8 +112,8 @@ def _annotation(source: Source, arg: ast.arg) -> Any:
         KernelSyntaxError,
         arg.annotation,
         f"`{ast.unparse(arg.annotation)}` does not annotate a kernel's argument.",
-        "Allowed: none or Any (an input), dala.Image, dala.Out, dala.const, dala.number, or a scalar type: "
-        "dala.f32, f64, s32, s64, u32, u8, bool.",
+        "Allowed: none or Any (an input), dala.Image, dala.Out, dala.const, dala.number, or a "
+        "scalar type: dala.f32, f64, s32, s64, u32, u8, bool.",
     )
 
 

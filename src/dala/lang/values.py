@@ -18,7 +18,7 @@ class Literal:
 
 @value
 class Number:
-    """A typed scalar; a weak one came from literals alone and still takes the type of what it meets."""
+    """A typed scalar; a weak one came from literals alone and takes the type of what it meets."""
 
     value: Value
     weak: bool = False

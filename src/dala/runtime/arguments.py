@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,9 @@ from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
 from dala.lang.signature import Parameter
 
 Params = Mapping[str, Any]
+
+_LARGEST_F32 = float(np.nextafter(np.float64(2.0**128 - 2.0**103), 0))
+"""The largest number that rounds to a finite f32."""
 
 
 def complete(kernel: str, declared: tuple[Parameter, ...], given: Params | None) -> dict[str, Any]:
@@ -71,8 +75,9 @@ def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) ->
             raise ArgumentError(
                 f"{kernel}: {name} = {value!r} is too large for {scalar}."
             ) from None
-        with np.errstate(over="ignore"):
-            return float(scalar.numpy.type(wide))
+        if scalar == F32 and abs(wide) > _LARGEST_F32:
+            return math.copysign(math.inf, wide)
+        return wide
     if isinstance(value, float) and not value.is_integer():
         raise ArgumentError(
             f"{kernel}: parameter {name!r} is {scalar}, a whole number, not {value!r}."
@@ -87,7 +92,7 @@ def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) ->
 
 
 def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scalar:
-    """The type of a `dala.number` parameter: the one that a literal would take beside the inputs."""
+    """The type of a `dala.number` parameter: as a literal would take it beside the inputs."""
     met = scalars[0]
     for scalar in scalars[1:]:
         met = promote(met, scalar) or S64

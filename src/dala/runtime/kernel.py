@@ -65,8 +65,8 @@ class Kernel:
 
     def __call__(self, *args: Any, **named: Any) -> Any:
         raise ArgumentError(
-            f"a kernel is run on buffers: compute.run_kernel({self.name}, [inputs], output, params); "
-            f"to call {self.name} from another kernel, decorate it with @dala.function."
+            f"a kernel is run on buffers: compute.run_kernel({self.name}, [inputs], output, "
+            f"params); to call {self.name} from another kernel, decorate it with @dala.function."
         )
 
     # -- running ---------------------------------------------------------------------------------
@@ -217,6 +217,9 @@ class _Names:
             return NAMES[name]
         except KeyError:
             raise AttributeError(name) from None
+
+    def __dir__(self) -> builtins.list[str]:
+        return sorted(NAMES)
 
 
 _DALA = _Names()

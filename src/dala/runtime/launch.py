@@ -161,7 +161,7 @@ class Launch:
         return made
 
     def _in_place(self, inputs: Sequence[Memory], output: Memory) -> frozenset[str] | None:
-        """The inputs that are the output itself, read only where written; None for any other alias."""
+        """The inputs that are the output, read where it is written; None for other aliases."""
         start, end = output.address, output.address + output.size_bytes
         shared: list[str] = []
         for item, kind, memory in zip(self.program.inputs, self.inputs, inputs, strict=True):

@@ -90,7 +90,7 @@ def _queue() -> Queue:
     return Queue()
 
 
-def _check_buffers(kernel: Kernel, inputs: Sequence[Buffer], output: Buffer) -> None:
+def _check_buffers(kernel: Kernel, inputs: Any, output: Any) -> None:
     names = kernel.inputs
     if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
         raise ArgumentError(

@@ -1,0 +1,306 @@
+"""The kernel language, feature by feature: each kernel is run and compared with plain Python."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import dala
+from dala import errors
+from dala.gpu import compute
+
+VALUES = [-3.0, -1.0, 0.0, 0.5, 2.0, 7.0]
+GAIN = 3
+TABLE = (1.0, 10.0, 100.0)
+
+
+def run(kernel, values=VALUES, dtype="f32", out_dtype=None, params=None):
+    x = compute.buffer(values, (len(values),), dtype)
+    out = compute.buffer_zeros((len(values),), out_dtype or dtype)
+    compute.run_kernel(kernel, [x], out, params)
+    return compute.read_list(out)
+
+
+def test_early_returns_leave_the_kernel(device):
+    @dala.kernel
+    def k(x):
+        if x < 0.0:
+            if x < -2.0:
+                return -100.0
+            return -1.0
+        elif x == 0.0:
+            return 50.0
+        y = x + 1.0
+        return y
+
+    assert run(k) == [-100.0, -1.0, 50.0, 1.5, 3.0, 8.0]
+
+
+def test_variables_set_in_branches_are_joined(device):
+    @dala.kernel
+    def k(x):
+        a, b = 1, 2.0
+        if x > 0.0:
+            a = x
+            b, a = a, b
+        else:
+            b -= 1.0
+        return a * 10.0 + b
+
+    assert run(k) == [11.0, 11.0, 11.0, 20.5, 22.0, 27.0]
+
+
+def test_loops_break_and_continue(device):
+    @dala.kernel
+    def k(x):
+        total = 0
+        for i in range(1, 10):
+            if i == 3:
+                continue
+            if i > x:
+                break
+            total += i
+        return total
+
+    assert run(k) == [0.0, 0.0, 0.0, 0.0, 3.0, 25.0]
+
+
+def test_while_loops_count_what_each_element_needs(device):
+    @dala.kernel
+    def k(x):
+        turns = 0
+        while x > 1.0:
+            x = x / 2.0
+            turns += 1
+            if turns == 2:
+                break
+        return turns * 100.0 + x
+
+    assert run(k) == [-3.0, -1.0, 0.0, 0.5, 101.0, 201.75]
+
+
+def test_loops_nest_and_count_down(device):
+    @dala.kernel
+    def k(x):
+        total = 0.0
+        for i in range(3, 0, -1):
+            for j in range(i):
+                total += x * i + j
+        return total
+
+    want = [sum(x * i + j for i in range(3, 0, -1) for j in range(i)) for x in VALUES]
+    assert run(k) == want
+
+
+def test_run_time_bounds_may_differ_from_element_to_element(device):
+    @dala.kernel
+    def k(x, n: dala.s32):
+        total = 0
+        for i in range(dala.s32(x), n, 2):
+            total += i
+        return total
+
+    values = list(range(-40, 40))
+    x = compute.buffer(values, (80,), "s32")
+    out = compute.buffer_zeros((80,), "s32")
+    compute.run_kernel(k, [x], out, {"n": 9})
+    assert compute.read_list(out) == [sum(range(v, 9, 2)) for v in values]
+
+
+def test_closures_over_numbers_and_tables_are_captured_when_the_kernel_is_made(device):
+    offset = 0.25
+
+    @dala.kernel
+    def k(x):
+        total = offset
+        for i in range(3):
+            total += TABLE[i] * GAIN
+        return x + total
+
+    before = run(k)
+    offset = 1000.0
+    assert run(k) == before == [x + 333.25 for x in VALUES]
+
+
+def test_functions_are_inlined_with_defaults_and_keywords(device):
+    @dala.function
+    def blend(a, b, share: dala.f32 = 0.5):
+        if a < b:
+            return a
+        return a * (1.0 - share) + b * share
+
+    @dala.kernel
+    def k(x):
+        return blend(x, 1.0) + blend(b=0.0, a=x, share=0.25)
+
+    def plain(a, b, share=0.5):
+        return a if a < b else a * (1 - share) + b * share
+
+    assert run(k) == [plain(x, 1.0) + plain(x, 0.0, 0.25) for x in VALUES]
+
+
+def test_python_names_mean_what_they_mean_in_python(device):
+    @dala.kernel
+    def k(x):
+        return abs(x) + max(x, 0.0, 1.0) + min(x, 1.0) + int(x) + math.floor(x) + math.sqrt(4.0)
+
+    want = [abs(x) + max(x, 0, 1) + min(x, 1) + int(x) + math.floor(x) + 2 for x in VALUES]
+    assert run(k) == want
+
+
+def test_powers_by_whole_numbers_are_exact(device):
+    @dala.kernel
+    def k(x):
+        return x**3 + x**1 - 2**3
+
+    assert run(k) == [x**3 + x - 8 for x in VALUES]
+
+
+def test_const_parameters_unroll_loops(device):
+    @dala.kernel
+    def k(x, taps: dala.const = 1):
+        (i,) = dala.position(1)
+        total = 0.0
+        for d in range(-taps, taps + 1):
+            total += x[i + d]
+        return total
+
+    padded = np.pad(VALUES, 2, mode="edge")
+    assert run(k, params={"taps": 2}) == [sum(padded[i : i + 5]) for i in range(6)]
+    assert run(k) == [sum(padded[i + 1 : i + 4]) for i in range(6)]
+
+
+def test_number_parameters_take_the_type_of_the_data(device):
+    @dala.kernel
+    def k(x, by: dala.number):
+        return x + by
+
+    assert run(k, [1, 250], "u8", params={"by": 10}) == [11, 4]
+    assert run(k, [1, 250], "u8", params={"by": 10.5}) == [12, 255]
+    assert run(k, [2**53 + 1], "s64", params={"by": 2}) == [2**53 + 3]
+    assert run(k, [0.0], "f64", params={"by": 0.1}) == [0.1]
+    with pytest.raises(errors.ArgumentError, match="300"):
+        run(k, [1], "u8", params={"by": 300})
+
+
+def test_integers_wrap_and_divide_downwards(device):
+    @dala.kernel
+    def k(x):
+        return (x * 2147483647) // 3 + x % -4
+
+    def wrapped(value):
+        return (value + 2**31) % 2**32 - 2**31
+
+    values = [-7, -1, 0, 5, 2**31 - 1]
+    want = [wrapped(wrapped(v * 2147483647) // 3 + v % -4) for v in values]
+    assert run(k, values, "s32") == want
+
+
+def test_true_division_of_integers_gives_floats(device):
+    @dala.kernel
+    def k(x):
+        return x / 2
+
+    assert run(k, [1, 2, 5], "s32", "f32") == [0.5, 1.0, 2.5]
+
+
+def test_conversions_round_to_even_and_saturate(device):
+    @dala.kernel
+    def k(x):
+        return dala.f32(dala.u8(x)) + dala.f32(x > 1.0)
+
+    assert run(k, [-5.0, 0.5, 1.5, 2.5, 300.0]) == [0.0, 0.0, 3.0, 3.0, 256.0]
+
+
+def test_reductions_over_generators(device):
+    @dala.kernel
+    def k(x):
+        n = len(x)
+        low = min(x[i] for i in range(n))
+        high = max(x[i] for i in range(n) if x[i] < 5.0)
+        return sum(x[i] * x[j] for i in range(n) for j in range(n)) + 100.0 * low + 10.0 * high
+
+    total = sum(VALUES) ** 2 - 300.0 + 20.0
+    assert run(k) == pytest.approx([total] * 6)
+
+
+def test_positions_and_shapes_of_three_axes(device):
+    @dala.kernel
+    def k(x):
+        i, j, m = dala.position(3)
+        a, b, c = dala.shape(3)
+        return x[i, j, 0] * 0.0 + ((i * 10 + j) * 10 + m) + a * b * c * 1000 + len(x) * 0
+
+    x = compute.buffer_zeros((2, 3, 4), "f32")
+    out = compute.buffer_zeros((2, 3, 4), "f32")
+    compute.run_kernel(k, [x], out)
+    i, j, m = np.indices((2, 3, 4))
+    assert (compute.read(out) == i * 100 + j * 10 + m + 24000).all()
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_images_of_every_kind_give_whole_pixels(device, channels, dtype):
+    @dala.kernel
+    def k(image: dala.Image):
+        p = image.pixel
+        q = p * 0.5 + 0.25
+        return dala.rgba(q.b, q.g, q.r, p.a)
+
+    shape = (5, 37) if channels == 1 else (5, 37, channels)
+    random = np.random.default_rng(1)
+    image = random.integers(0, 256, shape).astype(np.uint8)
+    if dtype == np.float32:
+        image = (image / 255).astype(np.float32)
+    scale = 255.0 if dtype == np.uint8 else 1.0
+    want = image / scale
+    if channels > 1:
+        want = want.copy()
+        want[..., :3] = want[..., 2::-1] * 0.5 + 0.25
+    else:
+        want = want * 0.5 + 0.25
+    out = compute.buffer_zeros(shape, image.dtype)
+    compute.run_kernel(k, [compute.from_numpy(image)], out)
+    assert np.abs(compute.read(out) - want * scale).max() <= (0.51 if scale > 1 else 1e-6)
+
+
+def test_a_colour_image_into_a_gray_output_gives_luma(device):
+    @dala.kernel
+    def k(image: dala.Image):
+        p = image.pixel
+        return dala.rgba(p.r, p.g, p.b, 1.0)
+
+    image = np.random.default_rng(2).random((4, 5, 3)).astype(np.float32)
+    out = compute.buffer_zeros((4, 5), "f32")
+    compute.run_kernel(k, [compute.from_numpy(image)], out)
+    assert np.allclose(compute.read(out), image @ [0.299, 0.587, 0.114], atol=1e-6)
+
+
+def test_an_image_kernel_can_return_one_value_for_each_pixel(device):
+    @dala.kernel
+    def k(image: dala.Image):
+        y, x = dala.position(2)
+        h, w = image.size
+        return dala.luma(image[h - 1 - y, w - 1 - x])
+
+    image = np.random.default_rng(2).random((4, 5, 4)).astype(np.float32)
+    out = compute.buffer_zeros((4, 5), "f32")
+    compute.run_kernel(k, [compute.from_numpy(image)], out)
+    want = (image[..., :3] @ [0.299, 0.587, 0.114])[::-1, ::-1]
+    assert np.allclose(compute.read(out), want, atol=1e-6)
+
+
+def test_scattered_writes_start_from_zeros(device):
+    @dala.kernel
+    def k(x, out: dala.Out):
+        (i,) = dala.position(1)
+        out[2 * i] = x
+        out.add(2 * i + 1, i)
+
+    x = compute.buffer([5.0, 6.0], (2,), "f32")
+    out = compute.buffer([9.0] * 6, (6,), "f32")
+    for _ in range(2):
+        compute.run_kernel(k, [x], out)
+        assert compute.read_list(out) == [5.0, 0.0, 6.0, 1.0, 0.0, 0.0]
