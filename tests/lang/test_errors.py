@@ -35,8 +35,8 @@ def test_a_complaint_shows_file_line_source_caret_and_advice():
     assert text.splitlines() == [
         "nothing here is called `undefined_name`.",
         f'  File "{HERE}", line {line}, in wrong',
-        "        return y + undefined_name  # noqa: F821",
-        "                   ^^^^^^^^^^^^^^",
+        "    return y + undefined_name  # noqa: F821",
+        "               ^^^^^^^^^^^^^^",
         "  Assign it, or make it an argument.",
     ]
 

@@ -3,41 +3,73 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from dala.ir.nodes import Border
+from dala.kernels import language
 from dala.lang.lower import Definition
 from dala.lang.signature import REQUIRED, Parameter
-from dala.lang.source import from_function
+from dala.lang.source import from_function, from_text
+from dala.runtime.arguments import Params
+from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import KERNELS, Kernel
-from dala.runtime.recipe import Expand, Recipe
+from dala.runtime.recipe import Expand, Library, Opaque, Recipe
 
 
 def builtin(function: Callable[..., Any]) -> Kernel:
     """A kernel of the language, registered by the function's name; parsed when first run."""
-    name, doc = function.__name__, inspect.cleandoc(function.__doc__ or "")
-    made = Kernel(name, doc, lambda: Definition(from_function(function)))
-    KERNELS[name] = made
+    made = helper(function)
+    KERNELS[made.name] = made
     return made
 
 
-def helper(function: Callable[..., Any]) -> Kernel:
+def helper(function: Callable[..., Any], border: Border = "clamp") -> Kernel:
     """A kernel of the language that recipes use, not registered."""
-    name, doc = function.__name__, inspect.cleandoc(function.__doc__ or "")
-    return Kernel(name, doc, lambda: Definition(from_function(function)))
+    doc = inspect.cleandoc(function.__doc__ or "")
+    return Kernel(function.__name__, doc, lambda: Definition(from_function(function), border))
+
+
+def written(name: str, text: str) -> Kernel:
+    """A kernel whose text was made for a number of axes, not registered."""
+    return Kernel(name, "", lambda: Definition(from_text(text, {"dala": language}, f"<{name}>")))
+
+
+def library(*inputs: str) -> Callable[[Library], Opaque]:
+    """A step that a library computes on arrays, for recipes to use."""
+    return lambda call: Opaque(call.__name__, inputs, call)
 
 
 def recipe(*inputs: str, **params: Any) -> Callable[[Expand], Recipe]:
     """A kernel that its function expands into stages; `params` are names with their defaults."""
+    return _registered(Recipe, inputs, params)
+
+
+def choice(*inputs: str, **params: Any) -> Callable[[Expand], Recipe]:
+    """A kernel that is one of several, depending on its buffers."""
+    return _registered(Choice, inputs, params)
+
+
+class Choice(Recipe):
+    """A recipe of one stage on the very buffers given, whose kernel sees to aliases itself."""
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        for stage in self.stages(inputs, output, params):
+            stage.kernel.run(stage.inputs, stage.output, stage.params)
+
+
+def _registered(
+    kind: type[Recipe], inputs: tuple[str, ...], params: dict[str, Any]
+) -> Callable[[Expand], Recipe]:
     declared = tuple(Parameter(name, "host", None, default) for name, default in params.items())
 
     def register(expand: Expand) -> Recipe:
         name, doc = expand.__name__, inspect.cleandoc(expand.__doc__ or "")
-        made = Recipe(name, doc, inputs, declared, expand)
+        made = kind(name, doc, inputs, declared, expand)
         KERNELS[name] = made
         return made
 
     return register
 
 
-__all__ = ["REQUIRED", "builtin", "helper", "recipe"]
+__all__ = ["REQUIRED", "builtin", "choice", "helper", "library", "recipe", "written"]

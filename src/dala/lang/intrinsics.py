@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dala.ir.nodes import OUTPUT
 from dala.ir.types import BOOL, F32, S32
-from dala.lang import maths
+from dala.lang import maths, maths_angles, maths_angles_f64, maths_f64
 from dala.lang.arithmetic import Mismatch
 from dala.lang.marks import ScalarMark
 from dala.lang.values import Literal, Meaning, Number, Pixel, Static, Tuple, describe
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dala.lang.expressions import Expressions
 
 Handler = Callable[..., Meaning]
+
+_WRITTEN = {**vars(maths), **vars(maths_f64), **vars(maths_angles), **vars(maths_angles_f64)}
 
 
 def call_intrinsic(lower: Expressions, name: str, args: list[Meaning]) -> Meaning:
@@ -174,7 +176,7 @@ def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
 
 
 def _written(name: str) -> Handler:
-    """A function of `lang.maths`, in the version for its argument's type."""
+    """A function of the modules `maths…`, in the version for its argument's type."""
 
     def handler(lower: Expressions, *args: Meaning) -> Meaning:
         if all(isinstance(arg, Literal) for arg in args):
@@ -186,7 +188,7 @@ def _written(name: str) -> Handler:
             numbers[0], _ = lower.arithmetic.meet(numbers[0], other)
         type = numbers[0].type
         numbers = [lower.arithmetic.convert(number, type) for number in numbers]
-        return lower.inline_python(getattr(maths, f"{name}_{type}"), list(numbers))
+        return lower.inline_python(_WRITTEN[f"{name}_{type}"], list(numbers))
 
     return handler
 

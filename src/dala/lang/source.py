@@ -55,8 +55,9 @@ class Source:
         # The offsets of the ast module count bytes of UTF-8.
         before = text.encode()[:column].decode(errors="replace")
         under = text.encode()[column:end].decode(errors="replace")
-        caret = " " * len(before) + "^" * max(1, len(under.rstrip()))
-        shown = f"    {text.rstrip()}\n    {caret}"
+        indent = len(text) - len(text.lstrip())
+        caret = " " * (len(before) - indent) + "^" * max(1, len(under.rstrip()))
+        shown = f"    {text.strip()}\n    {caret}"
         where = f'  File "{self.file}", line {self.first_line + line - 1}, in {self.name}'
         return f"{where}\n{shown}"
 

@@ -6,6 +6,7 @@ import builtins
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import ModuleType
 from typing import Any, overload
 
 from dala.devices import cpu
@@ -209,20 +210,9 @@ KERNELS: dict[str, Kernel] = {}
 """Every registered kernel by its name."""
 
 
-class _Names:
-    """`dala` inside a kernel given as text."""
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return NAMES[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def __dir__(self) -> builtins.list[str]:
-        return sorted(NAMES)
-
-
-_DALA = _Names()
+_DALA = ModuleType("dala")
+"""What `dala` means in a kernel that is given as text."""
+vars(_DALA).update(NAMES)
 
 
 @overload

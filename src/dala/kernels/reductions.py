@@ -1,0 +1,209 @@
+"""Sums, means and extremes along axes.
+
+An input is seen as (outer, n, inner), where n counts what is reduced. Rows, where inner is 1, are
+walked by loops that LLVM turns into vectors; else neighbours along inner are the vector. What would
+leave threads idle, few rows that are very long, is first reduced in blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from dala.errors import ShapeError
+from dala.ir.types import F32, F64, S64, U8, U32, Scalar, promote
+from dala.kernels import language as dala
+from dala.kernels.builtin import helper, recipe
+from dala.kernels.elementwise import cast, fill
+from dala.kernels.shapes import Shape, around, axes_of, require_shape, runs_of
+from dala.lang.marks import SCALARS
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+from dala.runtime.recipe import Stage, reshaped, scratch
+
+BLOCK = 2048
+"""Elements of a long row that are reduced at a time."""
+RUN = 64
+"""Elements of a long column that are reduced at a time: more would touch too many pages."""
+FEW_ROWS, LONG_ROW = 64, 1 << 16
+MOST_COUNTED = 1 << 31
+"""Positions are counted in 32 bits."""
+
+Parts = tuple[int, int, int]
+
+
+@recipe("x", axis=None)
+def reduce_sum(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) -> Iterator[Stage]:
+    """The sum along one axis or several, or of all elements
+
+    Integers wrap in the output's dtype. The output has the input's shape without the axes, or with
+    1 in their place.
+    """
+    yield from _planned("reduce_sum", sum, inputs[0], output, params["axis"])
+
+
+@recipe("x", axis=None)
+def reduce_mean(
+    inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]
+) -> Iterator[Stage]:
+    """The mean along one axis or several, or of all elements
+
+    It is computed in floats. The mean of nothing is NaN, or 0 in an integer output.
+    """
+    yield from _planned("reduce_mean", sum, inputs[0], output, params["axis"], mean=True)
+
+
+@recipe("x", axis=None)
+def reduce_max(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) -> Iterator[Stage]:
+    """The largest element along one axis or several, or of all; NaN where one is"""
+    yield from _planned("reduce_max", max, inputs[0], output, params["axis"])
+
+
+@recipe("x", axis=None)
+def reduce_min(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) -> Iterator[Stage]:
+    """The smallest element along one axis or several, or of all; NaN where one is"""
+    yield from _planned("reduce_min", min, inputs[0], output, params["axis"])
+
+
+def accumulator(output: Scalar, *inputs: Scalar) -> Scalar:
+    """The type to sum or multiply in: floats where there are any, else wrapping as the output does."""
+    scalars = (output, *inputs)
+    if any(item.is_float for item in scalars):
+        return F64 if F64 in scalars or S64 in scalars else F32
+    return U32 if output == U8 else output
+
+
+def averaging(output: Scalar, given: Scalar) -> Scalar:
+    """The float type of a mean: one that holds each element exactly."""
+    return F32 if given in (F32, U8) and output != F64 else F64
+
+
+def reduced_shapes(shape: Shape, axes: Shape) -> tuple[Shape, ...]:
+    """The shapes that the output may have: without the axes, or with 1 in their place."""
+    without = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    ones = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+    return (without, ones) if without or len(shape) == 1 else ((), (1,), ones)
+
+
+def _planned(
+    kernel: str, fold: Any, x: Buffer, output: Buffer, axis: Any, *, mean: bool = False
+) -> Iterator[Stage]:
+    axes = axes_of(kernel, axis, len(x.shape))
+    require_shape(kernel, output, f"{x.shape} over axis {axis}", *reduced_shapes(x.shape, axes))
+    if 0 in output.shape:
+        return
+    if 0 in x.shape:
+        if fold is not sum:
+            raise ShapeError(
+                f"{kernel}: the input is {x.shape}: over axis {axis} there are no elements of "
+                f"which one could be the {'largest' if fold is max else 'smallest'}."
+            )
+        yield Stage(fill, [], output, {"value": math.nan if mean else 0})
+        return
+    scalar = x.scalar
+    if fold is sum:
+        scalar = averaging(output.scalar, scalar) if mean else accumulator(output.scalar, scalar)
+    shape = x.shape
+    runs = [run for run in runs_of(axes) if math.prod(shape[run[0] : run[1] + 1]) > 1]
+    for run in reversed(runs):
+        parts = around(shape, *run)
+        shape = shape[: run[0]] + shape[run[1] + 1 :]
+        target = output if run == runs[0] else scratch(shape, scalar)
+        yield from reduced(fold, scalar, x, target, parts, mean=mean)
+        x = target
+    if not runs:
+        yield Stage(cast, [reshaped(x, output.shape)], output)
+
+
+def reduced(
+    fold: Any, scalar: Scalar, x: Buffer, output: Buffer, parts: Parts, *, mean: bool = False
+) -> Iterator[Stage]:
+    """Stages that fold an input of (outer, n, inner) elements along n, computing in a type."""
+    outer, n, inner = parts
+    to = SCALARS[scalar.name]
+    params = {"count": float(n)} if mean else {}
+    if inner > 1:
+        while n > 2 * RUN:
+            runs = -(-n // RUN)
+            target = scratch((outer, runs, inner), scalar)
+            yield Stage(_run_kernel(fold, to), [reshaped(x, (outer, n, inner))], target)
+            x, n = target, runs
+        by_column = reshaped(x, (outer, n, inner))
+        yield Stage(_column_kernel(fold, to, mean), [by_column], _rows(output, outer), params)
+    elif outer < FEW_ROWS and n >= LONG_ROW and outer * n < MOST_COUNTED:
+        count = outer * n // BLOCK
+        blocks = scratch((count, 1), scalar)
+        yield Stage(_row_kernel(fold, to, False), [reshaped(x, (count, BLOCK))], blocks)
+        inputs = [reshaped(x, (outer, n)), reshaped(blocks, (count,))]
+        yield Stage(_block_kernel(fold, to, mean), inputs, _rows(output, outer), params)
+    else:
+        by_row = reshaped(x, (outer, n))
+        yield Stage(_row_kernel(fold, to, mean), [by_row], _rows(output, outer), params)
+
+
+def _rows(buffer: Buffer, rows: int) -> Buffer:
+    return reshaped(buffer, (rows, math.prod(buffer.shape) // rows))
+
+
+# -- kernels: `fold` is Python's sum, max or min, `to` the type to fold in --------------------------
+
+
+@cache
+def _row_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
+    def reduce_rows(x: Any, count: dala.number = 1) -> Any:
+        i, _ = dala.position(2)
+        folded = fold(to(x[i, k]) for k in range(x.shape[1]))
+        if mean:
+            return folded / count
+        return folded
+
+    return helper(reduce_rows)
+
+
+@cache
+def _column_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
+    def reduce_columns(x: Any, count: dala.number = 1) -> Any:
+        i, j = dala.position(2)
+        folded = fold(to(x[i, k, j]) for k in range(x.shape[1]))
+        if mean:
+            return folded / count
+        return folded
+
+    return helper(reduce_columns)
+
+
+@cache
+def _run_kernel(fold: Any, to: Any) -> Kernel:
+    def reduce_runs(x: Any) -> Any:
+        i, run, j = dala.position(3)
+        first, n = run * RUN, x.shape[1]
+        return fold(to(x[i, first + k, j]) for k in range(RUN) if first + k < n)
+
+    return helper(reduce_runs)
+
+
+@cache
+def _block_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
+    adds = fold is sum
+
+    def reduce_blocks(x: Any, blocks: Any, count: dala.number = 1) -> Any:
+        i, _ = dala.position(2)
+        n = x.shape[1]
+        # Blocks are counted through all rows: those that lie in this one, then both its ends.
+        start, stop = i * n, (i + 1) * n
+        first, last = (start + (BLOCK - 1)) // BLOCK, stop // BLOCK
+        whole = fold(blocks[k] for k in range(blocks.shape[0]) if first <= k and k < last)
+        head = fold(to(x[i, k]) for k in range(BLOCK) if start + k < first * BLOCK)
+        rest = last * BLOCK - start
+        tail = fold(to(x[i, rest + k]) for k in range(BLOCK) if rest + k < n)
+        if adds:
+            folded = whole + head + tail
+        else:
+            folded = fold(whole, head, tail)
+        if mean:
+            return folded / count
+        return folded
+
+    return helper(reduce_blocks)

@@ -1,0 +1,68 @@
+"""What the documents say is run: their Python blocks, the doctests, and their links."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dala
+from dala.gpu import compute
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCTESTED = ["dala.runtime.buffer", "dala.runtime.kernel", "dala.runtime.run", "dala.gpu.compute"]
+
+
+def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
+    promised = re.findall(r"print\(.*?\)\s+# (.*)", program)
+    (tmp_path / "readme.py").write_text(program, encoding="utf-8")
+    printed = subprocess.check_output([sys.executable, tmp_path / "readme.py"], text=True)
+    assert printed.splitlines() == promised
+    assert len(promised) == 3
+
+
+@pytest.mark.parametrize("module", DOCTESTED)
+def test_doctests_pass(module):
+    found = importlib.import_module(module)
+    failed, attempted = doctest.testmod(found)
+    assert attempted > 0
+    assert failed == 0
+
+
+def test_the_complaint_in_the_readme_is_what_dala_says(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"```\n(dala\.errors\..*?)```", text, re.S).group(1)
+    source = "import dala\nfrom dala import floor\n\n\n@dala.kernel\ndef soften(x):\n"
+    source += "    return flor(x * 4.0) / 4.0\n"
+    path = tmp_path / "filters.py"
+    path.write_text(source, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, path], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    said = done.stderr[done.stderr.index("dala.errors.") :].replace(str(tmp_path) + "/", "")
+    assert said == shown
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
+        assert (document.parent / target).exists(), target
+
+
+def test_the_language_page_names_every_function():
+    page = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+    for name in dala.lang.marks.NAMES:
+        assert re.search(rf"\b{name}\b", page), f"{name} is not in docs/language.md"
+
+
+def test_every_public_name_is_documented():
+    for name in compute.__all__:
+        assert getattr(compute, name).__doc__, f"compute.{name} has no docstring"
