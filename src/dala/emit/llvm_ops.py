@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from dala.emit.intervals import surely_fits
 from dala.emit.llvm_text import Operand, Writer, constant, llvm_type
 from dala.ir.nodes import Apply
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
@@ -26,7 +29,8 @@ class Ops:
             return self.select(args[0], args[1], args[2])
         if node.op == CONVERT:
             whole = isinstance(node.args[0], Apply) and node.args[0].op in _WHOLE
-            return self.convert(args[0], scalar, node.type, whole=whole)
+            inside = node.type.is_integer and scalar.is_float and surely_fits(node.args[0], node.type)
+            return self.convert(args[0], scalar, node.type, whole=whole, fits=inside)
         if node.op == BITCAST:
             to = self.type_like(args[0], llvm_type(node.type))
             return self.emit(args[0], to, f"bitcast {args[0]} to {to}")
@@ -136,8 +140,10 @@ class Ops:
 
     # -- conversions -----------------------------------------------------------------------------
 
-    def convert(self, a: Operand, source: Scalar, to: Scalar, *, whole: bool = False) -> Operand:
-        """The value as another type; `whole` says that a float is a whole number already."""
+    def convert(
+        self, a: Operand, source: Scalar, to: Scalar, *, whole: bool = False, fits: bool = False
+    ) -> Operand:
+        """The value as another type; a float may be known to be whole, or to fit if not NaN."""
         type = self.type_like(a, llvm_type(to))
         if source == to:
             return a
@@ -151,14 +157,16 @@ class Ops:
             kind = "sitofp" if source.kind == "s" else "uitofp"
             return self.emit(a, type, f"{kind} {a} to {type}")
         if source.is_float:
-            return self._float_to_integer(a, source, to, whole)
+            return self._float_to_integer(a, source, to, whole, fits)
         if to.bits == source.bits:
             return Operand(a.text, type, a.vector)
         if to.bits < source.bits:
             return self.emit(a, type, f"trunc {a} to {type}")
         return self.emit(a, type, f"{'sext' if source.kind == 's' else 'zext'} {a} to {type}")
 
-    def _float_to_integer(self, a: Operand, source: Scalar, to: Scalar, whole: bool) -> Operand:
+    def _float_to_integer(
+        self, a: Operand, source: Scalar, to: Scalar, whole: bool, fits: bool
+    ) -> Operand:
         rounded = a if whole else self.intrinsic("roundeven", a)
         if to == U8:
             # A compare with `ogt` is false for NaN, which so becomes 0.
@@ -169,7 +177,21 @@ class Ops:
             integer = self.emit(a, wide, f"fptosi {bounded} to {wide}")
             return self.convert(integer, S32, U8)
         type = self.type_like(a, llvm_type(to))
+        bounded = rounded
+        if not fits:
+            # LLVM's own saturating conversions are not vectors on x86.
+            least = self.number(a, source, float(to.lowest))
+            most = self.number(a, source, _largest_below(source, to.highest + 1))
+            bounded = self.select(self.compare("gt", source, rounded, least), rounded, least)
+            bounded = self.select(self.compare("lt", source, bounded, most), bounded, most)
         kind = "fptosi" if to.kind == "s" else "fptoui"
-        result = f"v{self.writer.lanes}i{to.bits}" if a.vector else f"i{to.bits}"
-        function = f"llvm.{kind}.sat.{result}.{self.writer.suffix(a)}"
-        return self.writer.call(function, type, rounded)
+        integer = self.emit(a, type, f"{kind} {bounded} to {type}")
+        if not fits:
+            over = self.compare("ge", source, rounded, self.number(a, source, to.highest + 1))
+            integer = self.select(over, self.number(integer, to, to.highest), integer)
+        is_nan = self.emit(a, self.type_like(a, "i1"), f"fcmp uno {rounded}, {rounded.text}")
+        return self.select(is_nan, self.number(integer, to, 0), integer)
+
+
+def _largest_below(scalar: Scalar, limit: int) -> float:
+    return float(np.nextafter(scalar.numpy.type(limit), scalar.numpy.type(0)))

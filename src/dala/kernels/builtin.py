@@ -16,6 +16,10 @@ from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import KERNELS, Kernel
 from dala.runtime.recipe import Expand, Library, Opaque, Recipe
 
+Inputs = Sequence[Buffer]
+Given = dict[str, Any]
+"""The parameters of a recipe, by name, with their defaults filled in."""
+
 
 def builtin(function: Callable[..., Any]) -> Kernel:
     """A kernel of the language, registered by the function's name; parsed when first run."""
@@ -72,4 +76,14 @@ def _registered(
     return register
 
 
-__all__ = ["REQUIRED", "builtin", "choice", "helper", "library", "recipe", "written"]
+__all__ = [
+    "REQUIRED",
+    "Given",
+    "Inputs",
+    "builtin",
+    "choice",
+    "helper",
+    "library",
+    "recipe",
+    "written",
+]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from dala.ir.types import promote
 from dala.kernels import language as dala
-from dala.kernels.builtin import builtin, choice, helper
+from dala.kernels.builtin import Given, Inputs, builtin, choice, helper
 from dala.runtime.buffer import Buffer
 from dala.runtime.recipe import Stage
 
@@ -44,9 +44,7 @@ def _divide_whole(a: Any, b: Any) -> Any:
 
 
 @choice("a", "b")
-def elementwise_div(
-    inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]
-) -> Iterator[Stage]:
+def elementwise_div(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """a / b; integers are rounded down, and 0 where b is 0"""
     met = promote(inputs[0].scalar, inputs[1].scalar)
     whole = met is None or met.is_integer

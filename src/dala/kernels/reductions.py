@@ -8,14 +8,14 @@ leave threads idle, few rows that are very long, is first reduced in blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 from dala.errors import ShapeError
-from dala.ir.types import F32, F64, S64, U8, U32, Scalar, promote
+from dala.ir.types import F32, F64, S64, U8, U32, Scalar
 from dala.kernels import language as dala
-from dala.kernels.builtin import helper, recipe
+from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.elementwise import cast, fill
 from dala.kernels.shapes import Shape, around, axes_of, require_shape, runs_of
 from dala.lang.marks import SCALARS
@@ -35,7 +35,7 @@ Parts = tuple[int, int, int]
 
 
 @recipe("x", axis=None)
-def reduce_sum(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) -> Iterator[Stage]:
+def reduce_sum(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The sum along one axis or several, or of all elements
 
     Integers wrap in the output's dtype. The output has the input's shape without the axes, or with
@@ -45,9 +45,7 @@ def reduce_sum(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any])
 
 
 @recipe("x", axis=None)
-def reduce_mean(
-    inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]
-) -> Iterator[Stage]:
+def reduce_mean(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The mean along one axis or several, or of all elements
 
     It is computed in floats. The mean of nothing is NaN, or 0 in an integer output.
@@ -56,19 +54,19 @@ def reduce_mean(
 
 
 @recipe("x", axis=None)
-def reduce_max(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) -> Iterator[Stage]:
+def reduce_max(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The largest element along one axis or several, or of all; NaN where one is"""
     yield from _planned("reduce_max", max, inputs[0], output, params["axis"])
 
 
 @recipe("x", axis=None)
-def reduce_min(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) -> Iterator[Stage]:
+def reduce_min(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The smallest element along one axis or several, or of all; NaN where one is"""
     yield from _planned("reduce_min", min, inputs[0], output, params["axis"])
 
 
 def accumulator(output: Scalar, *inputs: Scalar) -> Scalar:
-    """The type to sum or multiply in: floats where there are any, else wrapping as the output does."""
+    """The type to sum and multiply in: a float if any is one, else one that wraps as the output."""
     scalars = (output, *inputs)
     if any(item.is_float for item in scalars):
         return F64 if F64 in scalars or S64 in scalars else F32
@@ -147,7 +145,7 @@ def _rows(buffer: Buffer, rows: int) -> Buffer:
     return reshaped(buffer, (rows, math.prod(buffer.shape) // rows))
 
 
-# -- kernels: `fold` is Python's sum, max or min, `to` the type to fold in --------------------------
+# -- kernels: `fold` is Python's sum, max or min, `to` the type to fold in -----------------------
 
 
 @cache
@@ -186,22 +184,17 @@ def _run_kernel(fold: Any, to: Any) -> Kernel:
 
 @cache
 def _block_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
-    adds = fold is sum
-
     def reduce_blocks(x: Any, blocks: Any, count: dala.number = 1) -> Any:
         i, _ = dala.position(2)
         n = x.shape[1]
         # Blocks are counted through all rows: those that lie in this one, then both its ends.
         start, stop = i * n, (i + 1) * n
         first, last = (start + (BLOCK - 1)) // BLOCK, stop // BLOCK
-        whole = fold(blocks[k] for k in range(blocks.shape[0]) if first <= k and k < last)
+        whole = fold(blocks[k] for k in range(blocks.shape[0]) if first <= k < last)
         head = fold(to(x[i, k]) for k in range(BLOCK) if start + k < first * BLOCK)
         rest = last * BLOCK - start
         tail = fold(to(x[i, rest + k]) for k in range(BLOCK) if rest + k < n)
-        if adds:
-            folded = whole + head + tail
-        else:
-            folded = fold(whole, head, tail)
+        folded = fold((whole, head, tail)[k] for k in range(3))
         if mean:
             return folded / count
         return folded

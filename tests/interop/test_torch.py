@@ -1,0 +1,73 @@
+"""PyTorch and dala share memory, in both directions. CI installs PyTorch for this."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+from dala import errors
+from dala.gpu import compute
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed (pip install torch)")
+
+DTYPES = {
+    "f32": torch.float32,
+    "f64": torch.float64,
+    "s32": torch.int32,
+    "s64": torch.int64,
+    "u32": torch.uint32,
+    "u8": torch.uint8,
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_tensor_becomes_a_buffer_without_a_copy(dtype):
+    tensor = torch.tensor([[1, 2], [3, 4]]).to(DTYPES[dtype])
+    shared = compute.from_dlpack(tensor)
+    assert (shared.dtype, shared.shape) == (dtype, (2, 2))
+    compute.run_kernel("elementwise_add", [shared, shared], shared)
+    assert tensor.tolist() == [[2, 4], [6, 8]]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_buffer_becomes_a_tensor_without_a_copy(dtype):
+    buf = compute.buffer([1, 2, 3], (3,), dtype)
+    tensor = torch.from_dlpack(buf)
+    assert tensor.dtype == DTYPES[dtype]
+    compute.write(buf, [4, 5, 6])
+    assert tensor.tolist() == [4, 5, 6]
+
+
+def test_a_tensor_outlives_its_buffer_and_a_buffer_its_tensor():
+    buf = compute.buffer([1.0, 2.0], (2,), "f32")
+    tensor = torch.from_dlpack(buf)
+    compute.free(buf)
+    del buf
+    gc.collect()
+    compute.buffer([9.0, 9.0], (2,), "f32")
+    assert tensor.tolist() == [1.0, 2.0]
+    source = torch.ones(1000)
+    shared = compute.from_dlpack(source)
+    del source
+    gc.collect()
+    assert compute.read(shared).sum() == 1000
+
+
+def test_a_transposed_tensor_is_copied():
+    tensor = torch.arange(6, dtype=torch.float32).reshape(2, 3).T
+    buf = compute.from_dlpack(tensor)
+    assert np.array_equal(compute.read(buf), tensor.numpy())
+    compute.write(buf, np.zeros((3, 2), np.float32))
+    assert tensor.sum() == 15
+
+
+def test_a_dtype_that_buffers_do_not_have_is_refused():
+    with pytest.raises(errors.DtypeError, match="f32"):
+        compute.from_dlpack(torch.zeros(3, dtype=torch.float16))
+
+
+def test_a_tensor_that_needs_gradients_is_refused_with_advice():
+    with pytest.raises(errors.DalaError, match="detach"):
+        compute.from_dlpack(torch.zeros(3, requires_grad=True))
