@@ -138,12 +138,27 @@ class Workers:
         """Compute all strips, together; the status that they leave."""
         if not self._queues:
             self._start()
-        for queue in self._queues:
-            queue.put(job)
-        self.drive(job.address)
-        while not self._wait(job.address, _SPINS):
-            time.sleep(_NAP_S)
+        try:
+            for queue in self._queues:
+                queue.put(job)
+            self.drive(job.address)
+        finally:
+            self._settle(job)
         return job.status
+
+    def _settle(self, job: Job) -> None:
+        """Return when nobody writes any more: memory must not be reused before, come what may."""
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            try:
+                self.drive(job.address)
+                while not self._wait(job.address, _SPINS):
+                    time.sleep(_NAP_S)
+                break
+            except KeyboardInterrupt as pressed:
+                interrupt = pressed
+        if interrupt is not None:
+            raise interrupt
 
     def _start(self) -> None:
         with self._lock:

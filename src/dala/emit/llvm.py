@@ -96,9 +96,7 @@ class _Module:
             attributes = ""
             if declare and slot.kind in ("out", "input"):
                 attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
-            type = self._type(slot)
-            boolean = " zeroext" if declare and type == "i1" else ""
-            parts.append(f"{type}{attributes}{boolean} {self._name(slot)}")
+            parts.append(f"{self._type(slot)}{attributes} {self._name(slot)}")
         return parts
 
     def _row_arguments(self) -> list[str]:

@@ -71,7 +71,9 @@ class Loops(Body):
         ops = self.ops
         start, stop = (self._wide(value) for value in (node.start, node.stop))
         start, stop = self.writer.alike(start, stop)
-        apart = ops.binary("sub", S64, stop, start)
+        # Saturating, as two s64 may lie further apart than s64 reaches.
+        apart = ops.intrinsic("ssub.sat", stop, start) if node.stop.type == S64 else None
+        apart = apart or ops.binary("sub", S64, stop, start)
         if abs(step) != 1:
             apart = ops.binary(
                 "add", S64, apart, ops.number(apart, S64, step - (1 if step > 0 else -1))

@@ -29,7 +29,8 @@ class Ops:
             return self.select(args[0], args[1], args[2])
         if node.op == CONVERT:
             whole = isinstance(node.args[0], Apply) and node.args[0].op in _WHOLE
-            inside = node.type.is_integer and scalar.is_float and surely_fits(node.args[0], node.type)
+            to_integer = node.type.is_integer and scalar.is_float
+            inside = to_integer and surely_fits(node.args[0], node.type)
             return self.convert(args[0], scalar, node.type, whole=whole, fits=inside)
         if node.op == BITCAST:
             to = self.type_like(args[0], llvm_type(node.type))

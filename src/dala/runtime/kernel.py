@@ -23,6 +23,9 @@ from dala.runtime.arguments import Params, complete, fitted, number, number_type
 from dala.runtime.buffer import Buffer
 from dala.runtime.launch import Launch
 
+MOST_LAUNCHES = 512
+"""Combinations of shapes and constants that one kernel remembers; the oldest is forgotten first."""
+
 Specs = tuple[tuple[str, tuple[int, ...]], ...]
 
 
@@ -112,6 +115,8 @@ class Kernel:
     ) -> Launch:
         *inputs, output = ((dtype_of(name), shape) for name, shape in key)
         launch = Launch(cpu(), self.name, self.definition, tuple(inputs), output, consts, types)
+        if len(self._launches) >= MOST_LAUNCHES:
+            self._launches.pop(next(iter(self._launches)))
         self._launches[full or key] = launch
         return launch
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dala.devices.memory import HOST, Memory
+from dala.emit.layout import layout_of
 from dala.emit.limits import may_time_out
 from dala.errors import KernelTimeoutError, ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
@@ -102,7 +103,7 @@ class Launch:
         }
         shapes["out"] = _plain(self.output[1], self.program.output.channels)
         values = []
-        for slot in self.device.emit(self.program).slots:
+        for slot in layout_of(self.program):
             shape = shapes.get(slot.source or "out", ())
             if slot.kind == "size":
                 values.append(self.domain[slot.axis])

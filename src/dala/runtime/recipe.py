@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices.memory import HOST, Memory
-from dala.errors import ArgumentError
+from dala.errors import ArgumentError, InternalError
 from dala.ir.record import record
 from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
@@ -42,13 +42,10 @@ class Recipe(Kernel):
         params: tuple[Parameter, ...],
         expand: Expand,
     ) -> None:
-        super().__init__(name, doc, self._no_definition)
+        super().__init__(name, doc, _no_definition)
         self._inputs = inputs
         self._params = params
         self._expand = expand
-
-    def _no_definition(self) -> Any:
-        raise ArgumentError(f"{self.name} is a recipe of other kernels: explain those.")
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -64,6 +61,27 @@ class Recipe(Kernel):
         """The steps that compute the output, in order."""
         return self._expand(inputs, output, complete(self.name, self.params, params))
 
+    def explain(
+        self,
+        inputs: Sequence[Buffer] | None = None,
+        output: Buffer | None = None,
+        params: Params | None = None,
+        *,
+        assembly: bool = False,
+    ) -> str:
+        """The stages for these buffers, each with its program and the code emitted for it."""
+        if inputs is None or output is None:
+            raise ArgumentError(
+                f"{self.name} is planned for given buffers: explain(inputs, output, params)."
+            )
+        parts = []
+        for number, stage in enumerate(self.stages(inputs, output, params), 1):
+            print(f"stage {number} of {self.name}:")
+            parts.append(
+                stage.kernel.explain(stage.inputs, stage.output, stage.params, assembly=assembly)
+            )
+        return "\n\n".join(parts)
+
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
         target = output
         if any(overlap(item.memory, output.memory) for item in inputs):
@@ -78,12 +96,15 @@ class Opaque(Kernel):
     """A kernel that a library computes on the host, on arrays that are the buffers' own memory."""
 
     def __init__(self, name: str, inputs: tuple[str, ...], call: Library) -> None:
-        super().__init__(name, call.__doc__ or "", self._no_definition)
+        super().__init__(name, call.__doc__ or "", _no_definition)
         self._inputs = inputs
         self._call = call
 
-    def _no_definition(self) -> Any:
-        raise ArgumentError(f"{self.name} is computed by a library: there is no code to show.")
+    def explain(self, *_: Any, **__: Any) -> str:
+        """What is computed, and that a library does it."""
+        explained = f"{self.name} is computed by a library on the host: {self.doc}"
+        print(explained)
+        return explained
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -95,6 +116,10 @@ class Opaque(Kernel):
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
         self._call(*map(np.asarray, inputs), out=np.asarray(output), **(params or {}))
+
+
+def _no_definition() -> Any:
+    raise InternalError("a kernel that is planned on the host has no source of its own.")
 
 
 def overlap(a: Memory, b: Memory) -> bool:

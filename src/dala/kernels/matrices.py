@@ -1,0 +1,207 @@
+"""Products of matrices, and transposition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError, ShapeError
+from dala.kernels import language as dala
+from dala.kernels.builtin import Given, Inputs, helper, library, recipe, written
+from dala.kernels.elementwise import cast
+from dala.kernels.reductions import accumulator
+from dala.kernels.shapes import Shape, axes_of, require_shape
+from dala.lang.marks import SCALARS
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+from dala.runtime.recipe import Stage, reshaped, scratch
+
+PANEL_WIDTHS = range(8, 65)
+NARROW = 16
+"""A last axis shorter than this is walked together with the one before it."""
+LARGE_BYTES = 2 << 20
+"""A matrix from this size on does not stay in a core's own cache while its columns are read."""
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+@recipe("a", "b")
+def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The matrix product of a and b; with three axes, one product for each place of the first
+
+    Floats of one dtype are multiplied by NumPy's BLAS. Integers wrap in the output's dtype. A batch
+    of one, or a matrix without that axis, is multiplied with every matrix of the other's batch.
+    """
+    a, b = inputs
+    batch = _check_product(a, b, output)
+    if 0 in output.shape:
+        return
+    if a.scalar == b.scalar == output.scalar and output.scalar.is_float:
+        yield Stage(multiply, inputs, output)
+        return
+    first, second, product = (reshaped(item, _batched(item.shape)) for item in (a, b, output))
+    if not batch:
+        first, second, product = (reshaped(item, item.shape[1:]) for item in (first, second, product))
+    to = SCALARS[accumulator(output.scalar, a.scalar, b.scalar).name]
+    yield Stage(_product_kernel(to, bool(batch)), [first, second], product)
+
+
+@library("a", "b")
+def multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray) -> None:
+    """NumPy's product, which BLAS computes."""
+    with np.errstate(all="ignore"):
+        np.matmul(a, b, out=out)
+
+
+def _batched(shape: Shape) -> Shape:
+    return shape if len(shape) == 3 else (1, *shape)
+
+
+def _check_product(a: Buffer, b: Buffer, output: Buffer) -> Shape:
+    """The batch of the product, () for a single matrix; a ShapeError where none is defined."""
+    given = f"a is {a.shape}, b is {b.shape}"
+    for name, item in (("a", a), ("b", b)):
+        if len(item.shape) not in (2, 3):
+            raise ShapeError(
+                f"matmul(a, b): {name} has {len(item.shape)} axes, but a matrix has 2, or 3 with a "
+                f"batch before them ({given})."
+            )
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"matmul(a, b): a has {a.shape[-1]} columns but b has {b.shape[-2]} rows ({given})."
+        )
+    batches = [item.shape[0] for item in (a, b) if len(item.shape) == 3]
+    larger = [count for count in batches if count != 1]
+    if len(set(larger)) > 1:
+        raise ShapeError(
+            f"matmul(a, b): a has a batch of {batches[0]} but b one of {batches[1]} ({given}): give "
+            f"as many, or one."
+        )
+    batch = (larger[0] if larger else 1,) if batches else ()
+    require_shape("matmul(a, b)", output, given, (*batch, a.shape[-2], b.shape[-1]))
+    return batch
+
+
+@cache
+def _product_kernel(to: Any, batch: bool) -> Kernel:
+    def multiply_batches(a: Any, b: Any) -> Any:
+        n, i, j = dala.position(3)
+        return sum(to(a[n, i, k]) * to(b[n, k, j]) for k in range(a.shape[2]))
+
+    def multiply_matrices(a: Any, b: Any) -> Any:
+        i, j = dala.position(2)
+        return sum(to(a[i, k]) * to(b[k, j]) for k in range(a.shape[1]))
+
+    return helper(multiply_batches if batch else multiply_matrices)
+
+
+# -- transposition ---------------------------------------------------------------------------------
+
+
+@recipe("x", axes=None)
+def transpose(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """x with its axes in another order; reversed unless said
+
+    `axes` says for each axis of the output which one of the input it is, as in NumPy.
+    """
+    x, axes = inputs[0], params["axes"]
+    rank = len(x.shape)
+    order = tuple(range(rank))[::-1]
+    if axes is not None:
+        given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+        found = [axes_of("transpose", (item,), rank)[0] for item in given]
+        if sorted(found) != list(range(rank)):
+            raise ArgumentError(
+                f"transpose: axes {axes!r} is no order of the {rank} axes of {x.shape}: name each "
+                f"of 0 to {rank - 1} once."
+            )
+        order = tuple(found)
+    wanted = tuple(x.shape[axis] for axis in order)
+    require_shape("transpose", output, f"{x.shape} with axes {order}", wanted)
+    if 0 not in x.shape:
+        yield from transposed(x, output, order)
+
+
+def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
+    """Stages that write x with its axes in another order."""
+    shape, order = _merged(x.shape, order)
+    x = reshaped(x, shape)
+    size_bytes = math.prod(shape) * x.scalar.size_bytes
+    if len(order) <= 1:
+        yield Stage(cast, [reshaped(x, output.shape)], output)
+    elif order in ((1, 0), (0, 2, 1)) and size_bytes >= LARGE_BYTES and min(shape[-2:]) >= NARROW:
+        yield from _through_panels(x, output)
+    else:
+        sizes = tuple(shape[axis] for axis in order)
+        narrow = sizes[-1] if sizes[-1] < NARROW else 1
+        if narrow > 1:
+            output = reshaped(output, (*sizes[:-2], sizes[-2] * narrow))
+        else:
+            output = reshaped(output, sizes)
+        yield Stage(_order_kernel(order, narrow), [x], output)
+
+
+def _merged(shape: Shape, order: Shape) -> tuple[Shape, Shape]:
+    """The same transposition with axes of one element dropped, and those that stay together joined."""
+    groups: list[list[int]] = []
+    for axis in order:
+        if shape[axis] == 1:
+            continue
+        if groups and math.prod(shape[groups[-1][-1] + 1 : axis]) == 1 and axis > groups[-1][-1]:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    places = sorted(groups)
+    sizes = tuple(math.prod(shape[axis] for axis in group) for group in places)
+    return sizes, tuple(places.index(group) for group in groups)
+
+
+@cache
+def _order_kernel(order: Shape, narrow: int) -> Kernel:
+    """A kernel that reads where each element comes from; `narrow` last elements share a row."""
+    names = [f"p{place}" for place in range(len(order))]
+    positions = ", ".join(names[:-1] if narrow > 1 else names)
+    lines = [f"({positions},) = dala.position({len(order) - (narrow > 1)})"]
+    if narrow > 1:
+        lines.append(f"{names[-2]}, {names[-1]} = {names[-2]} // {narrow}, {names[-2]} % {narrow}")
+    index = ", ".join(names[order.index(axis)] for axis in range(len(order)))
+    lines.append(f"return x[{index}]")
+    return written("transpose", "def transpose(x):\n    " + "\n    ".join(lines))
+
+
+def _through_panels(x: Buffer, output: Buffer) -> Iterator[Stage]:
+    """Transpose large matrices: cut into panels of few columns, whose rows share cache lines."""
+    rows, columns = x.shape[-2:]
+    batch = math.prod(x.shape[:-2])
+    fitting = [width for width in PANEL_WIDTHS if columns % width == 0]
+    width = min(fitting, key=lambda width: abs(width - 16), default=16)
+    panels = scratch((batch, -(-columns // width), rows, width), x.scalar)
+    if fitting:
+        yield Stage(_split, [reshaped(x, (batch, rows, columns // width, width))], panels)
+    else:
+        yield Stage(_split_unevenly, [reshaped(x, (batch, rows, columns))], panels)
+    joined = reshaped(output, (batch, columns, rows))
+    yield Stage(_join, [panels], joined, {"width": width})
+
+
+@helper
+def _split(x: Any) -> Any:
+    n, panel, i, j = dala.position(4)
+    return x[n, i, panel, j]
+
+
+@helper
+def _split_unevenly(x: Any) -> Any:
+    n, panel, i, j = dala.position(4)
+    return x[n, i, panel * 16 + j]
+
+
+@helper
+def _join(panels: Any, width: dala.const) -> Any:
+    n, j, i = dala.position(3)
+    return panels[n, j // width, i, j % width]

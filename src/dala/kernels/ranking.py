@@ -1,0 +1,210 @@
+"""Where the largest elements are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.ir.types import F32, F64, S32, S64, U8, Scalar
+from dala.kernels import language as dala
+from dala.kernels.builtin import Given, Inputs, helper, library, recipe
+from dala.kernels.reductions import (
+    BLOCK,
+    LONG_ROW,
+    MOST_COUNTED,
+    reduced_shapes,
+    row_kernel,
+)
+from dala.kernels.shapes import around, axis_of, require_shape
+from dala.lang.marks import SCALARS
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+from dala.runtime.recipe import Stage, reshaped, scratch
+
+MOST_RANKED = 64
+"""More than so many of a row are found by sorting all of it."""
+
+
+# -- the largest -----------------------------------------------------------------------------------
+
+
+@recipe("x", axis=None)
+def argmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The position of the largest element along an axis, or among all; the first of equals
+
+    NaN counts as larger than any number, as in NumPy.
+    """
+    x, axis = inputs[0], params["axis"]
+    rank = len(x.shape)
+    axes = tuple(range(rank)) if axis is None else (axis_of("argmax", axis, rank),)
+    require_shape(
+        "argmax", output, f"{x.shape} over axis {axis}", *reduced_shapes(x.shape, axes)
+    )
+    if 0 in output.shape:
+        return
+    outer, n, inner = around(x.shape, axes[0], axes[-1]) if axes else (1, 1, 1)
+    if n == 0:
+        raise ShapeError(
+            f"argmax: the input is {x.shape}: over axis {axis} there are no elements of which one "
+            f"could be the largest."
+        )
+    _require_positions("argmax", output, n)
+    if inner > 1:
+        columns = reshaped(output, (outer, inner))
+        yield Stage(_largest_of_columns, [reshaped(x, (outer, n, inner))], columns)
+    elif outer == 1 and LONG_ROW <= n < MOST_COUNTED:
+        count = n // BLOCK
+        blocks = scratch((count, 1), x.scalar)
+        to = SCALARS[x.dtype]
+        yield Stage(row_kernel(max, to, False), [reshaped(x, (count, BLOCK))], blocks)
+        flat = [reshaped(x, (n,)), reshaped(blocks, (count,))]
+        yield Stage(_largest_of_blocks, flat, reshaped(output, (1, 1)))
+    else:
+        yield Stage(_largest_of_rows, [reshaped(x, (outer, n))], reshaped(output, (outer, 1)))
+
+
+def _require_positions(kernel: str, output: Buffer, count: int) -> None:
+    """A DtypeError unless the output can hold every position below `count`."""
+    scalar = output.scalar
+    if scalar.is_float:
+        raise DtypeError(
+            f"{kernel}: the output is {scalar}, but positions are whole numbers: give s32, or s64."
+        )
+    if count - 1 > scalar.highest:
+        raise DtypeError(
+            f"{kernel}: the output is {scalar}, which holds numbers up to {scalar.highest}, but "
+            f"positions go up to {count - 1}: give s32 or s64."
+        )
+
+
+@helper
+def _largest_of_rows(x: Any) -> Any:
+    i, _ = dala.position(2)
+    n = x.shape[1]
+    largest = max(x[i, k] for k in range(n))
+    return min(k if x[i, k] == largest or x[i, k] != x[i, k] else n for k in range(n))
+
+
+@helper
+def _largest_of_columns(x: Any) -> Any:
+    i, j = dala.position(2)
+    largest, where = x[i, 0, j], 0
+    for k in range(1, x.shape[1]):
+        value = x[i, k, j]
+        larger = value > largest or (value != value and largest == largest)
+        largest = value if larger else largest
+        where = k if larger else where
+    return where
+
+
+@helper
+def _largest_of_blocks(x: Any, blocks: Any) -> Any:
+    n, count = x.shape[0], blocks.shape[0]
+    rest = count * BLOCK
+    tail = max(x[rest + k] for k in range(BLOCK) if rest + k < n)
+    largest = max(max(blocks[k] for k in range(count)), tail)
+    block = min(
+        k if blocks[k] == largest or blocks[k] != blocks[k] else count for k in range(count)
+    )
+    start = block * BLOCK
+    return min(
+        start + k
+        for k in range(BLOCK)
+        if start + k < n and (x[start + k] == largest or x[start + k] != x[start + k])
+    )
+
+
+# -- the k largest ---------------------------------------------------------------------------------
+
+
+@recipe("x", largest=True, indices=False)
+def top_k(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The k largest elements of each row in descending order, k being the output's last size
+
+    `largest=False` gives the smallest, in ascending order; `indices=True` gives positions in place
+    of elements. Of equal elements the first comes first. NaN counts as larger than any number.
+    """
+    (x,) = inputs
+    for name in ("largest", "indices"):
+        if params[name] not in (True, False):
+            raise ArgumentError(f"top_k: {name} is True or False, not {params[name]!r}.")
+    if not x.shape or not output.shape or output.shape[:-1] != x.shape[:-1]:
+        raise ShapeError(
+            f"top_k: the output is {output.shape}, but the input {x.shape}: all but the last axis "
+            f"are the same, and the last is how many to find."
+        )
+    n, k = x.shape[-1], output.shape[-1]
+    if k > n:
+        raise ShapeError(f"top_k: {k} of each row are asked for, but a row of {x.shape} has {n}.")
+    if params["indices"]:
+        _require_positions("top_k", output, n)
+    if 0 in output.shape:
+        return
+    rows = math.prod(x.shape[:-1])
+    x, output = reshaped(x, (rows, n)), reshaped(output, (rows, k))
+    ranked = output if params["indices"] else scratch((rows, k), S64 if k > MOST_RANKED else S32)
+    if k > MOST_RANKED:
+        sorted_ = scratch((rows, k), S64) if params["indices"] else ranked
+        yield Stage(sort, [x], sorted_, {"largest": bool(params["largest"])})
+    else:
+        kernel = _ranking_kernel(x.scalar, bool(params["largest"]))
+        yield Stage(kernel, [scratch((rows,), U8), x], ranked)
+        sorted_ = ranked
+    if not params["indices"]:
+        yield Stage(_pick, [x, sorted_], output)
+    elif sorted_ is not output:
+        yield Stage(_store, [sorted_], output)
+
+
+@library("x")
+def sort(x: np.ndarray, *, out: np.ndarray, largest: bool) -> None:
+    """The positions of the first elements of each row, by NumPy's stable sort."""
+    count = out.shape[1]
+    if largest:
+        # Backwards, equal elements stand in the order that turning the result round undoes.
+        order = np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1][:, :count]
+        np.subtract(x.shape[1] - 1, order, out=out)
+    else:
+        out[...] = np.argsort(x, axis=1, kind="stable")[:, :count]
+
+
+@helper
+def _pick(x: Any, where: Any) -> Any:
+    i, j = dala.position(2)
+    return x[i, where[i, j]]
+
+
+@helper
+def _store(where: Any) -> Any:
+    return where
+
+
+@cache
+def _ranking_kernel(scalar: Scalar, largest: bool) -> Kernel:
+    whole = {F32: S32, F64: S64}.get(scalar, scalar)
+    to, highest, is_float = SCALARS[whole.name], whole.highest, scalar.is_float
+    sign = whole.bits - 1
+
+    def rank_rows(rows: Any, x: Any, out: dala.Out) -> Any:
+        (i,) = dala.position(1)
+        n = x.shape[1]
+        last, where = to(highest), -1
+        for place in range(out.shape[1]):
+            # The next is the largest of those that come after the one found before.
+            best = max(
+                order(x[i, k])
+                for k in range(n)
+                if order(x[i, k]) < last or (order(x[i, k]) == last and k > where)
+            )
+            where = min(
+                k for k in range(n) if order(x[i, k]) == best and (best < last or k > where)
+            )
+            last = best
+            out[i, place] = where
+
+    return helper(rank_rows)
