@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from dala.gpu import compute
 @pytest.fixture(autouse=True)
 def nothing_is_lost():
     """Live memory is back where it was, and the next good call works."""
+    gc.collect()
     before = compute.memory().live_bytes
     yield
     x = compute.buffer([1.0, 2.0], (2,), "f32")
@@ -20,6 +23,7 @@ def nothing_is_lost():
     compute.run_kernel("elementwise_add", [x, x], out)
     assert compute.read_list(out) == [2.0, 4.0]
     del x, out
+    gc.collect()
     assert compute.memory().live_bytes == before
 
 

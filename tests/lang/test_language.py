@@ -304,3 +304,19 @@ def test_scattered_writes_start_from_zeros(device):
     for _ in range(2):
         compute.run_kernel(k, [x], out)
         assert compute.read_list(out) == [5.0, 0.0, 6.0, 1.0, 0.0, 0.0]
+
+
+def test_kernels_that_suit_only_some_dtypes_are_accepted(device):
+    @dala.kernel
+    def halves(x):
+        return dala.bits(x, dala.s64) >> 52
+
+    @dala.kernel
+    def pick(x, where):
+        return dala.bits(x[where], dala.s32) & 0
+
+    assert run(halves, [1.0, 2.0], "f64", "s64") == [1023, 1024]
+    x, where = compute.buffer([1.0, 2.0], (2,), "f32"), compute.buffer([1, 0, 1], (3,), "s32")
+    out = compute.buffer_zeros((3,), "s32")
+    compute.run_kernel(pick, [x, where], out)
+    assert compute.read_list(out) == [0, 0, 0]

@@ -1,3 +1,3 @@
 """The built-in kernels, written in the kernel language itself."""
 
-from dala.kernels import elementwise, reductions  # noqa: F401
+from dala.kernels import elementwise, matrices, ranking, reductions  # noqa: F401

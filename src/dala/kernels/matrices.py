@@ -44,11 +44,10 @@ def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     if a.scalar == b.scalar == output.scalar and output.scalar.is_float:
         yield Stage(multiply, inputs, output)
         return
-    first, second, product = (reshaped(item, _batched(item.shape)) for item in (a, b, output))
-    if not batch:
-        first, second, product = (reshaped(item, item.shape[1:]) for item in (first, second, product))
     to = SCALARS[accumulator(output.scalar, a.scalar, b.scalar).name]
-    yield Stage(_product_kernel(to, bool(batch)), [first, second], product)
+    if batch:
+        a, b = (reshaped(item, (1, *item.shape)[-3:]) for item in inputs)
+    yield Stage(_product_kernel(to, bool(batch)), [a, b], output)
 
 
 @library("a", "b")
@@ -56,10 +55,6 @@ def multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray) -> None:
     """NumPy's product, which BLAS computes."""
     with np.errstate(all="ignore"):
         np.matmul(a, b, out=out)
-
-
-def _batched(shape: Shape) -> Shape:
-    return shape if len(shape) == 3 else (1, *shape)
 
 
 def _check_product(a: Buffer, b: Buffer, output: Buffer) -> Shape:
@@ -79,8 +74,8 @@ def _check_product(a: Buffer, b: Buffer, output: Buffer) -> Shape:
     larger = [count for count in batches if count != 1]
     if len(set(larger)) > 1:
         raise ShapeError(
-            f"matmul(a, b): a has a batch of {batches[0]} but b one of {batches[1]} ({given}): give "
-            f"as many, or one."
+            f"matmul(a, b): a has a batch of {batches[0]} but b one of {batches[1]} ({given}): "
+            f"give as many, or one."
         )
     batch = (larger[0] if larger else 1,) if batches else ()
     require_shape("matmul(a, b)", output, given, (*batch, a.shape[-2], b.shape[-1]))
@@ -147,7 +142,7 @@ def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
 
 
 def _merged(shape: Shape, order: Shape) -> tuple[Shape, Shape]:
-    """The same transposition with axes of one element dropped, and those that stay together joined."""
+    """The same transposition of fewer axes: without those of one element, neighbours joined."""
     groups: list[list[int]] = []
     for axis in order:
         if shape[axis] == 1:

@@ -23,7 +23,7 @@ from dala.kernels.reductions import (
 from dala.kernels.shapes import around, axis_of, require_shape
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
+from dala.runtime.kernel import Kernel, function
 from dala.runtime.recipe import Stage, reshaped, scratch
 
 MOST_RANKED = 64
@@ -42,9 +42,7 @@ def argmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     x, axis = inputs[0], params["axis"]
     rank = len(x.shape)
     axes = tuple(range(rank)) if axis is None else (axis_of("argmax", axis, rank),)
-    require_shape(
-        "argmax", output, f"{x.shape} over axis {axis}", *reduced_shapes(x.shape, axes)
-    )
+    require_shape("argmax", output, f"{x.shape} over axis {axis}", *reduced_shapes(x.shape, axes))
     if 0 in output.shape:
         return
     outer, n, inner = around(x.shape, axes[0], axes[-1]) if axes else (1, 1, 1)
@@ -106,8 +104,9 @@ def _largest_of_columns(x: Any) -> Any:
 def _largest_of_blocks(x: Any, blocks: Any) -> Any:
     n, count = x.shape[0], blocks.shape[0]
     rest = count * BLOCK
-    tail = max(x[rest + k] for k in range(BLOCK) if rest + k < n)
-    largest = max(max(blocks[k] for k in range(count)), tail)
+    in_blocks = max(blocks[k] for k in range(count))
+    in_rest = max(x[rest + k] for k in range(BLOCK) if rest + k < n)
+    largest = max(in_blocks, in_rest)
     block = min(
         k if blocks[k] == largest or blocks[k] != blocks[k] else count for k in range(count)
     )
@@ -187,8 +186,22 @@ def _store(where: Any) -> Any:
 @cache
 def _ranking_kernel(scalar: Scalar, largest: bool) -> Kernel:
     whole = {F32: S32, F64: S64}.get(scalar, scalar)
-    to, highest, is_float = SCALARS[whole.name], whole.highest, scalar.is_float
-    sign = whole.bits - 1
+    to, highest, sign, is_float = (
+        SCALARS[whole.name],
+        whole.highest,
+        whole.bits - 1,
+        scalar.is_float,
+    )
+
+    @function
+    def rank(value: Any) -> Any:
+        """An integer that grows with the value; 0.0 and -0.0 have the same, NaN the highest."""
+        key = value
+        if is_float:
+            pattern = dala.bits(value + 0.0, to)
+            key = pattern ^ ((pattern >> sign) & highest)
+            key = highest if value != value else key
+        return key if largest else ~key
 
     def rank_rows(rows: Any, x: Any, out: dala.Out) -> Any:
         (i,) = dala.position(1)
@@ -197,13 +210,11 @@ def _ranking_kernel(scalar: Scalar, largest: bool) -> Kernel:
         for place in range(out.shape[1]):
             # The next is the largest of those that come after the one found before.
             best = max(
-                order(x[i, k])
+                rank(x[i, k])
                 for k in range(n)
-                if order(x[i, k]) < last or (order(x[i, k]) == last and k > where)
+                if rank(x[i, k]) < last or (rank(x[i, k]) == last and k > where)
             )
-            where = min(
-                k for k in range(n) if order(x[i, k]) == best and (best < last or k > where)
-            )
+            where = min(k for k in range(n) if rank(x[i, k]) == best and (best < last or k > where))
             last = best
             out[i, place] = where
 

@@ -133,12 +133,12 @@ def reduced(
     elif outer < FEW_ROWS and n >= LONG_ROW and outer * n < MOST_COUNTED:
         count = outer * n // BLOCK
         blocks = scratch((count, 1), scalar)
-        yield Stage(_row_kernel(fold, to, False), [reshaped(x, (count, BLOCK))], blocks)
+        yield Stage(row_kernel(fold, to, False), [reshaped(x, (count, BLOCK))], blocks)
         inputs = [reshaped(x, (outer, n)), reshaped(blocks, (count,))]
         yield Stage(_block_kernel(fold, to, mean), inputs, _rows(output, outer), params)
     else:
         by_row = reshaped(x, (outer, n))
-        yield Stage(_row_kernel(fold, to, mean), [by_row], _rows(output, outer), params)
+        yield Stage(row_kernel(fold, to, mean), [by_row], _rows(output, outer), params)
 
 
 def _rows(buffer: Buffer, rows: int) -> Buffer:
@@ -149,7 +149,7 @@ def _rows(buffer: Buffer, rows: int) -> Buffer:
 
 
 @cache
-def _row_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
+def row_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
     def reduce_rows(x: Any, count: dala.number = 1) -> Any:
         i, _ = dala.position(2)
         folded = fold(to(x[i, k]) for k in range(x.shape[1]))

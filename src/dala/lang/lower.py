@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 from dala.errors import KernelError, KernelTypeError
 from dala.ir.build import Builder
 from dala.ir.nodes import Border, Input, Output, Param, Program, Value
 from dala.ir.record import value
 from dala.ir.simplify import simplify
-from dala.ir.types import F32, S32, U8, Scalar
+from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.loops import Lowering
@@ -19,6 +21,9 @@ from dala.lang.returns import assigned, returns, structured
 from dala.lang.signature import Signature, read_signature
 from dala.lang.source import Source
 from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Pixel
+
+_MOST_MIXED = 4
+"""Inputs up to which every mix of dtypes is tried before a kernel is refused."""
 
 
 @value
@@ -67,9 +72,9 @@ class Definition:
     def example(self) -> Special:
         """Dtypes and ranks that suit the kernel: f32 where it can be."""
         first: KernelError | None = None
-        for scalar in (F32, S32, U8):
+        for scalars in self._dtypes():
             for rank in self._ranks():
-                guess = self._guess(scalar, rank)
+                guess = self._guess(scalars, rank)
                 try:
                     self.lower(guess)
                     return guess
@@ -77,6 +82,14 @@ class Definition:
                     first = first or error
         assert first is not None
         raise first
+
+    def _dtypes(self) -> Iterator[tuple[Scalar, ...]]:
+        """Dtypes worth trying for the inputs: one for all, then floats and indices mixed."""
+        count = max(1, len(self.signature.inputs))
+        for scalar in (F32, S32, U8, U32, F64, S64):
+            yield (scalar,) * count
+        if count <= _MOST_MIXED:
+            yield from product((F32, S32), repeat=count)
 
     def _ranks(self) -> list[int]:
         """The ranks worth trying: those that the kernel asks for, else a few."""
@@ -93,12 +106,12 @@ class Definition:
             [2] if any(item.image for item in self.signature.inputs) else [1, 2, 3]
         )
 
-    def _guess(self, scalar: Scalar, rank: int) -> Special:
-        signature = self.signature
+    def _guess(self, scalars: tuple[Scalar, ...], rank: int) -> Special:
+        signature, scalar = self.signature, scalars[0]
         indexed = _indexed_ranks(self.source.tree)
         inputs = tuple(
-            (F32, 2, 4) if item.image else (scalar, indexed.get(item.name, rank), None)
-            for item in signature.inputs
+            (F32, 2, 4) if item.image else (own, indexed.get(item.name, rank), None)
+            for item, own in zip(signature.inputs, scalars, strict=False)
         )
         out_rank = indexed.get(signature.out or "", rank)
         output = (F32, 2, 4) if self.imagery and not signature.out else (scalar, out_rank, None)
