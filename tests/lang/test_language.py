@@ -52,6 +52,26 @@ def test_variables_set_in_branches_are_joined(device):
     assert run(k) == [11.0, 11.0, 11.0, 20.5, 22.0, 27.0]
 
 
+def test_branches_of_different_types_meet(device):
+    @dala.kernel
+    def k(x):
+        if x > 0.0:
+            y = dala.s32(x) + 1
+        else:
+            y = x * 0.5
+        z = dala.u8(y) if y > 1 else dala.s32(-7)
+        if x < -2.0:
+            z = dala.f64(z) / 4.0
+        return y * 10.0 + z
+
+    def plain(x):
+        y = round(x) + 1 if x > 0 else x * 0.5
+        z = min(max(round(y), 0), 255) if y > 1 else -7
+        return y * 10 + (z / 4 if x < -2 else z)
+
+    assert run(k) == [plain(x) for x in VALUES]
+
+
 def test_loops_break_and_continue(device):
     @dala.kernel
     def k(x):
@@ -65,6 +85,36 @@ def test_loops_break_and_continue(device):
         return total
 
     assert run(k) == [0.0, 0.0, 0.0, 0.0, 3.0, 25.0]
+
+
+def test_a_break_leaves_its_own_loop_only(device):
+    @dala.kernel
+    def k(x):
+        total = 0
+        for i in range(5):
+            for j in range(5):
+                if j > i:
+                    break
+                total += 1
+            n = 0
+            while n < 10:
+                n += 1
+                if n > 3:
+                    break
+            total += n * 100
+            if i >= x:
+                break
+        return total
+
+    def plain(x):
+        total = 0
+        for i in range(5):
+            total += i + 1 + 400
+            if i >= x:
+                break
+        return total
+
+    assert run(k) == [plain(x) for x in VALUES]
 
 
 def test_while_loops_count_what_each_element_needs(device):

@@ -1,31 +1,33 @@
 """Softmax and layer normalisation.
 
-A row that is long enough to share between threads is computed in stages, as are columns; all other
-rows in one kernel, which takes what is the same along a row from loops over it.
+Rows are normalised in one kernel, which takes what is the same along a row from loops over it. Few
+rows that are long, and columns, are normalised in stages that threads can share.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
-from dala.ir.types import Scalar
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.elementwise import fill
-from dala.kernels.reductions import FEW_ROWS, accumulator, averaging, reduced
-from dala.kernels.shapes import axes_of, axis_of, around, require_alike, runs_of
+from dala.kernels.reductions import FEW_ROWS, Parts, averaging, reduced
+from dala.kernels.shapes import around, axes_of, axis_of, require_alike, runs_of
+from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, reshaped, scratch
 
 SHARED_ROW = 1 << 13
-"""Elements from which on a row is worth cutting where there are few of them."""
+"""Elements from which on a row is worth sharing, where there are few rows."""
 
 
-def _in_one_kernel(outer: int, n: int, inner: int) -> bool:
-    return inner == 1 and not (outer < FEW_ROWS and n >= SHARED_ROW)
+def _in_one_kernel(parts: Parts) -> bool:
+    outer, n, inner = parts
+    return inner == 1 and (outer >= FEW_ROWS or n < SHARED_ROW)
 
 
 # -- softmax ---------------------------------------------------------------------------------------
@@ -33,28 +35,159 @@ def _in_one_kernel(outer: int, n: int, inner: int) -> bool:
 
 @recipe("x", axis=-1)
 def softmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """exp(x) along an axis, scaled so that it adds up to 1"""
+    """exp(x) along an axis, divided by its sum"""
     (x,) = inputs
     require_alike("softmax", x, output)
     axis = axis_of("softmax", params["axis"], len(x.shape))
-    outer, n, inner = around(x.shape, axis, axis)
     if 0 in x.shape:
         return
-    if _in_one_kernel(outer, n, inner):
-        rows = (outer, n)
-        yield Stage(_softmax_rows, [reshaped(x, rows)], reshaped(output, rows))
+    scalar = averaging(output.scalar, x.scalar)
+    outer, n, inner = parts = around(x.shape, axis, axis)
+    if _in_one_kernel(parts):
+        kernel = _softmax_kernel(SCALARS[scalar.name])
+        yield Stage(kernel, [reshaped(x, (outer, n))], reshaped(output, (outer, n)))
         return
-    # One long row is a column of width 1, and a column's parts are its elements: (…, n, 1).
-    shape, part = ((outer, n, inner), (outer, 1, inner)) if inner > 1 else ((outer, n), (outer, 1))
-    scalar = (
-        accumulator(output.scalar, x.scalar)
-        if output.scalar.is_float
-        else averaging(output.scalar, x.scalar)
-    )
-    largest, total = scratch(part, x.scalar), scratch(part, scalar)
+    shape = _spread(parts)
+    largest, total = (scratch((outer, 1, inner), scalar) for _ in range(2))
     powers = scratch(shape, scalar)
-    over = _OVER[len(shape)]
-    yield from reduced(max, x.scalar, x, largest, (outer, n, inner))
-    yield Stage(over["exp"], [reshaped(x, shape), largest], powers)
-    yield from reduced(sum, scalar, powers, total, (outer, n, inner))
-    yield Stage(over["div"], [powers, total], reshaped(output, shape))
+    across = {"across": int(inner > 1)}
+    yield from reduced(max, x.scalar, x, largest, parts)
+    yield Stage(_powers, [reshaped(x, shape), largest], powers, across)
+    yield from reduced(sum, scalar, powers, total, parts)
+    yield Stage(_quotients, [powers, total], reshaped(output, shape), across)
+
+
+@cache
+def _softmax_kernel(to: Any) -> Kernel:
+    def softmax_rows(x: Any) -> Any:
+        i, _ = dala.position(2)
+        n = x.shape[1]
+        largest = max(to(x[i, k]) for k in range(n))
+        total = sum(dala.exp(to(x[i, k]) - largest) for k in range(n))
+        return dala.exp(to(x) - largest) / total
+
+    return helper(softmax_rows)
+
+
+def _spread(parts: Parts) -> tuple[int, int, int]:
+    """The shape in which elements are walked: along inner, or along n where there is none."""
+    outer, n, inner = parts
+    return (outer, n, inner) if inner > 1 else (outer, 1, n)
+
+
+# `across` is 1 where there is one value for each column, and 0 where there is one for each row.
+
+
+@helper
+def _powers(x: Any, largest: Any, across: dala.const) -> Any:
+    i, _, j = dala.position(3)
+    return dala.exp(x - largest[i, 0, j * across])
+
+
+@helper
+def _quotients(x: Any, total: Any, across: dala.const) -> Any:
+    i, _, j = dala.position(3)
+    return x / total[i, 0, j * across]
+
+
+# -- layer normalisation ---------------------------------------------------------------------------
+
+
+@recipe("*x_weight_bias", axis=-1, epsilon=1e-5)
+def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """(x - mean) / √(variance + epsilon) along an axis, or several that are neighbours
+
+    Inputs are x, or x, weight and bias, which have the shape of those axes: the normalised elements
+    are multiplied by the one, and the other is added.
+    """
+    if len(inputs) not in (1, 3):
+        raise ArgumentError(
+            f"layer_norm takes x, or x, weight and bias; {len(inputs)} inputs were given."
+        )
+    x = inputs[0]
+    require_alike("layer_norm", x, output)
+    parts = _normalised(x, params["axis"], inputs[1:])
+    if 0 in x.shape:
+        return
+    outer, n, inner = parts
+    scalar = averaging(output.scalar, x.scalar)
+    params = {"epsilon": _epsilon(params["epsilon"])}
+    weight, bias = (reshaped(item, (n,)) for item in inputs[1:]) if inputs[1:] else (None, None)
+    if weight is None or bias is None:
+        weight, bias = scratch((n,), scalar), scratch((n,), scalar)
+        yield Stage(fill, [], weight, {"value": 1})
+        yield Stage(fill, [], bias, {"value": 0})
+    if _in_one_kernel(parts):
+        kernel = _layer_norm_kernel(SCALARS[scalar.name])
+        inputs = [reshaped(x, (outer, n)), weight, bias]
+        yield Stage(kernel, inputs, reshaped(output, (outer, n)), params)
+        return
+    shape = _spread(parts)
+    spread = reshaped(x, shape)
+    mean, variance = (scratch((outer, 1, inner), scalar) for _ in range(2))
+    squares = scratch(shape, scalar)
+    across = {"across": int(inner > 1)}
+    yield from reduced(sum, scalar, x, mean, parts, mean=True)
+    yield Stage(_squares, [spread, mean], squares, across)
+    yield from reduced(sum, scalar, squares, variance, parts, mean=True)
+    inputs = [spread, mean, variance, weight, bias]
+    yield Stage(_normalise, inputs, reshaped(output, shape), {**params, **across})
+
+
+def _normalised(x: Buffer, axis: Any, affine: Inputs) -> Parts:
+    """The input around its axes; an error where they, or weight and bias, do not fit."""
+    axes = axes_of("layer_norm", axis, len(x.shape))
+    runs = runs_of(axes)
+    if len(runs) != 1:
+        raise ArgumentError(
+            f"layer_norm: axis {axis!r} of an input of {len(x.shape)} axes: give one axis, or "
+            f"several that are neighbours."
+        )
+    wanted = tuple(x.shape[axis] for axis in axes)
+    for name, item in zip(("weight", "bias"), affine, strict=False):
+        if item.shape != wanted:
+            raise ShapeError(
+                f"layer_norm: {name} is {item.shape}, but {x.shape} along axis {axis} has "
+                f"{wanted}: it has one element for each."
+            )
+    return around(x.shape, *runs[0])
+
+
+def _epsilon(value: Any) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise ArgumentError(f"layer_norm: epsilon is a number from 0 on, not {value!r}.")
+    return float(value)
+
+
+@cache
+def _layer_norm_kernel(to: Any) -> Kernel:
+    def layer_norm_rows(x: Any, weight: Any, bias: Any, epsilon: dala.number) -> Any:
+        i, j = dala.position(2)
+        n = x.shape[1]
+        mean = sum(to(x[i, k]) for k in range(n)) / n
+        variance = sum((to(x[i, k]) - mean) ** 2 for k in range(n)) / n
+        return (to(x) - mean) / dala.sqrt(variance + epsilon) * weight[j] + bias[j]
+
+    return helper(layer_norm_rows)
+
+
+@helper
+def _squares(x: Any, mean: Any, across: dala.const) -> Any:
+    i, _, j = dala.position(3)
+    return (x - mean[i, 0, j * across]) ** 2
+
+
+@helper
+def _normalise(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    weight: Any,
+    bias: Any,
+    epsilon: dala.number,
+    across: dala.const,
+) -> Any:
+    i, k, j = dala.position(3)
+    deviation = dala.sqrt(variance[i, 0, j * across] + epsilon)
+    place = k * across + j * (1 - across)
+    return (x - mean[i, 0, j * across]) / deviation * weight[place] + bias[place]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dala.ir.build import Builder
-from dala.ir.nodes import Const
+from dala.ir.nodes import Const, Value
 from dala.ir.ops import OPS
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
 from dala.lang.values import Literal, Meaning, Number, Pixel, Tuple, describe, literal_type
@@ -63,10 +63,7 @@ class Arithmetic:
                 return Number(self.build.const(own, meaning.value), weak=type is None)
             case Number():
                 return meaning if type is None else self.convert(meaning, type)
-        raise Mismatch(
-            f"a number is needed here, not {describe(meaning)}.",
-            "Use one of its elements, or a scalar.",
-        )
+        raise _not_a_number(meaning)
 
     def convert(self, meaning: Meaning, type: Scalar) -> Number:
         """The value as another type, as the semantics of conversions say."""
@@ -79,29 +76,29 @@ class Arithmetic:
 
     def meet(self, a: Meaning, b: Meaning) -> tuple[Number, Number]:
         """Both in the type in which they meet."""
+        type = self.meeting_type(a, b)
+        weak = _is_weak(a) and _is_weak(b)
+        return Number(self._adopt(a, type), weak), Number(self._adopt(b, type), weak)
+
+    def meeting_type(self, a: Meaning, b: Meaning) -> Scalar:
+        """The type in which the two meet; weak ones take the type of the other."""
         if isinstance(a, Literal) and isinstance(b, Literal):
-            floats = isinstance(a.value, float) or isinstance(b.value, float)
-            bools = isinstance(a.value, bool) and isinstance(b.value, bool)
-            type = F32 if floats else BOOL if bools else _widest(a, b)
-            return self._weakly(a, type), self._weakly(b, type)
+            if isinstance(a.value, float) or isinstance(b.value, float):
+                return F32
+            return self.common(literal_type(a.value), literal_type(b.value))
         if isinstance(a, Literal) or (_is_weak(a) and not _is_weak(b)):
-            b_number = self.typed(b)
-            type = self._beside(a, b_number.type)
-            weak = b_number.weak
-            return (
-                Number(self._adopt(a, type).value, weak),
-                Number(self.build.convert(b_number.value, type), weak),
-            )
+            return self._beside(a, self.type_of(b))
         if isinstance(b, Literal) or (_is_weak(b) and not _is_weak(a)):
-            second, first = self.meet(b, a)
-            return first, second
-        left, right = self.typed(a), self.typed(b)
-        type = self.common(left.type, right.type)
-        weak = left.weak and right.weak
-        return (
-            Number(self.build.convert(left.value, type), weak),
-            Number(self.build.convert(right.value, type), weak),
-        )
+            return self._beside(b, self.type_of(a))
+        return self.common(self.type_of(a), self.type_of(b))
+
+    def type_of(self, meaning: Meaning) -> Scalar:
+        """The type of a scalar, a literal's by itself."""
+        if isinstance(meaning, Literal):
+            return literal_type(meaning.value)
+        if isinstance(meaning, Number):
+            return meaning.type
+        raise _not_a_number(meaning)
 
     def common(self, a: Scalar, b: Scalar) -> Scalar:
         """The type in which two types meet."""
@@ -126,11 +123,10 @@ class Arithmetic:
             return type
         return own if own.is_float or not type.is_float else type
 
-    def _adopt(self, weak: Meaning, type: Scalar) -> Number:
-        return self.typed(weak, type) if isinstance(weak, Literal) else self.convert(weak, type)
-
-    def _weakly(self, literal: Literal, type: Scalar) -> Number:
-        return Number(self.build.const(type, literal.value), weak=True)
+    def _adopt(self, meaning: Meaning, type: Scalar) -> Value:
+        if isinstance(meaning, Literal):
+            return self.typed(meaning, type).value
+        return self.convert(meaning, type).value
 
     def _require_fit(self, value: bool | int | float, type: Scalar) -> None:
         if type.is_integer and not type.lowest <= value <= type.highest:
@@ -227,12 +223,15 @@ class Arithmetic:
         return Pixel((channels[0], channels[1], channels[2], channels[3]))
 
 
+def _not_a_number(meaning: Meaning) -> Mismatch:
+    return Mismatch(
+        f"a number is needed here, not {describe(meaning)}.",
+        "Use one of its elements, or a scalar.",
+    )
+
+
 def _is_weak(meaning: Meaning) -> bool:
     return isinstance(meaning, Literal) or (isinstance(meaning, Number) and meaning.weak)
-
-
-def _widest(a: Literal, b: Literal) -> Scalar:
-    return S64 if S64 in (literal_type(a.value), literal_type(b.value)) else S32
 
 
 def _compute(op: str, a: Any, b: Any) -> Any:

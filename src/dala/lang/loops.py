@@ -30,6 +30,7 @@ class Lowering(Statements):
             )
         start, stop, step, counting = self.bounds(node.iter)
         target = node.target.id
+        around = self.frame.variables.get(BROKEN)
         body = self._loop_body(node)
 
         def lower(carried: tuple[Variable, ...], initial: tuple[Value, ...]) -> For:
@@ -40,6 +41,7 @@ class Lowering(Statements):
             return For(counter, start.value, stop.value, step, carried, initial, block)
 
         self._loop(node, lower)
+        self._leave(around)
         self.frame.variables[target] = Unset("it counts a loop that is over")
 
     def while_loop(self, node: ast.While) -> None:
@@ -49,6 +51,7 @@ class Lowering(Statements):
             both = ast.copy_location(ast.BoolOp(ast.And(), [going_on, test]), test)
             test = ast.fix_missing_locations(both)
         body = self._loop_body(node)
+        around = self.frame.variables.get(BROKEN)
 
         def lower(carried: tuple[Variable, ...], initial: tuple[Value, ...]) -> While:
             at_start = dict(self.frame.variables)
@@ -60,6 +63,13 @@ class Lowering(Statements):
             return While(carried, initial, condition, block)
 
         self._loop(node, lower)
+        self._leave(around)
+
+    def _leave(self, around: Meaning | None) -> None:
+        """Forget whether this loop was broken, and remember whether the one around it was."""
+        self.frame.variables.pop(BROKEN, None)
+        if around is not None:
+            self.frame.variables[BROKEN] = around
 
     def _loop_body(self, node: ast.For | ast.While) -> list[ast.stmt]:
         """The body with early exits made structured; `break` skips what is left of a for loop."""
@@ -75,7 +85,6 @@ class Lowering(Statements):
         body = structured(node.body)
         if not breaks(node.body):
             return body
-        self.frame.variables[BROKEN] = Number(self.build.const(BOOL, False))
         if isinstance(node, ast.While):
             return body
         going_on = ast.UnaryOp(ast.Not(), ast.Name(BROKEN, ast.Load()))
@@ -84,6 +93,8 @@ class Lowering(Statements):
 
     def _loop(self, node: ast.For | ast.While, lower: Lower) -> None:
         """Lower a loop again until the types of what it carries no longer change."""
+        if breaks(node.body):
+            self.frame.variables[BROKEN] = Number(self.build.const(BOOL, False))
         self.settle_inputs(assigned(node.body))
         before = dict(self.frame.variables)
         changed = [*assigned(node.body), *([BROKEN] if breaks(node.body) else [])]

@@ -287,7 +287,7 @@ class Statements(Calls):
 
     def _common(self, node: ast.AST, a: Meaning, b: Meaning) -> Scalar:
         try:
-            return self.arithmetic.meet(a, b)[0].type
+            return self.arithmetic.meeting_type(a, b)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
 
