@@ -23,6 +23,11 @@ def curve(x):
 
 
 @dala.kernel
+def double(x):
+    return x * 2.0
+
+
+@dala.kernel
 def escape(x):
     turns = 0
     y = x * x
@@ -54,6 +59,8 @@ def test_maths_stays_in_vectors(capsys):
     x = compute.buffer_zeros((100,), "f32")
     body = vector_body(curve, x, compute.buffer_zeros((100,), "f32"))
     lanes = cpu().compiler.vector_bits // 32
+    wide = compute.buffer_zeros((1000,), "f32")
+    assert f"fmul <{2 * lanes} x float>" in vector_body(double, wide, wide)
     assert f"fmul <{lanes} x float>" in body
     assert "gather" not in body
     assert not re.search(r"call float @(exp|llvm\.exp)", body)

@@ -183,9 +183,13 @@ class Expressions:
         return f"{sign}({inner})" if len(sign) > 1 else f"({sign}{inner})"
 
     def choice(self, wanted: str, depth: int) -> str:
-        sides = [self.expression(wanted, depth), self.operand(wanted, depth)]
-        self.rng.shuffle(sides)
-        return f"({sides[0]} if {self.condition(depth)} else {sides[1]})"
+        """A conditional expression; where folding might decide it, both sides have the type."""
+        if self.scope.buffers and self.maybe(0.4):
+            sides = [self.expression(wanted, depth), self.operand(wanted, depth)]
+            self.rng.shuffle(sides)
+            return f"({sides[0]} if {self.open_condition()} else {sides[1]})"
+        then, otherwise = self.expression(wanted, depth), self.expression(wanted, depth)
+        return f"({then} if {self.condition(depth)} else {otherwise})"
 
     def picked(self, wanted: str, depth: int) -> str:
         """An item of a tuple, by an index that may be outside of it."""
@@ -252,7 +256,8 @@ class Expressions:
     def condition(self, depth: int) -> str:
         if depth > 0 and self.maybe(0.3):
             joined = [self.condition(depth - 1) for _ in range(self.rng.randint(2, 3))]
-            return f"({f' {self.rng.choice(['and', 'or'])} '.join(joined)})"
+            word = self.rng.choice([" and ", " or "])
+            return f"({word.join(joined)})"
         if depth > 0 and self.maybe(0.15):
             return f"(not {self.condition(depth - 1)})"
         if self.maybe(0.1):
@@ -260,6 +265,12 @@ class Expressions:
             return f"{test}({self.expression(self.rng.choice(FLOATS), depth - 1)})"
         flags = self.scope.named("bool")
         return self.rng.choice(flags) if flags and self.maybe(0.3) else self.compare(depth)
+
+    def open_condition(self) -> str:
+        """A condition that only a run can decide: which types meet depends on it."""
+        buffer = self.rng.choice(self.scope.buffers)
+        limit = random_literal(self.rng, buffer.dtype)
+        return f"({self.read(buffer, 0)} {self.rng.choice(COMPARISONS)} {limit})"
 
     def compare(self, depth: int) -> str:
         kind = self.rng.choice(TYPES)

@@ -12,7 +12,7 @@ from typing import Any
 from dala.devices.compiler import Code, Compiler
 from dala.devices.threads import DRIVER, Job, Workers
 from dala.emit.layout import Slot
-from dala.emit.llvm import ENTRY, Emitted, Target, emit
+from dala.emit.llvm import ENTRY, Target, emit
 from dala.ir.nodes import Program
 from dala.ir.record import record
 from dala.plan.strips import Strips
@@ -49,17 +49,19 @@ class Cpu:
     def threads(self) -> int:
         return self.workers.count
 
-    def emit(
-        self, program: Program, *, streaming: bool = False, in_place: frozenset[str] = frozenset()
-    ) -> Emitted:
-        """The LLVM IR of a program for this CPU."""
-        return emit(program, Target(self.compiler.vector_bits, streaming, in_place))
+    def target(
+        self,
+        *,
+        wide: bool = False,
+        streaming: bool = False,
+        in_place: frozenset[str] = frozenset(),
+    ) -> Target:
+        """This CPU, and how a launch goes about memory."""
+        return Target(self.compiler.vector_bits, wide, streaming, in_place)
 
-    def executable(
-        self, program: Program, *, streaming: bool = False, in_place: frozenset[str] = frozenset()
-    ) -> Executable:
+    def executable(self, program: Program, target: Target) -> Executable:
         """The program's machine code: from memory, from disk, or compiled now."""
-        emitted = self.emit(program, streaming=streaming, in_place=in_place)
+        emitted = emit(program, target)
         known = self._executables.get(emitted.text)
         if known is None:
             code = self.compiler.compile(emitted.text, ENTRY, vectorise=emitted.vectorise)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 _MAGIC = b"dala object 1\n"
@@ -51,16 +52,15 @@ def save(key: str, data: bytes) -> None:
     path = _path(key)
     if path is None:
         return
-    temporary: str | None = None
+    # Not from tempfile, whose import alone takes longer than compiling a small kernel.
+    new = path.with_name(f".{path.name}-{os.getpid()}-{threading.get_ident()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(_header(key, data) + data)
-        Path(temporary).replace(path)
+        new.write_bytes(_header(key, data) + data)
+        new.replace(path)
     except OSError:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
 
 
 def _path(key: str) -> Path | None:

@@ -21,9 +21,14 @@ ENTRY = "dala_strip"
 
 @record
 class Target:
-    """What the code is for: the width of this CPU's vectors, and how to go about memory."""
+    """What the code is for: this CPU's vectors, the domain's rows, and how to go about memory.
+
+    Wide rows are computed two vectors at a time; streaming goes past the caches; the inputs named
+    in `in_place` are the output itself.
+    """
 
     vector_bits: int
+    wide: bool = False
     streaming: bool = False
     in_place: frozenset[str] = frozenset()
 
@@ -47,7 +52,7 @@ class _Module:
     def __init__(self, program: Program, target: Target) -> None:
         self.program = program
         self.target = target
-        self.partition = Partition(program, target.vector_bits)
+        self.partition = Partition(program, target.vector_bits, wide=target.wide)
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed

@@ -6,6 +6,7 @@ from dala.emit.limits import widest
 from dala.emit.variance import Variance
 from dala.ir.access import offset_from
 from dala.ir.nodes import (
+    Apply,
     AtomicAdd,
     For,
     If,
@@ -23,6 +24,10 @@ from dala.ir.nodes import (
 )
 from dala.ir.types import Scalar
 
+MOST_PAIRED = 64
+"""Statements up to which a program is computed two vectors at a time."""
+_PAIRED_BITS = 32
+
 Key = Value | tuple[If | For | While, int]
 """A value of a row, or one that a structured statement of it leaves."""
 
@@ -30,10 +35,12 @@ Key = Value | tuple[If | For | While, int]
 class Partition:
     """The statements of a row, those of each position, and the values passed between them."""
 
-    def __init__(self, program: Program, vector_bits: int) -> None:
+    def __init__(self, program: Program, vector_bits: int, *, wide: bool) -> None:
         self.program = program
         self.variance = Variance(program)
         self.lanes = _lanes(program, self.variance, vector_bits)
+        if wide and self.lanes > 1 and _suits_pairs(program):
+            self.lanes *= 2
         statements = program.body.statements
         rows = set() if program.output.scattered else {s for s in statements if not self._varies(s)}
         self.of_row = [item for item in statements if item in rows]
@@ -93,6 +100,13 @@ def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
     if program.output.scattered or _walks_along_loops(program, variance):
         return 1
     return vector_bits // max(8, min(32, widest(program).bits))
+
+
+def _suits_pairs(program: Program) -> bool:
+    """Whether two vectors at a time, which hide latency, would still fit the registers."""
+    statements = walk(program.body)
+    divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
+    return widest(program).bits == _PAIRED_BITS and len(statements) <= MOST_PAIRED and not divides
 
 
 def _walks_along_loops(program: Program, variance: Variance) -> bool:

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any, overload
 
 from dala.devices import cpu
+from dala.emit.llvm import emit
 from dala.errors import ArgumentError, UnknownKernelError
 from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
@@ -134,12 +135,14 @@ class Kernel:
 
         Prints it, and gives it back. `assembly=True` adds the machine's own instructions.
         """
+        target = cpu().target()
         if inputs is None or output is None:
             program = self.definition.lower(self.definition.example())
         else:
             key = tuple((item.scalar.name, item.shape) for item in (*inputs, output))
-            program = self._launch(key, params)[0].program
-        emitted = cpu().emit(program)
+            launch = self._launch(key, params)[0]
+            program, target = launch.program, launch.target()
+        emitted = emit(program, target)
         parts = [dump(program), f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:
             text = cpu().compiler.assembly(emitted.text, vectorise=emitted.vectorise)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dala.devices.memory import HOST, Memory
 from dala.emit.layout import layout_of
 from dala.emit.limits import may_time_out
+from dala.emit.llvm import Target
 from dala.errors import KernelTimeoutError, ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import AtomicAdd, Load, Program, walk
@@ -26,6 +27,8 @@ Kind = tuple[Scalar, tuple[int, ...]]
 
 STREAMED_BYTES = 16 << 20
 """An output from this size on would only push other data out of the caches."""
+WIDE_ROW = 256
+"""Elements from which on a row is computed two vectors at a time."""
 _NOTHING = HOST.allocate(64)
 """What an empty input points at: reading it gives zeros."""
 
@@ -156,8 +159,13 @@ class Launch:
             self._run_into(inputs, aside.address, params)
         ctypes.memmove(output.address, aside.address, output.size_bytes)
 
+    def target(self, in_place: frozenset[str] = frozenset()) -> Target:
+        """What the code of this launch is compiled for."""
+        wide = self.domain[-1] >= WIDE_ROW
+        return self.device.target(wide=wide, streaming=self.streaming, in_place=in_place)
+
     def _compiled(self, in_place: frozenset[str]) -> Executable:
-        made = self.device.executable(self.program, streaming=self.streaming, in_place=in_place)
+        made = self.device.executable(self.program, self.target(in_place))
         self._executables[in_place] = made
         return made
 

@@ -1,0 +1,268 @@
+"""Random kernels: a seed gives a source that lowers, and everything to run it on."""
+
+from random import Random
+
+from reference.case import Case, run_reference
+from reference.random_expressions import (
+    FLOAT_OPERATORS,
+    INTEGER_OPERATORS,
+    INTEGERS,
+    MOST_TURNS,
+    PAIRS,
+    TYPES,
+    Buffer,
+    Expressions,
+    Scope,
+)
+from reference.random_images import random_image_kernel
+from reference.random_values import random_array, random_literal
+
+__all__ = ["Case", "random_kernel", "run_reference"]
+
+BORDERS = ["clamp", "mirror", "reflect", "wrap", "zero"]
+SIZES = [0, 1, 2, 3, 5, 17, 33, 65]
+MOST_ELEMENTS = 2000
+
+
+def random_kernel(seed: int) -> Case:
+    """The case of this seed; the same one every time."""
+    rng = Random(seed)
+    kind = rng.random()
+    if kind < 0.12:
+        return random_image_kernel(rng, f"k{seed}", rng.choice(BORDERS))
+    return _Kernel(rng, f"k{seed}").scattered() if kind < 0.3 else _Kernel(rng, f"k{seed}").plain()
+
+
+class _Kernel(Expressions):
+    """Writes the statements of one kernel."""
+
+    def __init__(self, rng: Random, name: str) -> None:
+        super().__init__(rng, Scope())
+        self.name = name
+        self.border = rng.choice(BORDERS)
+        self.shape = _random_shape(rng, rng.choice([1, 1, 2, 2, 3]))
+        self.params: dict[str, bool | int | float] = {}
+        self.consts: dict[str, int] = {}
+        self.arguments: list[str] = []
+        self.lines: list[str] = []
+        self.indent = 1
+        self.scope.buffers = [self._buffer(i) for i in range(rng.randint(1, 3))]
+        self.scope.positions = ["i", "j", "l"][: len(self.shape)]
+        self._add_parameters()
+        left = self.scope.positions
+        self.say(f"{', '.join(left)}{',' * (len(left) == 1)} = position({len(left)})")
+
+    def _buffer(self, i: int) -> Buffer:
+        own = i == 0 or self.maybe(0.6)
+        shape = self.shape if own else _random_shape(self.rng, self.rng.choice([1, 1, 2]))
+        return Buffer("xyz"[i], self.rng.choice(TYPES), shape, own)
+
+    def _add_parameters(self) -> None:
+        for i in range(self.rng.randint(0, 2)):
+            kind = self.rng.choice(TYPES)
+            self.params[f"a{i}"] = random_array(self.rng, kind, (1,)).item()
+            self.arguments.append(f"a{i}: {kind}")
+            self.scope.variables[f"a{i}"] = kind
+        if self.maybe(0.4):
+            kind, most = self.rng.choice(INTEGERS), self.rng.randint(0, 4)
+            self.params["m"] = most
+            self.arguments.append(f"m: {kind}")
+            self.scope.bounds["m"] = (kind, most)
+        if self.maybe(0.4):
+            self.consts["c"] = self.rng.randint(0, 4)
+            self.arguments.append("c: const = 1")
+            self.scope.bounds["c"] = ("s32", self.consts["c"])
+
+    # -- whole kernels ---------------------------------------------------------------------------
+
+    def plain(self) -> Case:
+        """A kernel that returns its element."""
+        returned = self.rng.choice(TYPES)
+        for _ in range(self.rng.randint(1, 4)):
+            self.statement(2)
+            if self.maybe(0.15):
+                self.say(f"if {self.condition(1)}:")
+                self.say(f"    return {self.expression(returned, 1)}")
+        self.say(f"return {self.expression(returned, 3)}")
+        return self._case(self.shape, self.rng.choice(TYPES))
+
+    def scattered(self) -> Case:
+        """A kernel that writes where it likes, so that the order does not matter."""
+        for _ in range(self.rng.randint(0, 2)):
+            self.statement(1)
+        adds = self.maybe(0.5)
+        dtype = self.rng.choice(INTEGERS if adds else TYPES)
+        rank = self.rng.choice([1, 2]) if adds else len(self.shape)
+        shape = _random_shape(self.rng, rank)
+        for _ in range(self.rng.randint(1, 2)):
+            if self.maybe(0.4):
+                self.say(f"if {self.condition(1)}:")
+                self.indent += 1
+            self.say(self._addition(rank) if adds else self._write())
+            self.indent = 1
+        self.arguments.insert(0, "out: Out")
+        return self._case(shape, dtype)
+
+    def _addition(self, rank: int) -> str:
+        place = ", ".join(self.index(self.rng.choice(SIZES), 2) for _ in range(rank))
+        value = self.expression(self.rng.choice(TYPES), 2)
+        return f"out.add({place if rank == 1 else f'({place})'}, {value})"
+
+    def _write(self) -> str:
+        """One place for each position, and the same axis for the same part of it."""
+        places = []
+        for name in self.scope.positions:
+            far = self.rng.choice(["{0}", "{0} * 2 + 1", "16 - {0}", "{0} - 2", "{0} + 3", "~{0}"])
+            places.append(far.format(name))
+        return f"out[{', '.join(places)}] = {self.expression(self.rng.choice(TYPES), 2)}"
+
+    def _case(self, shape: tuple[int, ...], dtype: str) -> Case:
+        head = ", ".join([*(item.name for item in self.buffers), *self.arguments])
+        source = f"def {self.name}({head}):\n" + "\n".join(self.lines) + "\n"
+        arrays = tuple(random_array(self.rng, item.dtype, item.shape) for item in self.buffers)
+        return Case(source, arrays, shape, dtype, self.params, self.consts, self.border)
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        return self.scope.buffers
+
+    # -- statements ------------------------------------------------------------------------------
+
+    def say(self, line: str) -> None:
+        self.lines.append("    " * self.indent + line)
+
+    def statement(self, depth: int) -> None:
+        kinds = [self.assign] * 3 + [self.change] * 2 + [self.assign_two]
+        if depth > 0:
+            kinds += [self.branch] * 2 + [
+                self.join,
+                self.count,
+                self.count,
+                self.repeat,
+                self.gather,
+            ]
+        self.rng.choice(kinds)(depth)
+
+    def block(self, count: int, depth: int) -> None:
+        """Statements one step further in; names that they make are gone afterwards."""
+        self.indent += 1
+        with self.scoped():
+            for _ in range(count):
+                self.statement(depth)
+        self.indent -= 1
+
+    def assign(self, depth: int) -> None:
+        name, kind = self.fresh("v"), self.rng.choice([*TYPES, *TYPES, "bool"])
+        self.say(f"{name} = {self.expression(kind, 2)}")
+        self.scope.variables[name] = kind
+
+    def assign_two(self, depth: int) -> None:
+        names, kinds = [self.fresh("v"), self.fresh("v")], self.rng.choices(TYPES, k=2)
+        values = [self.expression(kind, 1) for kind in kinds]
+        self.say(f"{', '.join(names)} = {', '.join(values)}")
+        self.scope.variables.update(zip(names, kinds, strict=True))
+
+    def change(self, depth: int) -> None:
+        """A variable gets another value of its type, in place or not."""
+        own = [name for name, kind in self.scope.variables.items() if self._is_ours(name, kind)]
+        if not own:
+            return self.assign(depth)
+        name = self.rng.choice(own)
+        kind = self.scope.variables[name]
+        if self.maybe(0.5):
+            ops = INTEGER_OPERATORS if kind in INTEGERS else FLOAT_OPERATORS
+            return self.say(f"{name} {self.rng.choice(ops)}= {self.operand(kind, 1)}")
+        return self.say(f"{name} = {self.expression(kind, 2)}")
+
+    def _is_ours(self, name: str, kind: str) -> bool:
+        return name.startswith("v") and kind != "bool"
+
+    def branch(self, depth: int) -> None:
+        self.say(f"if {self.condition(1)}:")
+        self.block(self.rng.randint(1, 2), depth - 1)
+        if self.maybe(0.3):
+            self.say(f"elif {self.condition(1)}:")
+            self.block(1, depth - 1)
+        if self.maybe(0.5):
+            self.say("else:")
+            self.block(1, depth - 1)
+
+    def join(self, depth: int) -> None:
+        """A name that both branches make, with types that meet after them."""
+        name, kind = self.fresh("v"), self.rng.choice(TYPES)
+        left, right = self.rng.choice(PAIRS[kind])
+        self.say(f"if {self.open_condition()}:")
+        self.say(f"    {name} = {self.expression(left, 1)}")
+        self.say("else:")
+        literal = left == kind and self.maybe(0.4)
+        value = random_literal(self.rng, kind) if literal else self.expression(right, 1)
+        self.say(f"    {name} = {value}")
+        self.scope.variables[name] = kind
+
+    # -- loops -----------------------------------------------------------------------------------
+
+    def count(self, depth: int) -> None:
+        """A for loop that changes what was there before it."""
+        span, counting, turns = self.span()
+        if self.turns * turns > MOST_TURNS:
+            return self.assign(depth)
+        counter = self.fresh("n")
+        self.say(f"for {counter} in {span}:")
+        with self.scoped():
+            self.scope.variables[counter] = counting
+            self._turn(turns, depth)
+        return None
+
+    def repeat(self, depth: int) -> None:
+        """A while loop whose own counter ends it."""
+        if self.turns * 8 > MOST_TURNS:
+            return self.assign(depth)
+        counter, most = self.fresh("n"), self.rng.randint(0, 8)
+        self.say(f"{counter} = s32(0)")
+        extra = f" and {self.condition(1)}" if self.maybe(0.6) else ""
+        self.say(f"while {counter} < {most}{extra}:")
+        self.say(f"    {counter} += 1")
+        with self.scoped():
+            self.scope.variables[counter] = "s32"
+            self._turn(most, depth)
+        self.scope.variables[counter] = "s32"
+        return None
+
+    def _turn(self, turns: int, depth: int) -> None:
+        self.turns *= max(1, turns)
+        if self.maybe(0.4):
+            self.say(f"    if {self.condition(1)}:")
+            self.say(f"        {self.rng.choice(['break', 'continue'])}")
+        self.block(self.rng.randint(1, 2), depth - 1)
+        self.turns //= max(1, turns)
+
+    def gather(self, depth: int) -> None:
+        """A literal that a loop turns into a value of whatever type it adds."""
+        span, counting, turns = self.span()
+        if self.turns * turns > MOST_TURNS:
+            return self.assign(depth)
+        name, counter, kind = self.fresh("v"), self.fresh("n"), self.rng.choice(TYPES)
+        first = self.rng.choice(["0", "1", "0.0"])
+        self.say(f"{name} = {first}")
+        self.say(f"for {counter} in {span}:")
+        self.turns *= max(1, turns)
+        with self.scoped():
+            self.scope.variables[counter] = counting
+            added = self.expression(kind, 1)
+        self.turns //= max(1, turns)
+        op = self.rng.choice(["+", "-", "*"])
+        self.say(f"    {name} {op}= {added}")
+        if first == "0.0" and kind in INTEGERS:
+            kind = "f64" if kind == "s64" else "f32"
+        self.scope.variables[name] = kind
+        return None
+
+
+def _random_shape(rng: Random, rank: int) -> tuple[int, ...]:
+    while True:
+        shape = tuple(rng.choice(SIZES) for _ in range(rank))
+        count = 1
+        for size in shape:
+            count *= size
+        if count <= MOST_ELEMENTS and (count or rng.random() < 0.3):
+            return shape
