@@ -94,27 +94,25 @@ class _Kernel(Expressions):
         dtype = self.rng.choice(INTEGERS if adds else TYPES)
         rank = self.rng.choice([1, 2]) if adds else len(self.shape)
         shape = _random_shape(self.rng, rank)
-        for _ in range(self.rng.randint(1, 2)):
+        place = self._place()
+        for _ in range(self.rng.randint(1, 2) if adds else 1):
             if self.maybe(0.4):
                 self.say(f"if {self.condition(1)}:")
                 self.indent += 1
-            self.say(self._addition(rank) if adds else self._write())
+            value = self.expression(self.rng.choice(TYPES), 2)
+            self.say(self._addition(rank, value) if adds else f"out[{place}] = {value}")
             self.indent = 1
         self.arguments.insert(0, "out: Out")
         return self._case(shape, dtype)
 
-    def _addition(self, rank: int) -> str:
+    def _addition(self, rank: int, value: str) -> str:
         place = ", ".join(self.index(self.rng.choice(SIZES), 2) for _ in range(rank))
-        value = self.expression(self.rng.choice(TYPES), 2)
         return f"out.add({place if rank == 1 else f'({place})'}, {value})"
 
-    def _write(self) -> str:
-        """One place for each position, and the same axis for the same part of it."""
-        places = []
-        for name in self.scope.positions:
-            far = self.rng.choice(["{0}", "{0} * 2 + 1", "16 - {0}", "{0} - 2", "{0} + 3", "~{0}"])
-            places.append(far.format(name))
-        return f"out[{', '.join(places)}] = {self.expression(self.rng.choice(TYPES), 2)}"
+    def _place(self) -> str:
+        """An index that no two positions share."""
+        ways = ["{0}", "{0} * 2 + 1", "16 - {0}", "{0} - 2", "{0} + 3", "~{0}"]
+        return ", ".join(self.rng.choice(ways).format(name) for name in self.scope.positions)
 
     def _case(self, shape: tuple[int, ...], dtype: str) -> Case:
         head = ", ".join([*(item.name for item in self.buffers), *self.arguments])
@@ -153,12 +151,17 @@ class _Kernel(Expressions):
 
     def assign(self, depth: int) -> None:
         name, kind = self.fresh("v"), self.rng.choice([*TYPES, *TYPES, "bool"])
-        self.say(f"{name} = {self.expression(kind, 2)}")
+        self.say(f"{name} = {self.element(kind, 2)}")
         self.scope.variables[name] = kind
+
+    def element(self, kind: str, depth: int) -> str:
+        """An expression to assign: by its bare name an input would stay one, not its element."""
+        value = self.expression(kind, depth)
+        return f"+{value}" if value in "xyz" else value
 
     def assign_two(self, depth: int) -> None:
         names, kinds = [self.fresh("v"), self.fresh("v")], self.rng.choices(TYPES, k=2)
-        values = [self.expression(kind, 1) for kind in kinds]
+        values = [self.element(kind, 1) for kind in kinds]
         self.say(f"{', '.join(names)} = {', '.join(values)}")
         self.scope.variables.update(zip(names, kinds, strict=True))
 
@@ -172,7 +175,7 @@ class _Kernel(Expressions):
         if self.maybe(0.5):
             ops = INTEGER_OPERATORS if kind in INTEGERS else FLOAT_OPERATORS
             return self.say(f"{name} {self.rng.choice(ops)}= {self.operand(kind, 1)}")
-        return self.say(f"{name} = {self.expression(kind, 2)}")
+        return self.say(f"{name} = {self.element(kind, 2)}")
 
     def _is_ours(self, name: str, kind: str) -> bool:
         return name.startswith("v") and kind != "bool"
@@ -192,10 +195,10 @@ class _Kernel(Expressions):
         name, kind = self.fresh("v"), self.rng.choice(TYPES)
         left, right = self.rng.choice(PAIRS[kind])
         self.say(f"if {self.open_condition()}:")
-        self.say(f"    {name} = {self.expression(left, 1)}")
+        self.say(f"    {name} = {self.element(left, 1)}")
         self.say("else:")
         literal = left == kind and self.maybe(0.4)
-        value = random_literal(self.rng, kind) if literal else self.expression(right, 1)
+        value = random_literal(self.rng, kind) if literal else self.element(right, 1)
         self.say(f"    {name} = {value}")
         self.scope.variables[name] = kind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dala.ir.nodes import Extent, Load, Program, operands_of, walk
+from dala.ir.nodes import Extent, Load, Program, used, walk
 from dala.ir.record import value
 from dala.ir.types import Scalar
 
@@ -52,12 +52,8 @@ def layout_of(program: Program) -> tuple[Slot, ...]:
     ]
     if program.output.scattered:
         slots += [Slot("out size", axis=axis) for axis in range(program.output.rank)]
-    values = [*program.body.results]
-    for statement in statements:
-        values.extend(operands_of(statement))
-        if hasattr(statement, "body"):
-            values.extend(statement.body.results)
-    extents = {(item.source, item.axis): None for item in values if isinstance(item, Extent)}
-    slots += [Slot("extent", source, axis) for source, axis in extents]
+    extents = [item for item in used(program.body) if isinstance(item, Extent)]
+    unique = dict.fromkeys((item.source, item.axis) for item in extents)
+    slots += [Slot("extent", source, axis) for source, axis in unique]
     slots += [Slot("param", param.name, scalar=param.type) for param in program.params]
     return tuple(slots)

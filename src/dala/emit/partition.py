@@ -8,6 +8,7 @@ from dala.ir.access import offset_from
 from dala.ir.nodes import (
     Apply,
     AtomicAdd,
+    Block,
     For,
     If,
     Load,
@@ -19,7 +20,7 @@ from dala.ir.nodes import (
     Value,
     While,
     blocks_of,
-    operands_of,
+    used,
     walk,
 )
 from dala.ir.types import Scalar
@@ -42,10 +43,21 @@ class Partition:
         if wide and self.lanes > 1 and _suits_pairs(program):
             self.lanes *= 2
         statements = program.body.statements
-        rows = set() if program.output.scattered else {s for s in statements if not self._varies(s)}
+        rows = set() if program.output.scattered else self._rows(statements)
         self.of_row = [item for item in statements if item in rows]
         self.of_position = [item for item in statements if item not in rows]
         self.passed = self._passed()
+
+    def _rows(self, statements: list[Statement]) -> set[Statement]:
+        """The statements that are the same along a row, as is all that they use."""
+        rows: set[Statement] = set()
+        known = set(statements)
+        for statement in statements:
+            needed = (_maker(value) for value in used(Block([statement])))
+            outer = {maker for maker in needed if maker in known and maker is not statement}
+            if outer <= rows and not self._varies(statement):
+                rows.add(statement)
+        return rows
 
     def _varies(self, node: Statement) -> bool:
         if isinstance(node, If | For | While):
@@ -57,17 +69,15 @@ class Partition:
 
     def _passed(self) -> list[tuple[Key, Scalar]]:
         """The values of the row that its positions use."""
-        used: dict[Key, Scalar] = {}
+        passed: dict[Key, Scalar] = {}
         rows = set(self.of_row)
-        values: list[Value] = list(self.program.body.results)
-        for statement in self.of_position:
-            values.extend(_all_operands(statement))
-        for value in values:
+        positions = Block(self.of_position, self.program.body.results)
+        for value in used(positions):
             if isinstance(value, Result) and value.node in rows:
-                used[(value.node, value.index)] = value.type
+                passed[(value.node, value.index)] = value.type
             elif value in rows:
-                used[value] = value.type
-        return list(used.items())
+                passed[value] = value.type
+        return list(passed.items())
 
     def edges(self) -> list[tuple[str, int, int]]:
         """The reads along a row, as (input, axis, offset): they bound its interior."""
@@ -81,18 +91,13 @@ class Partition:
         return list(found)
 
 
+def _maker(value: Value) -> object:
+    """The statement that a value comes from."""
+    return value.node if isinstance(value, Result) else value
+
+
 def _left(node: If | For | While) -> tuple[Value, ...]:
     return node.then.results if isinstance(node, If) else node.carried
-
-
-def _all_operands(statement: Statement) -> list[Value]:
-    """The values that a statement and everything inside it use."""
-    found = list(operands_of(statement))
-    for block in blocks_of(statement):
-        found.extend(block.results)
-        for inner in block.statements:
-            found.extend(_all_operands(inner))
-    return found
 
 
 def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:

@@ -13,7 +13,7 @@ from dala.ir.nodes import (
     Position,
     Program,
     Value,
-    operands_of,
+    used,
     walk,
 )
 from dala.ir.record import value
@@ -81,9 +81,7 @@ def _access(found: set[tuple[int, ...] | None], indexed: bool) -> Access:
 
 def leaves(program: Program) -> set[type[Value]]:
     """The kinds of leaves that the program uses."""
-    values: list[Value] = list(program.body.results)
-    for statement in walk(program.body):
-        values.extend(operands_of(statement))
+    values = used(program.body)
     return {type(value) for value in values if isinstance(value, Const | Param | Position | Extent)}
 
 

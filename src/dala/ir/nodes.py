@@ -236,3 +236,13 @@ def walk(block: Block) -> list[Statement]:
         for inner in blocks_of(statement):
             found.extend(walk(inner))
     return found
+
+
+def used(block: Block) -> list[Value]:
+    """Every value that a block, and the blocks inside it, use or leave."""
+    found = list(block.results)
+    for statement in block.statements:
+        found.extend(operands_of(statement))
+        for inner in blocks_of(statement):
+            found.extend(used(inner))
+    return found

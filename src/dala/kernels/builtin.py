@@ -34,6 +34,11 @@ def helper(function: Callable[..., Any], border: Border = "clamp") -> Kernel:
     return Kernel(function.__name__, doc, lambda: Definition(from_function(function), border))
 
 
+def zero_outside(function: Callable[..., Any]) -> Kernel:
+    """A helper that reads zeros outside of its inputs."""
+    return helper(function, "zero")
+
+
 def written(name: str, text: str) -> Kernel:
     """A kernel whose text was made for a number of axes, not registered."""
     return Kernel(name, "", lambda: Definition(from_text(text, {"dala": language}, f"<{name}>")))
@@ -86,4 +91,5 @@ __all__ = [
     "library",
     "recipe",
     "written",
+    "zero_outside",
 ]

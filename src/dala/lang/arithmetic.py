@@ -199,8 +199,9 @@ class Arithmetic:
 
     def choose(self, condition: Number, then: Meaning, otherwise: Meaning) -> Meaning:
         """`then` where the condition holds, else `otherwise`; both are computed."""
-        if isinstance(condition.value, Const):
-            then, otherwise = (then, then) if condition.value.value else (otherwise, otherwise)
+        known = decided(condition)
+        if known is not None:
+            then, otherwise = (then, then) if known else (otherwise, otherwise)
         if isinstance(then, Tuple) and isinstance(otherwise, Tuple):
             if len(then.items) == len(otherwise.items):
                 pairs = zip(then.items, otherwise.items, strict=True)
@@ -215,12 +216,18 @@ class Arithmetic:
         return Number(picked, left.weak and right.weak)
 
     def by_channel(self, operate: Callable[..., Meaning], *operands: Meaning) -> Pixel:
-        """A pixel, computed channel by channel; scalars stand for all four channels."""
-        channels = []
+        """A pixel, computed channel by channel; scalars stand for all four channels.
+
+        Channels that are one value stay one, so that what is gray is known to be.
+        """
+        done: list[tuple[list[Meaning], Number]] = []
         for i in range(4):
-            parts = [item.channels[i] if isinstance(item, Pixel) else item for item in operands]
-            channels.append(self.typed(operate(*parts)))
-        return Pixel((channels[0], channels[1], channels[2], channels[3]))
+            parts: list[Meaning] = []
+            parts += [item.channels[i] if isinstance(item, Pixel) else item for item in operands]
+            alike = next((made for known, made in done if known == parts), None)
+            done.append((parts, alike or self.typed(operate(*parts))))
+        (_, red), (_, green), (_, blue), (_, alpha) = done
+        return Pixel((red, green, blue, alpha))
 
 
 def _not_a_number(meaning: Meaning) -> Mismatch:
@@ -228,6 +235,13 @@ def _not_a_number(meaning: Meaning) -> Mismatch:
         f"a number is needed here, not {describe(meaning)}.",
         "Use one of its elements, or a scalar.",
     )
+
+
+def decided(condition: Number) -> bool | None:
+    """What literals alone make of it, else None: what folding finds out must not alter a type."""
+    if isinstance(condition.value, Const) and condition.weak:
+        return bool(condition.value.value)
+    return None
 
 
 def _is_weak(meaning: Meaning) -> bool:

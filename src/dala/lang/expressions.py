@@ -14,7 +14,8 @@ import numpy as np
 from dala.errors import KernelError, KernelSyntaxError, KernelTypeError
 from dala.ir.build import Builder
 from dala.ir.nodes import Border, Value
-from dala.lang.arithmetic import Arithmetic, Mismatch
+from dala.ir.types import BOOL
+from dala.lang.arithmetic import Arithmetic, Mismatch, decided
 from dala.lang.marks import Mark
 from dala.lang.source import MISSING, Source
 from dala.lang.values import (
@@ -273,6 +274,10 @@ class Expressions(ABC):
         return self.arithmetic.unary("not", operand)
 
     def _joined(self, op: str, parts: list[Number]) -> Number:
+        known = [decided(part) for part in parts]
+        if None not in known:
+            both = all(known) if op == "and" else any(known)
+            return Number(self.build.const(BOOL, both), weak=True)
         joined = parts[0].value
         for part in parts[1:]:
             joined = self.build.apply(op, joined, part.value)

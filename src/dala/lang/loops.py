@@ -153,7 +153,7 @@ class Lowering(Statements):
     ) -> list[list[Scalar]]:
         found: list[list[Scalar]] = []
         for name, kinds in zip(names, types, strict=True):
-            after = self.frame.variables[name]
+            after = self.frame.variables[name] = self.element(self.frame.variables[name])
             if isinstance(after, Unset):
                 raise self.error(
                     node, f"`{name}` may have no value after a turn: {after.why}.", "Set it always."

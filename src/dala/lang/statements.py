@@ -7,9 +7,9 @@ from abc import abstractmethod
 from typing import cast
 
 from dala.errors import KernelTypeError
-from dala.ir.nodes import AtomicAdd, Block, Const, If, Store, Value
+from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
 from dala.ir.types import Scalar
-from dala.lang.arithmetic import Mismatch
+from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.calls import Calls
 from dala.lang.returns import assigned, returns, structured
 from dala.lang.values import (
@@ -190,8 +190,9 @@ class Statements(Calls):
     def branch(self, node: ast.If) -> Meaning | None:
         """Lower an `if`; what it returns, if its branches do."""
         condition = self.condition(node.test)
-        if isinstance(condition.value, Const):
-            taken = node.body if condition.value.value else node.orelse
+        known = decided(condition)
+        if known is not None:
+            taken = node.body if known else node.orelse
             return self._returned(node, self.block(structured(taken)))
         self.settle_inputs(assigned([node]))
         before = dict(self.frame.variables)
@@ -216,7 +217,7 @@ class Statements(Calls):
                     f"only one side of the `if` in line {line} sets it"
                 )
             else:
-                pairs.append((a, b))
+                pairs.append((self.element(a), self.element(b)))
                 merged.append(name)
         if then_value is not None and else_value is not None:
             pairs.append((then_value, else_value))

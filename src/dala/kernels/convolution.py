@@ -1,0 +1,261 @@
+"""Convolution of planes, (batch, channels, height, width).
+
+The input is copied into planes with a rim of zeros. A plane is then one long row, in which every
+tap of a window stands at a fixed distance from its first, so that whole vectors are read whatever
+the width; what is computed for places between two rows of windows is thrown away. A stride splits a
+plane into as many phases, each of which holds the elements that one tap meets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError, ShapeError
+from dala.kernels import language as dala
+from dala.kernels.builtin import Given, Inputs, helper, library, recipe, zero_outside
+from dala.kernels.reductions import accumulator
+from dala.kernels.shapes import require_shape, whole_number
+from dala.kernels.windows import Windows, windows_of
+from dala.lang.marks import SCALARS
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+from dala.runtime.recipe import Stage, reshaped, scratch
+
+LANES = 16
+PATCH_BYTES = 1 << 20
+"""Patches for one product of matrices: few enough to stay in a core's cache."""
+DEEP, MANY = 64, 32
+"""Elements of a window and channels of an output from which on BLAS is the faster."""
+
+
+@recipe("x", "*weight_and_bias", stride=1, padding=0, dilation=1, groups=1)
+def conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The convolution of planes x (n, c, h, w) with weight (o, c / groups, kh, kw), plus bias (o,)
+
+    Stride, padding and dilation are one number or (vertical, horizontal). Padding is by zeros;
+    "same" pads so that a stride of 1 keeps the size. The window is not flipped. Bias may be left
+    out. Integers wrap in the output's dtype.
+    """
+    groups = whole_number("conv2d", "groups", params["groups"])
+    yield from _convolution("conv2d", inputs, output, params, groups)
+
+
+@recipe("x", "*weight_and_bias", stride=1, padding=0, dilation=1)
+def depthwise_conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The convolution of each channel of x (n, c, h, w) with a window of its own, (c, 1, kh, kw)
+
+    Otherwise as conv2d, which it is with as many groups as there are channels.
+    """
+    groups = inputs[0].shape[1] if len(inputs[0].shape) == 4 else 1
+    yield from _convolution("depthwise_conv2d", inputs, output, params, groups)
+
+
+def _convolution(
+    kernel: str, inputs: Inputs, output: Buffer, params: Given, groups: int
+) -> Iterator[Stage]:
+    _check(kernel, inputs, groups)
+    x, weight = inputs[:2]
+    size = weight.shape[2], weight.shape[3]
+    given = (params["stride"], params["padding"], params["dilation"])
+    down, across = windows_of(kernel, (x.shape[2], x.shape[3]), size, *given)
+    wanted = (x.shape[0], weight.shape[0], down.count, across.count)
+    require_shape(kernel, output, f"x {x.shape} with weight {weight.shape}", wanted)
+    if 0 in output.shape:
+        return
+    scalars = {item.scalar for item in (*inputs, output)}
+    scalar = accumulator(output.scalar, *scalars)
+    depth, made = math.prod(weight.shape[1:]), weight.shape[0]
+    by_library = scalars == {scalar} and scalar.is_float
+    by_library = by_library and depth >= DEEP and made // groups >= MANY
+    rows, pitch = _wide(down, across, whole_vectors=not by_library)
+    planes = reshaped(x, (x.shape[0] * x.shape[1], 1, *x.shape[2:]))
+    if not (down.is_plain and across.is_plain):
+        yield (padded := _padded(x, down, across, rows, pitch))
+        planes = padded.output
+    direct = len(inputs) == 2 and scalar == output.scalar and wanted[2:] == (rows, pitch)
+    sums = output if direct else scratch((*wanted[:2], rows, pitch), scalar)
+    multiplied = _multiplied_by_library if by_library else _multiplied
+    yield multiplied(weight, planes, sums, down, across, groups)
+    if len(inputs) == 3:
+        yield Stage(_crop_and_add, [sums, inputs[2]], output)
+    elif not direct:
+        yield Stage(_crop, [sums], output)
+
+
+def _check(kernel: str, inputs: Inputs, groups: int) -> None:
+    if len(inputs) > 3:
+        raise ArgumentError(
+            f"{kernel} takes x and weight, or x, weight and bias; {len(inputs)} inputs were given."
+        )
+    x, weight = inputs[:2]
+    for name, item, axes in (
+        ("x", x, "(batch, channels, height, width)"),
+        ("weight", weight, "(channels out, channels in a group, height, width)"),
+    ):
+        if len(item.shape) != 4:
+            raise ShapeError(f"{kernel}: {name} is {item.shape}, but it has four axes, {axes}.")
+    channels, made = x.shape[1], weight.shape[0]
+    if groups < 1 or channels % groups or made % groups:
+        raise ArgumentError(
+            f"{kernel}: groups = {groups} does not divide the {channels} channels of x and the "
+            f"{made} of weight: it divides both."
+        )
+    if weight.shape[1] != channels // groups:
+        raise ShapeError(
+            f"{kernel}: weight is {weight.shape}, but x {x.shape} in {groups} groups has "
+            f"{channels // groups} channels in each: that is its second size."
+        )
+    if 0 in weight.shape[2:]:
+        raise ShapeError(f"{kernel}: weight is {weight.shape}: a window has at least one element.")
+    if len(inputs) == 3 and inputs[2].shape != (made,):
+        raise ShapeError(
+            f"{kernel}: bias is {inputs[2].shape}, but weight {weight.shape} makes {made} "
+            f"channels: give ({made},)."
+        )
+
+
+def _wide(down: Windows, across: Windows, *, whole_vectors: bool) -> tuple[int, int]:
+    """How many rows of sums there are and how long, junk included; together whole vectors or not."""
+    least = across.count + across.far
+    if not whole_vectors or (down.is_plain and across.is_plain):
+        return down.count, least
+    longer = -(-least // LANES) * LANES
+    step = LANES // math.gcd(least, LANES)
+    more = -(-down.count // step) * step
+    return (down.count, longer) if down.count * longer <= more * least else (more, least)
+
+
+def _padded(x: Buffer, down: Windows, across: Windows, rows: int, pitch: int) -> Stage:
+    """The stage that makes planes as long as the last tap of the last window reaches."""
+    batch, channels, height, width = x.shape
+    length = rows + down.far + (across.far > 0)
+    planes = scratch((batch * channels, down.step * across.step, length, pitch), x.scalar)
+    given = {"down": down.step, "across": across.step, "top": down.before, "left": across.before}
+    return Stage(_pad, [reshaped(x, (batch * channels, height, width))], planes, given)
+
+
+def _multiplied(
+    weight: Buffer, planes: Buffer, sums: Buffer, down: Windows, across: Windows, groups: int
+) -> Stage:
+    """The stage that makes the sums from the planes."""
+    made, channels, height, width = weight.shape
+    split, target = _in_groups(weight, planes, sums, groups)
+    taps = reshaped(weight, (groups, made // groups, channels, height * width))
+    given = {
+        "height": height,
+        "width": width,
+        "down": down.step,
+        "across": across.step,
+        "apart_down": down.apart,
+        "apart_across": across.apart,
+        "pitch": sums.shape[3],
+    }
+    return Stage(_convolution_kernel(SCALARS[sums.dtype]), [split, taps], target, given)
+
+
+def _multiplied_by_library(
+    weight: Buffer, planes: Buffer, sums: Buffer, down: Windows, across: Windows, groups: int
+) -> Stage:
+    made, channels, height, width = weight.shape
+    split, target = _in_groups(weight, planes, sums, groups)
+    taps = [
+        (
+            y * down.apart % down.step * across.step + z * across.apart % across.step,
+            y * down.apart // down.step * sums.shape[3] + z * across.apart // across.step,
+        )
+        for y in range(height)
+        for z in range(width)
+    ]
+    flat = reshaped(weight, (groups, made // groups, channels * height * width))
+    return Stage(multiply_patches, [split, flat], target, {"taps": taps})
+
+
+def _in_groups(weight: Buffer, planes: Buffer, sums: Buffer, groups: int) -> tuple[Buffer, Buffer]:
+    """Planes and sums with an axis for the groups, and one for each whole plane."""
+    made, channels = weight.shape[:2]
+    batch, _, rows, pitch = sums.shape
+    phases, length = planes.shape[1], math.prod(planes.shape[2:])
+    split = reshaped(planes, (batch, groups, channels, phases, length))
+    return split, reshaped(sums, (batch, groups, made // groups, rows * pitch))
+
+
+@library("planes", "weight")
+def multiply_patches(
+    planes: np.ndarray, weight: np.ndarray, *, out: np.ndarray, taps: list[tuple[int, int]]
+) -> None:
+    """The windows' elements as columns of matrices, which BLAS multiplies with the weights."""
+    batch, groups, channels = planes.shape[:3]
+    length, depth = out.shape[3], channels * len(taps)
+    most = max(LANES, PATCH_BYTES // (depth * out.itemsize))
+    room = np.empty(depth * min(most, length), out.dtype)
+    for image in range(batch):
+        for group in range(groups):
+            for start in range(0, length, most):
+                stop = min(length, start + most)
+                patches = room[: depth * (stop - start)].reshape(channels, len(taps), -1)
+                for tap, (phase, offset) in enumerate(taps):
+                    source = planes[image, group, :, phase, start + offset : stop + offset]
+                    patches[:, tap] = source
+                columns = patches.reshape(depth, -1)
+                np.matmul(weight[group], columns, out=out[image, group, :, start:stop])
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+@zero_outside
+def _pad(x: Any, down: dala.const, across: dala.const, top: dala.const, left: dala.const) -> Any:
+    i, phase, y, z = dala.position(4)
+    column = z * across - left
+    if across > 1:
+        column += phase % across
+    return x[i, y * down + phase // across - top, column]
+
+
+@cache
+def _convolution_kernel(to: Any) -> Kernel:
+    def convolve(
+        planes: Any,
+        weight: Any,
+        height: dala.const,
+        width: dala.const,
+        down: dala.const,
+        across: dala.const,
+        apart_down: dala.const,
+        apart_across: dala.const,
+        pitch: dala.const,
+    ) -> Any:
+        n, group, o, place = dala.position(4)
+        total = to(0)
+        for c in range(planes.shape[2]):
+            for a in range(height):
+                y = a * apart_down
+                # A sum for each row of the window: additions that need not wait for each other.
+                row = to(0)
+                for b in range(width):
+                    z = b * apart_across
+                    phase = y % down * across + z % across
+                    offset = y // down * pitch + z // across
+                    element = to(planes[n, group, c, phase, place + offset])
+                    row += element * to(weight[group, o, c, a * width + b])
+                total += row
+        return total
+
+    return helper(convolve)
+
+
+@helper
+def _crop(sums: Any) -> Any:
+    n, o, y, z = dala.position(4)
+    return sums[n, o, y, z]
+
+
+@helper
+def _crop_and_add(sums: Any, bias: Any) -> Any:
+    n, o, y, z = dala.position(4)
+    return sums[n, o, y, z] + bias[o]

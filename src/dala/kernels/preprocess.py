@@ -1,0 +1,210 @@
+"""Images as the tensors that models take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
+from dala.ir.types import F32, U8
+from dala.kernels import language as dala
+from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.shapes import pair_of
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel, function
+from dala.runtime.recipe import Stage, reshaped, scratch
+
+Triple = tuple[float, float, float]
+
+NORMALS: dict[str, tuple[Triple, Triple]] = {
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
+    "signed": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+}
+"""Mean and deviation by the name of what they make: ImageNet's, 0 to 1, -1 to 1."""
+MOST_COUNTED = 1 << 30
+
+
+@recipe("image", size=None, mean=0, std=1, layout="nchw", normalize=None)
+def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """An image, resized and normalised, as a tensor (1, 3, h, w), or (1, h, w, 3) with layout "nhwc"
+
+    The image is gray, RGB or RGBA, u8 or f32; alpha is dropped. `size` is (h, w), the output's own
+    unless given. Between pixels it is bilinear, with half-pixel centres; an axis that shrinks to a
+    half or less is averaged over what each new pixel covers. Values in 0..1 have `mean` subtracted
+    and are divided by `std`, each one number or three; or `normalize` names both: "imagenet",
+    "unit" for 0..1, "signed" for -1..1.
+    """
+    (image,) = inputs
+    height, width, channels = _image(image)
+    layout = params["layout"]
+    if layout not in ("nchw", "nhwc"):
+        raise ArgumentError(f"preprocess: layout {layout!r} is not known: give 'nchw' or 'nhwc'.")
+    mean, deviation = _normal(params)
+    tall, wide = _target(output, params["size"], layout)
+    if 0 in output.shape:
+        return
+    if 2 * max(height * tall, width * wide) >= MOST_COUNTED:
+        raise LimitError(
+            f"preprocess: {height} × {width} to {tall} × {wide} is too large: the old size times "
+            f"the new, along each axis, is at most {MOST_COUNTED // 2}."
+        )
+    rows = reshaped(image, (height, width * channels))
+    if tall != height:
+        resized = scratch((tall, width * channels), F32)
+        yield Stage(_row_kernel(height >= 2 * tall), [rows], resized, {"taps": _taps(height, tall)})
+        rows = resized
+    params = {
+        "old": width,
+        "new": wide,
+        "taps": _taps(width, wide),
+        "full": 255.0 if image.scalar == U8 else 1.0,
+        **{f"mean_{i}": value for i, value in enumerate(mean)},
+        **{f"std_{i}": value for i, value in enumerate(deviation)},
+    }
+    planar = layout == "nchw"
+    kernel = _column_kernel(width >= 2 * wide, planar)
+    target = reshaped(output, (3, tall, wide) if planar else (tall, wide * 3))
+    yield Stage(kernel, [reshaped(rows, (tall, width, channels))], target, params)
+
+
+def _taps(old: int, new: int) -> int:
+    """How many old pixels a new one can touch."""
+    return -(-old // new) + 1 if old >= 2 * new else 2
+
+
+def _image(image: Buffer) -> tuple[int, int, int]:
+    """Height, width and channels of an image; an error where it is none."""
+    shape = image.shape
+    if image.scalar not in (U8, F32):
+        raise DtypeError(f"preprocess: the image is {image.dtype}, but images are u8 or f32.")
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3, 4)):
+        raise ShapeError(
+            f"preprocess: the image is {shape}, but images are (height, width), (height, width, 3) "
+            f"or (height, width, 4)."
+        )
+    if 0 in shape:
+        raise ShapeError(f"preprocess: the image is {shape}: it has no pixels.")
+    return shape[0], shape[1], shape[2] if len(shape) == 3 else 1
+
+
+def _target(output: Buffer, size: Any, layout: str) -> tuple[int, int]:
+    """Height and width of the tensor; a ShapeError where the output is not such a tensor."""
+    shape = output.shape
+    fits = len(shape) == 4 and shape[0] == 1 and shape[1 if layout == "nchw" else 3] == 3
+    if not output.scalar.is_float:
+        raise DtypeError(
+            f"preprocess: the output is {output.dtype}, but normalised values are floats: give f32."
+        )
+    if not fits:
+        wanted = "(1, 3, h, w)" if layout == "nchw" else "(1, h, w, 3)"
+        raise ShapeError(
+            f"preprocess: the output is {shape}, but with layout {layout!r} it is {wanted}."
+        )
+    found = (shape[2], shape[3]) if layout == "nchw" else (shape[1], shape[2])
+    if size is not None and pair_of("preprocess", "size", size, 0) != found:
+        raise ShapeError(
+            f"preprocess: size is {size!r}, but the output {shape} has room for {found}."
+        )
+    return found
+
+
+def _normal(params: Given) -> tuple[Triple, Triple]:
+    name = params["normalize"]
+    mean, deviation = _triple("mean", params["mean"]), _triple("std", params["std"])
+    if name is not None:
+        if name not in NORMALS:
+            raise ArgumentError(
+                f"preprocess: normalize {name!r} is not known: give {', '.join(NORMALS)}, or mean "
+                f"and std themselves."
+            )
+        if (mean, deviation) != NORMALS["unit"]:
+            raise ArgumentError(
+                f"preprocess: normalize {name!r} stands for a mean and std, but they are given too: "
+                f"leave one of them out."
+            )
+        return NORMALS[name]
+    if 0 in deviation:
+        raise ArgumentError(f"preprocess: std = {params['std']!r}: nothing is divided by 0.")
+    return mean, deviation
+
+
+def _triple(name: str, value: Any) -> Triple:
+    items = tuple(value) if isinstance(value, tuple | list) else (value,) * 3
+    if len(items) != 3 or not all(
+        isinstance(item, int | float) and math.isfinite(item) for item in items
+    ):
+        raise ArgumentError(f"preprocess: {name} is a number or three of them, not {value!r}.")
+    red, green, blue = map(float, items)
+    return red, green, blue
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+# Where new pixel i lies among the old ones is exact: in units of 1 / (2 · new) of an old pixel for
+# its centre, of 1 / new for its edges.
+
+
+@cache
+def _row_kernel(shrinks: bool) -> Kernel:
+    def resize_rows(x: Any, taps: dala.const) -> Any:
+        i, j = dala.position(2)
+        old, new = x.shape[0], dala.shape(2)[0]
+        if shrinks:
+            first = i * old // new
+            total = dala.f32(0)
+            for k in range(taps):
+                covered = min((i + 1) * old, (first + k + 1) * new) - max(
+                    i * old, (first + k) * new
+                )
+                total += dala.f32(x[first + k, j]) * dala.f32(max(covered, 0))
+            return total / dala.f32(old)
+        centre = (2 * i + 1) * old - new
+        first = centre // (2 * new)
+        part = dala.f32(centre - first * (2 * new)) / dala.f32(2 * new)
+        return dala.mix(dala.f32(x[first, j]), dala.f32(x[first + 1, j]), part)
+
+    return helper(resize_rows)
+
+
+@cache
+def _column_kernel(shrinks: bool, planar: bool) -> Kernel:
+    @function
+    def resized(x: Any, i: Any, j: Any, c: Any, old: Any, new: Any, taps: Any) -> Any:
+        if shrinks:
+            first = j * old // new
+            total = dala.f32(0)
+            for k in range(taps):
+                covered = min((j + 1) * old, (first + k + 1) * new) - max(
+                    j * old, (first + k) * new
+                )
+                total += dala.f32(x[i, first + k, c]) * dala.f32(max(covered, 0))
+            return total / dala.f32(old)
+        centre = (2 * j + 1) * old - new
+        first = centre // (2 * new)
+        part = dala.f32(centre - first * (2 * new)) / dala.f32(2 * new)
+        return dala.mix(dala.f32(x[i, first, c]), dala.f32(x[i, first + 1, c]), part)
+
+    def to_planes(
+        x: Any,
+        old: dala.const,
+        new: dala.const,
+        taps: dala.const,
+        full: dala.f32,
+        mean_0: dala.f32,
+        mean_1: dala.f32,
+        mean_2: dala.f32,
+        std_0: dala.f32,
+        std_1: dala.f32,
+        std_2: dala.f32,
+    ) -> Any:
+        if planar:
+            c, i, j = dala.position(3)
+        else:
+            i, place = dala.position(2)
+            j, c = place // 3, place % 3
+        value = resized(x, i, j, c, old, new, taps) / full
+        return (value - (mean_0, mean_1, mean_2)[c]) / (std_0, std_1, std_2)[c]
+
+    return helper(to_planes)
