@@ -1,4 +1,4 @@
-"""Random kernels, run by a device and by a plain NumPy interpreter of the same IR: every bit agrees.
+"""Random kernels, on a device and by a plain NumPy interpreter of the same IR: every bit agrees.
 
 `DALA_RANDOM_KERNELS=10000 ./test tests/devices` runs more of them; `DALA_RANDOM_SEED` other ones.
 """
@@ -13,6 +13,7 @@ import pytest
 from reference.case import Case
 from reference.random_kernels import random_kernel, run_reference
 
+from dala.devices import cpu_device
 from dala.gpu import compute
 from dala.runtime.kernel import Kernel
 
@@ -40,13 +41,24 @@ def differences(got: np.ndarray, want: np.ndarray) -> str:
     return ", ".join(f"{tuple(p)}: {got[tuple(p)]} for {want[tuple(p)]}" for p in places.tolist())
 
 
+def require_agreement(seed: int, where: str) -> None:
+    case = random_kernel(seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        want = run_reference(case, fold=False)
+    found = differences(run_on_device(case), want)
+    assert not found, f"seed {seed} on {where}: {found}\n{case}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, BATCH))
 def test_16_random_kernels_agree_with_the_reference(device, first):
     for seed in range(first, first + BATCH):
-        case = random_kernel(seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            want = run_reference(case, fold=False)
-        found = differences(run_on_device(case), want)
-        assert not found, f"seed {seed} on {device}: {found}\n{case}"
+        require_agreement(seed, device)
+
+
+@pytest.mark.parametrize("bits", [128, 256, 512])
+def test_random_kernels_agree_at_every_vector_width(bits, monkeypatch):
+    monkeypatch.setitem(vars(cpu_device().compiler), "vector_bits", bits)
+    for seed in range(FIRST + COUNT, FIRST + COUNT + 40):
+        require_agreement(seed, f"vectors of {bits} bits")

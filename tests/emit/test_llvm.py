@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dala
-from dala.devices import cpu
+from dala.devices import cpu_device
 from dala.gpu import compute
 from dala.plan.strips import Strips, cut
 
@@ -58,7 +58,7 @@ def vector_body(kernel, *buffers) -> str:
 def test_maths_stays_in_vectors(capsys):
     x = compute.buffer_zeros((100,), "f32")
     body = vector_body(curve, x, compute.buffer_zeros((100,), "f32"))
-    lanes = cpu().compiler.vector_bits // 32
+    lanes = cpu_device().compiler.vector_bits // 32
     wide = compute.buffer_zeros((1000,), "f32")
     assert f"fmul <{2 * lanes} x float>" in vector_body(double, wide, wide)
     assert f"fmul <{lanes} x float>" in body

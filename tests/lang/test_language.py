@@ -55,10 +55,9 @@ def test_variables_set_in_branches_are_joined(device):
 def test_branches_of_different_types_meet(device):
     @dala.kernel
     def k(x):
+        y = x * 0.5
         if x > 0.0:
             y = dala.s32(x) + 1
-        else:
-            y = x * 0.5
         z = dala.u8(y) if y > 1 else dala.s32(-7)
         if x < -2.0:
             z = dala.f64(z) / 4.0

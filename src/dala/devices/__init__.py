@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def cpu() -> Cpu:
+def cpu_device() -> Cpu:
     """The CPU, opened when it is first used: LLVM takes longer to load than all else together."""
     from dala.devices.cpu import Cpu
 

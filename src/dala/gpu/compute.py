@@ -6,7 +6,7 @@ from typing import Any
 
 import dala.kernels  # noqa: F401  (registers the built-in kernels)
 from dala import __version__
-from dala.devices import cpu
+from dala.devices import cpu_device
 from dala.runtime.buffer import (
     Buffer,
     buffer,
@@ -111,7 +111,7 @@ def device_info() -> dict[str, Any]:
     >>> compute.device_info()["backend"]
     'cpu'
     """
-    device = cpu()
+    device = cpu_device()
     return {
         "name": device.name,
         "backend": device.backend,

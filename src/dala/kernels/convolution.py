@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, library, recipe, zero_outside
+from dala.kernels.builtin import Given, Inputs, helper, recipe, zero_outside
+from dala.kernels.patches import multiply_patches
 from dala.kernels.reductions import accumulator
 from dala.kernels.shapes import require_shape, whole_number
 from dala.kernels.windows import Windows, windows_of
@@ -27,8 +26,6 @@ from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, reshaped, scratch
 
 LANES = 16
-PATCH_BYTES = 1 << 20
-"""Patches for one product of matrices: few enough to stay in a core's cache."""
 DEEP, MANY = 64, 32
 """Elements of a window and channels of an output from which on BLAS is the faster."""
 
@@ -120,7 +117,7 @@ def _check(kernel: str, inputs: Inputs, groups: int) -> None:
 
 
 def _wide(down: Windows, across: Windows, *, whole_vectors: bool) -> tuple[int, int]:
-    """How many rows of sums there are and how long, junk included; together whole vectors or not."""
+    """How many rows of sums there are, and how long they are with the junk between them."""
     least = across.count + across.far
     if not whole_vectors or (down.is_plain and across.is_plain):
         return down.count, least
@@ -182,27 +179,6 @@ def _in_groups(weight: Buffer, planes: Buffer, sums: Buffer, groups: int) -> tup
     phases, length = planes.shape[1], math.prod(planes.shape[2:])
     split = reshaped(planes, (batch, groups, channels, phases, length))
     return split, reshaped(sums, (batch, groups, made // groups, rows * pitch))
-
-
-@library("planes", "weight")
-def multiply_patches(
-    planes: np.ndarray, weight: np.ndarray, *, out: np.ndarray, taps: list[tuple[int, int]]
-) -> None:
-    """The windows' elements as columns of matrices, which BLAS multiplies with the weights."""
-    batch, groups, channels = planes.shape[:3]
-    length, depth = out.shape[3], channels * len(taps)
-    most = max(LANES, PATCH_BYTES // (depth * out.itemsize))
-    room = np.empty(depth * min(most, length), out.dtype)
-    for image in range(batch):
-        for group in range(groups):
-            for start in range(0, length, most):
-                stop = min(length, start + most)
-                patches = room[: depth * (stop - start)].reshape(channels, len(taps), -1)
-                for tap, (phase, offset) in enumerate(taps):
-                    source = planes[image, group, :, phase, start + offset : stop + offset]
-                    patches[:, tap] = source
-                columns = patches.reshape(depth, -1)
-                np.matmul(weight[group], columns, out=out[image, group, :, start:stop])
 
 
 # -- kernels ---------------------------------------------------------------------------------------

@@ -41,8 +41,9 @@ def fft(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 def transform(x: np.ndarray, *, out: np.ndarray, axis: int, inverse: bool) -> None:
     """NumPy's transform of pairs, or of real numbers."""
     pairs = np.result_type(out.dtype, np.complex64)
-    values = x.astype(out.dtype, copy=False)
-    if x.ndim == out.ndim:
-        values = values.view(pairs)[..., 0]
     function = np.fft.ifft if inverse else np.fft.fft
-    function(values, axis=axis, out=out.view(pairs)[..., 0])
+    with np.errstate(all="ignore"):
+        values = x.astype(out.dtype, copy=False)
+        if x.ndim == out.ndim:
+            values = values.view(pairs)[..., 0]
+        function(values, axis=axis, out=out.view(pairs)[..., 0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ def histogram(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(_count_values, [flat], output, params)
         return
     for name, value in (("low", low), ("high", high)):
-        if not isinstance(value, int | float) or not math.isfinite(value):
+        if not isinstance(value, Real) or not math.isfinite(value):
             raise ArgumentError(f"histogram: {name} is a finite number, not {value!r}.")
     if not low < high:
         raise ArgumentError(f"histogram: low is {low} and high is {high}: low is the smaller one.")

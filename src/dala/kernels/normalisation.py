@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from numbers import Real
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
@@ -154,9 +155,9 @@ def _normalised(x: Buffer, axis: Any, affine: Inputs) -> Parts:
 
 
 def _epsilon(value: Any) -> float:
-    if not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ArgumentError(f"layer_norm: epsilon is a number from 0 on, not {value!r}.")
-    return float(value)
+    if isinstance(value, Real) and 0 <= float(value) < float("inf"):
+        return float(value)
+    raise ArgumentError(f"layer_norm: epsilon is a number from 0 on, not {value!r}.")
 
 
 @cache

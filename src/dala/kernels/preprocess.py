@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import cache
+from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
 from dala.ir.types import F32, U8
@@ -29,13 +32,13 @@ MOST_COUNTED = 1 << 30
 
 @recipe("image", size=None, mean=0, std=1, layout="nchw", normalize=None)
 def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """An image, resized and normalised, as a tensor (1, 3, h, w), or (1, h, w, 3) with layout "nhwc"
+    """An image, resized and normalised, as a tensor (1, 3, h, w)
 
-    The image is gray, RGB or RGBA, u8 or f32; alpha is dropped. `size` is (h, w), the output's own
-    unless given. Between pixels it is bilinear, with half-pixel centres; an axis that shrinks to a
-    half or less is averaged over what each new pixel covers. Values in 0..1 have `mean` subtracted
-    and are divided by `std`, each one number or three; or `normalize` names both: "imagenet",
-    "unit" for 0..1, "signed" for -1..1.
+    With layout "nhwc" it is (1, h, w, 3). The image is gray, RGB or RGBA, u8 or f32; alpha is
+    dropped. `size` is (h, w), the output's own unless given. Between pixels it is bilinear, with
+    half-pixel centres; an axis that shrinks to a half or less is averaged over what each new pixel
+    covers. Values in 0..1 have `mean` subtracted and are divided by `std`, each one number or three;
+    or `normalize` names both: "imagenet", "unit" for 0..1, "signed" for -1..1.
     """
     (image,) = inputs
     height, width, channels = _image(image)
@@ -122,8 +125,8 @@ def _normal(params: Given) -> tuple[Triple, Triple]:
             )
         if (mean, deviation) != NORMALS["unit"]:
             raise ArgumentError(
-                f"preprocess: normalize {name!r} stands for a mean and std, but they are given too: "
-                f"leave one of them out."
+                f"preprocess: normalize {name!r} stands for a mean and a std, but those are given "
+                f"too: leave one or the other out."
             )
         return NORMALS[name]
     if 0 in deviation:
@@ -132,61 +135,65 @@ def _normal(params: Given) -> tuple[Triple, Triple]:
 
 
 def _triple(name: str, value: Any) -> Triple:
-    items = tuple(value) if isinstance(value, tuple | list) else (value,) * 3
-    if len(items) != 3 or not all(
-        isinstance(item, int | float) and math.isfinite(item) for item in items
-    ):
+    items = tuple(value) if isinstance(value, tuple | list | np.ndarray) else (value,) * 3
+    if len(items) != 3 or not all(isinstance(item, Real) and math.isfinite(item) for item in items):
         raise ArgumentError(f"preprocess: {name} is a number or three of them, not {value!r}.")
     red, green, blue = map(float, items)
     return red, green, blue
 
 
 # -- kernels ---------------------------------------------------------------------------------------
-# Where new pixel i lies among the old ones is exact: in units of 1 / (2 · new) of an old pixel for
-# its centre, of 1 / new for its edges.
+
+
+@cache
+def _sampling(shrinks: bool) -> tuple[Any, Any, Any]:
+    """Which old pixels a new one is made of: the first, the weight of each, what they add up to.
+
+    It is counted in whole numbers, so that no place is rounded.
+    """
+
+    @function
+    def first(i: Any, old: Any, new: Any) -> Any:
+        if shrinks:
+            return i * old // new
+        return ((2 * i + 1) * old - new) // (2 * new)
+
+    @function
+    def weight(i: Any, k: Any, old: Any, new: Any) -> Any:
+        if shrinks:
+            shared = min((i + 1) * old, (k + 1) * new) - max(i * old, k * new)
+        else:
+            shared = 2 * new - abs((2 * i + 1) * old - (2 * k + 1) * new)
+        return dala.f32(max(shared, 0))
+
+    @function
+    def total(old: Any, new: Any) -> Any:
+        return dala.f32(old if shrinks else 2 * new)
+
+    return first, weight, total
 
 
 @cache
 def _row_kernel(shrinks: bool) -> Kernel:
+    first, weight, total = _sampling(shrinks)
+
     def resize_rows(x: Any, taps: dala.const) -> Any:
         i, j = dala.position(2)
         old, new = x.shape[0], dala.shape(2)[0]
-        if shrinks:
-            first = i * old // new
-            total = dala.f32(0)
-            for k in range(taps):
-                covered = min((i + 1) * old, (first + k + 1) * new) - max(
-                    i * old, (first + k) * new
-                )
-                total += dala.f32(x[first + k, j]) * dala.f32(max(covered, 0))
-            return total / dala.f32(old)
-        centre = (2 * i + 1) * old - new
-        first = centre // (2 * new)
-        part = dala.f32(centre - first * (2 * new)) / dala.f32(2 * new)
-        return dala.mix(dala.f32(x[first, j]), dala.f32(x[first + 1, j]), part)
+        start = first(i, old, new)
+        value = dala.f32(0)
+        for k in range(taps):
+            value += dala.f32(x[start + k, j]) * weight(i, start + k, old, new)
+        return value / total(old, new)
 
     return helper(resize_rows)
 
 
 @cache
 def _column_kernel(shrinks: bool, planar: bool) -> Kernel:
-    @function
-    def resized(x: Any, i: Any, j: Any, c: Any, old: Any, new: Any, taps: Any) -> Any:
-        if shrinks:
-            first = j * old // new
-            total = dala.f32(0)
-            for k in range(taps):
-                covered = min((j + 1) * old, (first + k + 1) * new) - max(
-                    j * old, (first + k) * new
-                )
-                total += dala.f32(x[i, first + k, c]) * dala.f32(max(covered, 0))
-            return total / dala.f32(old)
-        centre = (2 * j + 1) * old - new
-        first = centre // (2 * new)
-        part = dala.f32(centre - first * (2 * new)) / dala.f32(2 * new)
-        return dala.mix(dala.f32(x[i, first, c]), dala.f32(x[i, first + 1, c]), part)
+    first, weight, total = _sampling(shrinks)
 
-    def to_planes(
+    def resize_columns(
         x: Any,
         old: dala.const,
         new: dala.const,
@@ -204,7 +211,11 @@ def _column_kernel(shrinks: bool, planar: bool) -> Kernel:
         else:
             i, place = dala.position(2)
             j, c = place // 3, place % 3
-        value = resized(x, i, j, c, old, new, taps) / full
+        start = first(j, old, new)
+        value = dala.f32(0)
+        for k in range(taps):
+            value += dala.f32(x[i, start + k, c]) * weight(j, start + k, old, new)
+        value = value / total(old, new) / full
         return (value - (mean_0, mean_1, mean_2)[c]) / (std_0, std_1, std_2)[c]
 
-    return helper(to_planes)
+    return helper(resize_columns)

@@ -9,7 +9,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, overload
 
-from dala.devices import cpu
+from dala.devices import cpu_device
 from dala.emit.llvm import emit
 from dala.errors import ArgumentError, UnknownKernelError
 from dala.ir.dump import dump
@@ -115,7 +115,9 @@ class Kernel:
         full: object = None,
     ) -> Launch:
         *inputs, output = ((dtype_of(name), shape) for name, shape in key)
-        launch = Launch(cpu(), self.name, self.definition, tuple(inputs), output, consts, types)
+        launch = Launch(
+            cpu_device(), self.name, self.definition, tuple(inputs), output, consts, types
+        )
         if len(self._launches) >= MOST_LAUNCHES:
             self._launches.pop(next(iter(self._launches)))
         self._launches[full or key] = launch
@@ -135,7 +137,7 @@ class Kernel:
 
         Prints it, and gives it back. `assembly=True` adds the machine's own instructions.
         """
-        target = cpu().target()
+        target = cpu_device().target()
         if inputs is None or output is None:
             program = self.definition.lower(self.definition.example())
         else:
@@ -145,7 +147,7 @@ class Kernel:
         emitted = emit(program, target)
         parts = [dump(program), f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:
-            text = cpu().compiler.assembly(emitted.text, vectorise=emitted.vectorise)
+            text = cpu_device().compiler.assembly(emitted.text, vectorise=emitted.vectorise)
             parts += ["assembly:", text]
         explained = "\n\n".join(parts)
         print(explained)

@@ -1,0 +1,53 @@
+"""Random kernels mean the same with and without folding, which tests the simplifier."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference.random_kernels import random_kernel, run_reference
+
+COUNT, BATCH = 300, 25
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether the arrays agree in every bit, but for those of a NaN."""
+    if a.dtype.kind != "f":
+        return np.array_equal(a, b)
+    numbers = ~np.isnan(a)
+    signs_agree = np.array_equal(np.signbit(a)[numbers], np.signbit(b)[numbers])
+    return signs_agree and np.array_equal(a, b, equal_nan=True)
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, BATCH))
+def test_folding_changes_no_bit_of_a_random_kernel(first):
+    for seed in range(first, first + BATCH):
+        case = random_kernel(seed)
+        plain, folded = run_reference(case, fold=False), run_reference(case)
+        assert same_bits(plain, folded), f"seed {seed}: {plain} became {folded}\n{case}"
+
+
+def test_a_seed_gives_the_same_kernel_every_time():
+    first, again = random_kernel(12), random_kernel(12)
+    assert str(first) == str(again)
+    assert all(same_bits(a, b) for a, b in zip(first.inputs, again.inputs, strict=True))
+
+
+def test_random_kernels_reach_all_of_the_language():
+    sources = "\n".join(random_kernel(seed).source for seed in range(COUNT))
+    for part in (
+        *(
+            "for ",
+            "while ",
+            "if ",
+            "elif ",
+            "else:",
+            "break",
+            "continue",
+            "return ",
+            "sum(",
+            "min(",
+        ),
+        *(" and ", " or ", "not ", "<<", ">>", "//", " % ", "~", "**", "bits(", "Image", "Out"),
+        *("out.add(", "const", ".shape[", "pow(", "atan2(", "erf(", "exp(", "log", "sigmoid("),
+    ):
+        assert part in sources, part
