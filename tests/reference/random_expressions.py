@@ -57,7 +57,8 @@ class Scope:
     def named(self, wanted: str) -> list[str]:
         own = [item.name for item in self.buffers if item.own and item.dtype == wanted]
         places = self.positions if wanted == "s32" else []
-        return [*(n for n, kind in self.variables.items() if kind == wanted), *own, *places]
+        made = [name for name, kind in self.variables.items() if kind == wanted]
+        return [*reversed(made), *own, *places]
 
 
 class Expressions:
@@ -90,9 +91,11 @@ class Expressions:
         names = self.scope.named(wanted)
         if wanted == "bool":
             return self.rng.choice(names) if names else self.compare(0)
-        if names and self.maybe(0.7):
-            return self.rng.choice(names)
         readable = [item for item in self.scope.buffers if item.dtype == wanted]
+        if readable and self.turns > 1 and self.maybe(0.5):
+            return self.read(self.rng.choice(readable), 0)
+        if names and self.maybe(0.7):
+            return self.rng.choice(names[: self.rng.randint(1, len(names))])
         if readable and self.maybe(0.7):
             return self.read(self.rng.choice(readable), 0)
         others = [kind for kind in TYPES if kind != wanted and self.scope.named(kind)]
@@ -105,12 +108,15 @@ class Expressions:
 
     def index(self, size: int, depth: int) -> str:
         places = self.scope.positions
+        counters = [name for name in self.scope.variables if name.startswith("n")]
         chosen = self.rng.random()
+        if counters and chosen < 0.5:
+            counter = self.rng.choice(counters)
+            near = [f"{place} + {counter}" for place in places]
+            return self.rng.choice([counter, counter, f"{counter} - 1", *near])
         if places and chosen < 0.6:
-            offset = self.rng.choice(
-                ["", "", " + 1", " - 1", " + 2", " - 3", f" - {size}", " + 40"]
-            )
-            return f"{self.rng.choice(places)}{offset}"
+            offsets = ["", "", " + 1", " - 1", " + 2", " - 3", f" - {size}", " + 40"]
+            return f"{self.rng.choice(places)}{self.rng.choice(offsets)}"
         if chosen < 0.7:
             return str(self.rng.choice([0, 1, size - 1, size, 1000]))
         return self.expression(self.rng.choice(INTEGERS), depth - 1)
@@ -296,12 +302,13 @@ class Expressions:
             start = self.rng.choice(["", "1, ", "-1, "])
             return f"range({start}{named})", counter, most + 1
         chosen = self.rng.random()
-        if chosen < 0.35 and self.scope.buffers:
+        if chosen < 0.25 and self.scope.buffers:
             buffer = self.rng.choice(self.scope.buffers)
             axis = self.rng.randrange(len(buffer.shape))
             return f"range({buffer.name}.shape[{axis}])", "s32", buffer.shape[axis]
         if chosen < 0.6:
-            bounded = f"clamp({self.expression('s32', 1)}, {self.rng.randint(-1, 1)}, 4)"
+            varying = [*self.scope.named("s32"), f"s32({self.leaf(self.rng.choice(TYPES))})"]
+            bounded = f"clamp({self.rng.choice(varying)}, {self.rng.randint(-1, 1)}, 4)"
             return f"range({bounded})", "s32", 4
         start, turns, step = (
             self.rng.randint(-3, 3),
@@ -325,6 +332,10 @@ class Expressions:
         with self.scoped():
             self.scope.variables[counter] = counting
             test = f" if {self.condition(0)}" if self.maybe(0.2) else ""
-            term = self.expression(kind, min(depth, 1))
+            readable = [item for item in self.scope.buffers if item.dtype == kind]
+            if readable and self.maybe(0.5):
+                term = self.read(self.rng.choice(readable), 0)
+            else:
+                term = self.expression(kind, min(depth, 1))
         self.turns //= max(1, turns)
         return f"{op}({term} for {counter} in {span}{test})"

@@ -5,6 +5,7 @@ from random import Random
 from reference.case import Case, run_reference
 from reference.random_expressions import (
     FLOAT_OPERATORS,
+    FLOATS,
     INTEGER_OPERATORS,
     INTEGERS,
     MOST_TURNS,
@@ -77,14 +78,29 @@ class _Kernel(Expressions):
 
     def plain(self) -> Case:
         """A kernel that returns its element."""
-        returned = self.rng.choice(TYPES)
-        for _ in range(self.rng.randint(1, 4)):
+        hashed = self.maybe(0.6)
+        returned = "s64" if hashed else self.rng.choice(TYPES)
+        for _ in range(self.rng.randint(1, 2)):
+            self.assign(0)
+        for _ in range(self.rng.randint(0, 3)):
             self.statement(2)
-            if self.maybe(0.15):
+            if self.maybe(0.1):
                 self.say(f"if {self.condition(1)}:")
                 self.say(f"    return {self.expression(returned, 1)}")
-        self.say(f"return {self.expression(returned, 3)}")
-        return self._case(self.shape, self.rng.choice(TYPES))
+        self.say(f"return {self._hash() if hashed else self.expression(returned, 3)}")
+        dtype = self.rng.choice(["s64", "s64", "s32", "u32"] if hashed else TYPES)
+        return self._case(self.shape, dtype)
+
+    def _hash(self) -> str:
+        """Every bit of every variable in one s64: nothing that was computed is in vain."""
+        parts = []
+        for name, kind in self.scope.variables.items():
+            if kind in FLOATS:
+                width = "s64" if kind == "f64" else "s32"
+                parts.append(f"s64(bits({name} if {name} == {name} else 0.5, {width}))")
+            elif name not in self.params:
+                parts.append(f"s64({name})")
+        return " * 31 + ".join(parts or ["s64(0)"])
 
     def scattered(self) -> Case:
         """A kernel that writes where it likes, so that the order does not matter."""
@@ -130,15 +146,11 @@ class _Kernel(Expressions):
         self.lines.append("    " * self.indent + line)
 
     def statement(self, depth: int) -> None:
-        kinds = [self.assign] * 3 + [self.change] * 2 + [self.assign_two]
-        if depth > 0:
-            kinds += [self.branch] * 2 + [
-                self.join,
-                self.count,
-                self.count,
-                self.repeat,
-                self.gather,
-            ]
+        inside = self.indent > 1
+        kinds = [self.assign] + [self.change] * (8 if inside else 3) + [self.assign_two]
+        if depth > 0 and not (inside and self.maybe(0.6)):
+            kinds += [self.branch] * 2 + [self.join, self.repeat, self.gather, self.gather]
+            kinds += [self.count] * 3
         self.rng.choice(kinds)(depth)
 
     def block(self, count: int, depth: int) -> None:
@@ -151,17 +163,12 @@ class _Kernel(Expressions):
 
     def assign(self, depth: int) -> None:
         name, kind = self.fresh("v"), self.rng.choice([*TYPES, *TYPES, "bool"])
-        self.say(f"{name} = {self.element(kind, 2)}")
+        self.say(f"{name} = {self.expression(kind, 2)}")
         self.scope.variables[name] = kind
-
-    def element(self, kind: str, depth: int) -> str:
-        """An expression to assign: by its bare name an input would stay one, not its element."""
-        value = self.expression(kind, depth)
-        return f"+{value}" if value in "xyz" else value
 
     def assign_two(self, depth: int) -> None:
         names, kinds = [self.fresh("v"), self.fresh("v")], self.rng.choices(TYPES, k=2)
-        values = [self.element(kind, 1) for kind in kinds]
+        values = [self.expression(kind, 1) for kind in kinds]
         self.say(f"{', '.join(names)} = {', '.join(values)}")
         self.scope.variables.update(zip(names, kinds, strict=True))
 
@@ -175,7 +182,7 @@ class _Kernel(Expressions):
         if self.maybe(0.5):
             ops = INTEGER_OPERATORS if kind in INTEGERS else FLOAT_OPERATORS
             return self.say(f"{name} {self.rng.choice(ops)}= {self.operand(kind, 1)}")
-        return self.say(f"{name} = {self.element(kind, 2)}")
+        return self.say(f"{name} = {self.expression(kind, 2)}")
 
     def _is_ours(self, name: str, kind: str) -> bool:
         return name.startswith("v") and kind != "bool"
@@ -195,10 +202,10 @@ class _Kernel(Expressions):
         name, kind = self.fresh("v"), self.rng.choice(TYPES)
         left, right = self.rng.choice(PAIRS[kind])
         self.say(f"if {self.open_condition()}:")
-        self.say(f"    {name} = {self.element(left, 1)}")
+        self.say(f"    {name} = {self.expression(left, 1)}")
         self.say("else:")
         literal = left == kind and self.maybe(0.4)
-        value = random_literal(self.rng, kind) if literal else self.element(right, 1)
+        value = random_literal(self.rng, kind) if literal else self.expression(right, 1)
         self.say(f"    {name} = {value}")
         self.scope.variables[name] = kind
 
@@ -252,6 +259,9 @@ class _Kernel(Expressions):
         with self.scoped():
             self.scope.variables[counter] = counting
             added = self.expression(kind, 1)
+            if self.scope.buffers and self.maybe(0.5):
+                buffer = self.rng.choice(self.scope.buffers)
+                added, kind = self.read(buffer, 0), buffer.dtype
         self.turns //= max(1, turns)
         op = self.rng.choice(["+", "-", "*"])
         self.say(f"    {name} {op}= {added}")

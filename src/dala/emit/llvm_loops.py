@@ -12,8 +12,11 @@ from dala.ir.nodes import Const, For, Reduce, Value, While
 from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, F64, S64
 
-SUMMED_IN_A_BLOCK = 512
-"""Terms that a float sum adds up before it carries the total over, in f64."""
+SUMMED_IN_ORDER, SUMMED_IN_LANES = 512, 4096
+"""Terms that a float sum adds up before it carries the total over, in f64.
+
+Where LLVM is free to spread them over the lanes of vectors, each lane sees few of them.
+"""
 
 Turn = Callable[[Operand, list[Operand]], list[Operand]]
 
@@ -205,7 +208,7 @@ class Loops(Body):
 
     def _float_sum(self, node: Reduce, trips: Operand, most: Operand) -> Operand:
         """Blocks of terms added up in their own type, their totals in f64."""
-        writer, size = self.writer, SUMMED_IN_A_BLOCK
+        writer, size = self.writer, SUMMED_IN_LANES if self.free_order else SUMMED_IN_ORDER
         flags = " reassoc" if self.free_order else ""
         zero = self.shaped(constant(node.type, 0.0), node)
         total = self.shaped(constant(F64, 0.0), node)

@@ -26,6 +26,7 @@ from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, reshaped, scratch
 
 LANES = 16
+"""Sums are computed by so many at a time."""
 DEEP, MANY = 64, 32
 """Elements of a window and channels of an output from which on BLAS is the faster."""
 
@@ -36,7 +37,7 @@ def conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
     Stride, padding and dilation are one number or (vertical, horizontal). Padding is by zeros;
     "same" pads so that a stride of 1 keeps the size. The window is not flipped. Bias may be left
-    out. Integers wrap in the output's dtype.
+    out. Integers wrap in the output's dtype. Many channels of floats are multiplied by BLAS.
     """
     groups = whole_number("conv2d", "groups", params["groups"])
     yield from _convolution("conv2d", inputs, output, params, groups)

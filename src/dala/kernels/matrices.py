@@ -20,7 +20,9 @@ from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, reshaped, scratch
 
-PANEL_WIDTHS = range(8, 65)
+PANEL_BYTES = 64
+"""Width of the panels that a large matrix is cut into: a cache line, and whole vectors."""
+MOST_AXES = 8
 NARROW = 16
 """A last axis shorter than this is walked together with the one before it."""
 LARGE_BYTES = 2 << 20
@@ -100,7 +102,7 @@ def _product_kernel(to: Any, batch: bool) -> Kernel:
 
 @recipe("x", axes=None)
 def transpose(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """x with its axes in another order; reversed unless said
+    """x with its axes in another order, reversed unless it is given
 
     `axes` says for each axis of the output which one of the input it is, as in NumPy.
     """
@@ -116,8 +118,7 @@ def transpose(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
                 f"of 0 to {rank - 1} once."
             )
         order = tuple(found)
-    wanted = tuple(x.shape[axis] for axis in order)
-    require_shape("transpose", output, f"{x.shape} with axes {order}", wanted)
+    require_shape("transpose", output, f"{x.shape} with axes {order}", _ordered(x.shape, order))
     if 0 not in x.shape:
         yield from transposed(x, output, order)
 
@@ -127,18 +128,31 @@ def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
     shape, order = _merged(x.shape, order)
     x = reshaped(x, shape)
     size_bytes = math.prod(shape) * x.scalar.size_bytes
+    width = PANEL_BYTES // min(4, x.scalar.size_bytes)
     if len(order) <= 1:
         yield Stage(cast, [reshaped(x, output.shape)], output)
-    elif order in ((1, 0), (0, 2, 1)) and size_bytes >= LARGE_BYTES and min(shape[-2:]) >= NARROW:
-        yield from _through_panels(x, output)
+    elif len(order) > MOST_AXES:
+        yield Stage(reorder, [x], reshaped(output, _ordered(shape, order)), {"order": order})
+    elif order in ((1, 0), (0, 2, 1)) and size_bytes >= LARGE_BYTES and shape[-1] % width == 0:
+        yield from _through_panels(x, output, width)
     else:
-        sizes = tuple(shape[axis] for axis in order)
+        sizes = _ordered(shape, order)
         narrow = sizes[-1] if sizes[-1] < NARROW else 1
         if narrow > 1:
             output = reshaped(output, (*sizes[:-2], sizes[-2] * narrow))
         else:
             output = reshaped(output, sizes)
         yield Stage(_order_kernel(order, narrow), [x], output)
+
+
+def _ordered(shape: Shape, order: Shape) -> Shape:
+    return tuple(shape[axis] for axis in order)
+
+
+@library("x")
+def reorder(x: np.ndarray, *, out: np.ndarray, order: Shape) -> None:
+    """NumPy's transposition, for more axes than a kernel can run over."""
+    np.copyto(out, x.transpose(order))
 
 
 def _merged(shape: Shape, order: Shape) -> tuple[Shape, Shape]:
@@ -169,17 +183,15 @@ def _order_kernel(order: Shape, narrow: int) -> Kernel:
     return written("transpose", "def transpose(x):\n    " + "\n    ".join(lines))
 
 
-def _through_panels(x: Buffer, output: Buffer) -> Iterator[Stage]:
-    """Transpose large matrices: cut into panels of few columns, whose rows share cache lines."""
+def _through_panels(x: Buffer, output: Buffer, width: int) -> Iterator[Stage]:
+    """Transpose large matrices: their columns lie too far apart to be read one by one.
+
+    In a panel of few columns, rows that follow each other do so in memory.
+    """
     rows, columns = x.shape[-2:]
     batch = math.prod(x.shape[:-2])
-    fitting = [width for width in PANEL_WIDTHS if columns % width == 0]
-    width = min(fitting, key=lambda width: abs(width - 16), default=16)
-    panels = scratch((batch, -(-columns // width), rows, width), x.scalar)
-    if fitting:
-        yield Stage(_split, [reshaped(x, (batch, rows, columns // width, width))], panels)
-    else:
-        yield Stage(_split_unevenly, [reshaped(x, (batch, rows, columns))], panels)
+    panels = scratch((batch, columns // width, rows, width), x.scalar)
+    yield Stage(_split, [reshaped(x, (batch, rows, columns // width, width))], panels)
     joined = reshaped(output, (batch, columns, rows))
     yield Stage(_join, [panels], joined, {"width": width})
 
@@ -188,12 +200,6 @@ def _through_panels(x: Buffer, output: Buffer) -> Iterator[Stage]:
 def _split(x: Any) -> Any:
     n, panel, i, j = dala.position(4)
     return x[n, i, panel, j]
-
-
-@helper
-def _split_unevenly(x: Any) -> Any:
-    n, panel, i, j = dala.position(4)
-    return x[n, i, panel * 16 + j]
 
 
 @helper

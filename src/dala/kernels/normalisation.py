@@ -1,7 +1,7 @@
 """Softmax and layer normalisation.
 
-Rows are normalised in one kernel, which takes what is the same along a row from loops over it. Few
-rows that are long, and columns, are normalised in stages that threads can share.
+Rows are normalised by kernels that take what is the same along a row from loops over it. Few rows
+that are long, and columns, are normalised in stages that threads can share.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SHARED_ROW = 1 << 13
 """Elements from which on a row is worth sharing, where there are few rows."""
 
 
-def _in_one_kernel(parts: Parts) -> bool:
+def _is_by_row(parts: Parts) -> bool:
     outer, n, inner = parts
     return inner == 1 and (outer >= FEW_ROWS or n < SHARED_ROW)
 
@@ -44,7 +44,7 @@ def softmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         return
     scalar = averaging(output.scalar, x.scalar)
     outer, n, inner = parts = around(x.shape, axis, axis)
-    if _in_one_kernel(parts):
+    if _is_by_row(parts):
         kernel = _softmax_kernel(SCALARS[scalar.name])
         yield Stage(kernel, [reshaped(x, (outer, n))], reshaped(output, (outer, n)))
         return
@@ -60,12 +60,13 @@ def softmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
 @cache
 def _softmax_kernel(to: Any) -> Kernel:
+    # To compute the powers twice takes less time than to store them in between.
     def softmax_rows(x: Any) -> Any:
         i, _ = dala.position(2)
         n = x.shape[1]
         largest = max(to(x[i, k]) for k in range(n))
-        total = sum(dala.exp(to(x[i, k]) - largest) for k in range(n))
-        return dala.exp(to(x) - largest) / total
+        share = 1.0 / sum(dala.exp(to(x[i, k]) - largest) for k in range(n))
+        return dala.exp(to(x) - largest) * share
 
     return helper(softmax_rows)
 
@@ -118,7 +119,7 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         weight, bias = scratch((n,), scalar), scratch((n,), scalar)
         yield Stage(fill, [], weight, {"value": 1})
         yield Stage(fill, [], bias, {"value": 0})
-    if _in_one_kernel(parts):
+    if _is_by_row(parts):
         kernel = _layer_norm_kernel(SCALARS[scalar.name])
         inputs = [reshaped(x, (outer, n)), weight, bias]
         yield Stage(kernel, inputs, reshaped(output, (outer, n)), params)
@@ -128,9 +129,9 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     mean, variance = (scratch((outer, 1, inner), scalar) for _ in range(2))
     squares = scratch(shape, scalar)
     across = {"across": int(inner > 1)}
-    yield from reduced(sum, scalar, x, mean, parts, mean=True)
+    yield from reduced(sum, scalar, x, mean, parts, n)
     yield Stage(_squares, [spread, mean], squares, across)
-    yield from reduced(sum, scalar, squares, variance, parts, mean=True)
+    yield from reduced(sum, scalar, squares, variance, parts, n)
     inputs = [spread, mean, variance, weight, bias]
     yield Stage(_normalise, inputs, reshaped(output, shape), {**params, **across})
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dala.runtime.kernel import Kernel, function
 from dala.runtime.recipe import Stage, reshaped, scratch
 
 Triple = tuple[float, float, float]
+Mode = Literal["keep", "blend", "average"]
 
 NORMALS: dict[str, tuple[Triple, Triple]] = {
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -37,8 +38,8 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     With layout "nhwc" it is (1, h, w, 3). The image is gray, RGB or RGBA, u8 or f32; alpha is
     dropped. `size` is (h, w), the output's own unless given. Between pixels it is bilinear, with
     half-pixel centres; an axis that shrinks to a half or less is averaged over what each new pixel
-    covers. Values in 0..1 have `mean` subtracted and are divided by `std`, each one number or three;
-    or `normalize` names both: "imagenet", "unit" for 0..1, "signed" for -1..1.
+    covers. Values in 0..1 have `mean` subtracted and are divided by `std`, each one number or
+    three; or `normalize` names both: "imagenet", "unit" for 0..1, "signed" for -1..1.
     """
     (image,) = inputs
     height, width, channels = _image(image)
@@ -57,25 +58,29 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     rows = reshaped(image, (height, width * channels))
     if tall != height:
         resized = scratch((tall, width * channels), F32)
-        yield Stage(_row_kernel(height >= 2 * tall), [rows], resized, {"taps": _taps(height, tall)})
+        mode, taps = _mode(height, tall)
+        yield Stage(_row_kernel(mode), [rows], resized, {"taps": taps})
         rows = resized
+    mode, taps = _mode(width, wide)
     params = {
         "old": width,
         "new": wide,
-        "taps": _taps(width, wide),
+        "taps": taps,
         "full": 255.0 if image.scalar == U8 else 1.0,
         **{f"mean_{i}": value for i, value in enumerate(mean)},
         **{f"std_{i}": value for i, value in enumerate(deviation)},
     }
     planar = layout == "nchw"
-    kernel = _column_kernel(width >= 2 * wide, planar)
+    kernel = _column_kernel(mode, planar)
     target = reshaped(output, (3, tall, wide) if planar else (tall, wide * 3))
     yield Stage(kernel, [reshaped(rows, (tall, width, channels))], target, params)
 
 
-def _taps(old: int, new: int) -> int:
-    """How many old pixels a new one can touch."""
-    return -(-old // new) + 1 if old >= 2 * new else 2
+def _mode(old: int, new: int) -> tuple[Mode, int]:
+    """How an axis is resized, and how many old pixels a new one can touch."""
+    if old == new:
+        return "keep", 1
+    return ("average", -(-old // new) + 1) if old >= 2 * new else ("blend", 2)
 
 
 def _image(image: Buffer) -> tuple[int, int, int]:
@@ -146,21 +151,24 @@ def _triple(name: str, value: Any) -> Triple:
 
 
 @cache
-def _sampling(shrinks: bool) -> tuple[Any, Any, Any]:
+def _sampling(mode: Mode) -> tuple[Any, Any, Any]:
     """Which old pixels a new one is made of: the first, the weight of each, what they add up to.
 
     It is counted in whole numbers, so that no place is rounded.
     """
+    keeps, averages = mode == "keep", mode == "average"
 
     @function
     def first(i: Any, old: Any, new: Any) -> Any:
-        if shrinks:
+        if averages:
             return i * old // new
         return ((2 * i + 1) * old - new) // (2 * new)
 
     @function
     def weight(i: Any, k: Any, old: Any, new: Any) -> Any:
-        if shrinks:
+        if keeps:
+            shared = 1
+        elif averages:
             shared = min((i + 1) * old, (k + 1) * new) - max(i * old, k * new)
         else:
             shared = 2 * new - abs((2 * i + 1) * old - (2 * k + 1) * new)
@@ -168,14 +176,16 @@ def _sampling(shrinks: bool) -> tuple[Any, Any, Any]:
 
     @function
     def total(old: Any, new: Any) -> Any:
-        return dala.f32(old if shrinks else 2 * new)
+        if keeps:
+            return dala.f32(1)
+        return dala.f32(old if averages else 2 * new)
 
     return first, weight, total
 
 
 @cache
-def _row_kernel(shrinks: bool) -> Kernel:
-    first, weight, total = _sampling(shrinks)
+def _row_kernel(mode: Mode) -> Kernel:
+    first, weight, total = _sampling(mode)
 
     def resize_rows(x: Any, taps: dala.const) -> Any:
         i, j = dala.position(2)
@@ -190,8 +200,8 @@ def _row_kernel(shrinks: bool) -> Kernel:
 
 
 @cache
-def _column_kernel(shrinks: bool, planar: bool) -> Kernel:
-    first, weight, total = _sampling(shrinks)
+def _column_kernel(mode: Mode, planar: bool) -> Kernel:
+    first, weight, total = _sampling(mode)
 
     def resize_columns(
         x: Any,

@@ -13,21 +13,16 @@ from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, F64, S32, S64, U8, Scalar
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, library, recipe
-from dala.kernels.reductions import (
-    BLOCK,
-    LONG_ROW,
-    MOST_COUNTED,
-    reduced_shapes,
-    row_kernel,
-)
+from dala.kernels.elementwise import cast
+from dala.kernels.reductions import BLOCK, LONG_ROW, MOST_COUNTED, reduced_shapes, row_kernel
 from dala.kernels.shapes import around, axis_of, require_shape
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel, function
 from dala.runtime.recipe import Stage, reshaped, scratch
 
-MOST_RANKED = 64
-"""More than so many of a row are found by sorting all of it."""
+MOST_RANKED = 128
+"""More than so many elements of a row are found by sorting all of it, which NumPy does."""
 
 
 # -- the largest -----------------------------------------------------------------------------------
@@ -146,18 +141,17 @@ def top_k(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         return
     rows = math.prod(x.shape[:-1])
     x, output = reshaped(x, (rows, n)), reshaped(output, (rows, k))
-    ranked = output if params["indices"] else scratch((rows, k), S64 if k > MOST_RANKED else S32)
+    largest = bool(params["largest"])
     if k > MOST_RANKED:
-        sorted_ = scratch((rows, k), S64) if params["indices"] else ranked
-        yield Stage(sort, [x], sorted_, {"largest": bool(params["largest"])})
+        positions = scratch((rows, k), S64)
+        yield Stage(sort, [x], positions, {"largest": largest})
     else:
-        kernel = _ranking_kernel(x.scalar, bool(params["largest"]))
-        yield Stage(kernel, [scratch((rows,), U8), x], ranked)
-        sorted_ = ranked
-    if not params["indices"]:
-        yield Stage(_pick, [x, sorted_], output)
-    elif sorted_ is not output:
-        yield Stage(_store, [sorted_], output)
+        positions = scratch((rows, k), S32)
+        yield Stage(_ranking_kernel(x.scalar, largest), [scratch((rows,), U8), x], positions)
+    if params["indices"]:
+        yield Stage(cast, [positions], output)
+    else:
+        yield Stage(_pick, [x, positions], output)
 
 
 @library("x")
@@ -178,20 +172,11 @@ def _pick(x: Any, where: Any) -> Any:
     return x[i, where[i, j]]
 
 
-@helper
-def _store(where: Any) -> Any:
-    return where
-
-
 @cache
 def _ranking_kernel(scalar: Scalar, largest: bool) -> Kernel:
     whole = {F32: S32, F64: S64}.get(scalar, scalar)
-    to, highest, sign, is_float = (
-        SCALARS[whole.name],
-        whole.highest,
-        whole.bits - 1,
-        scalar.is_float,
-    )
+    to, highest, sign = SCALARS[whole.name], whole.highest, whole.bits - 1
+    is_float = scalar.is_float
 
     @function
     def rank(value: Any) -> Any:
@@ -203,6 +188,7 @@ def _ranking_kernel(scalar: Scalar, largest: bool) -> Kernel:
             key = highest if value != value else key
         return key if largest else ~key
 
+    # `rows` is there to be walked over: one position for each row, which writes k elements.
     def rank_rows(rows: Any, x: Any, out: dala.Out) -> Any:
         (i,) = dala.position(1)
         n = x.shape[1]

@@ -103,30 +103,46 @@ def _planned(
     scalar = x.scalar
     if fold is sum:
         scalar = averaging(output.scalar, scalar) if mean else accumulator(output.scalar, scalar)
-    shape = x.shape
+    shape, elements = x.shape, math.prod(x.shape)
     runs = [run for run in runs_of(axes) if math.prod(shape[run[0] : run[1] + 1]) > 1]
     for run in reversed(runs):
         parts = around(shape, *run)
         shape = shape[: run[0]] + shape[run[1] + 1 :]
-        target = output if run == runs[0] else scratch(shape, scalar)
-        yield from reduced(fold, scalar, x, target, parts, mean=mean)
+        last = run == runs[0]
+        count = elements // math.prod(shape) if mean and last else None
+        target = output if last else scratch(shape, scalar)
+        yield from reduced(fold, scalar, x, target, parts, count)
         x = target
     if not runs:
         yield Stage(cast, [reshaped(x, output.shape)], output)
 
 
 def reduced(
-    fold: Any, scalar: Scalar, x: Buffer, output: Buffer, parts: Parts, *, mean: bool = False
+    fold: Any,
+    scalar: Scalar,
+    x: Buffer,
+    output: Buffer,
+    parts: Parts,
+    count: int | None = None,
 ) -> Iterator[Stage]:
-    """Stages that fold an input of (outer, n, inner) elements along n, computing in a type."""
+    """Stages that fold an input of (outer, n, inner) elements along n, computing in a type.
+
+    With a `count`, what they come to is divided by it.
+    """
     outer, n, inner = parts
-    to = SCALARS[scalar.name]
-    params = {"count": float(n)} if mean else {}
+    to, mean = SCALARS[scalar.name], count is not None
+    params = {} if count is None else {"count": count}
     if inner > 1:
         while n > 2 * RUN:
-            runs = -(-n // RUN)
+            size = next((size for size in range(2 * RUN, RUN // 2, -1) if n % size == 0), RUN)
+            runs = -(-n // size)
             target = scratch((outer, runs, inner), scalar)
-            yield Stage(_run_kernel(fold, to), [reshaped(x, (outer, n, inner))], target)
+            if n % size == 0:
+                columns = reshaped(x, (outer * runs, size, inner))
+                target = reshaped(target, (outer * runs, inner))
+                yield Stage(_column_kernel(fold, to, False), [columns], target)
+            else:
+                yield Stage(_run_kernel(fold, to), [reshaped(x, (outer, n, inner))], target)
             x, n = target, runs
         by_column = reshaped(x, (outer, n, inner))
         yield Stage(_column_kernel(fold, to, mean), [by_column], _rows(output, outer), params)
@@ -150,11 +166,11 @@ def _rows(buffer: Buffer, rows: int) -> Buffer:
 
 @cache
 def row_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
-    def reduce_rows(x: Any, count: dala.number = 1) -> Any:
+    def reduce_rows(x: Any, count: dala.u32 = 1) -> Any:
         i, _ = dala.position(2)
         folded = fold(to(x[i, k]) for k in range(x.shape[1]))
         if mean:
-            return folded / count
+            return folded / to(count)
         return folded
 
     return helper(reduce_rows)
@@ -162,11 +178,11 @@ def row_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
 
 @cache
 def _column_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
-    def reduce_columns(x: Any, count: dala.number = 1) -> Any:
+    def reduce_columns(x: Any, count: dala.u32 = 1) -> Any:
         i, j = dala.position(2)
         folded = fold(to(x[i, k, j]) for k in range(x.shape[1]))
         if mean:
-            return folded / count
+            return folded / to(count)
         return folded
 
     return helper(reduce_columns)
@@ -184,7 +200,7 @@ def _run_kernel(fold: Any, to: Any) -> Kernel:
 
 @cache
 def _block_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
-    def reduce_blocks(x: Any, blocks: Any, count: dala.number = 1) -> Any:
+    def reduce_blocks(x: Any, blocks: Any, count: dala.u32 = 1) -> Any:
         i, _ = dala.position(2)
         n = x.shape[1]
         # Blocks are counted through all rows: those that lie in this one, then both its ends.
@@ -196,7 +212,7 @@ def _block_kernel(fold: Any, to: Any, mean: bool) -> Kernel:
         tail = fold(to(x[i, rest + k]) for k in range(BLOCK) if rest + k < n)
         folded = fold((whole, head, tail)[k] for k in range(3))
         if mean:
-            return folded / count
+            return folded / to(count)
         return folded
 
     return helper(reduce_blocks)

@@ -1,0 +1,63 @@
+"""The Fourier transform, against its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernels.samples import DTYPES, sample, small
+
+from dala import errors
+from dala.gpu import compute
+
+
+def transform(x, axis, inverse):
+    """The sum that defines it, as a product with a matrix."""
+    n = x.shape[axis]
+    turns = np.outer(np.arange(n), np.arange(n)) % n / n
+    matrix = np.exp((2j if inverse else -2j) * np.pi * turns) / (n if inverse else 1)
+    return np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
+
+
+def pairs(x):
+    return np.stack([x.real, x.imag], -1)
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_real_and_complex_numbers_are_transformed_along_every_axis(run, dtype, inverse):
+    output = "f64" if dtype == "f64" else "f32"
+    for shape in [(1,), (2,), (16,), (257,), (3, 12), (2, 5, 8)]:
+        for axis in range(-len(shape), len(shape)):
+            real = small(shape, dtype)
+            both = small((*shape, 2), dtype, 2)
+            for x, values in ((real, real), (both, both[..., 0] + 1j * both[..., 1])):
+                want = pairs(transform(values, axis, inverse))
+                got = run("fft", [x], want.shape, output, axis=axis, inverse=inverse)
+                rtol = 1e-12 if output == "f64" else 2e-6
+                np.testing.assert_allclose(got, want, atol=rtol * np.abs(want).max())
+
+
+def test_the_inverse_undoes_the_transform(device):
+    x = sample((100, 2), "f64")
+    buffer = compute.from_numpy(x.copy())
+    compute.run_kernel("fft", [buffer], buffer, {"axis": 0})
+    compute.run_kernel("fft", [buffer], buffer, {"axis": 0, "inverse": True})
+    np.testing.assert_allclose(compute.read(buffer), x, atol=1e-12)
+
+
+def test_nothing_is_transformed_to_nothing(run):
+    assert run("fft", [np.zeros((3, 0), np.float32)], (3, 0, 2), "f32").shape == (3, 0, 2)
+
+
+@pytest.mark.parametrize(
+    ("shape", "output", "params", "error", "words"),
+    [
+        ((8,), ((8,), "f32"), {}, errors.ShapeError, "the output is (8,) and the input (8,)"),
+        ((8,), ((9, 2), "f32"), {}, errors.ShapeError, "the output is (9, 2)"),
+        ((8,), ((8, 2), "s32"), {}, errors.DtypeError, "the output is s32"),
+        ((8,), ((8, 2), "f32"), {"axis": 1}, errors.ArgumentError, "axis 1 is outside"),
+        ((8,), ((8, 2), "f32"), {"inverse": 2}, errors.ArgumentError, "True or False, not 2"),
+    ],
+)
+def test_mistakes_are_refused(fail, shape, output, params, error, words):
+    assert words in fail(error, "fft", [(shape, "f32")], output, **params)
