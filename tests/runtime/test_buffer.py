@@ -520,7 +520,7 @@ def test_ten_thousand_cycles_hold_nothing(count, unchanged):
             buf.free()
     del buf
     assert compute.memory().live_blocks == before.live_blocks
-    assert compute.memory().pooled_bytes <= before.pooled_bytes + 2 * count
+    assert compute.memory().pooled_bytes <= before.pooled_bytes + 3 * count
 
 
 def test_memory_counts_what_is_held_and_trim_gives_the_rest_back(unchanged):
