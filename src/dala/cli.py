@@ -40,8 +40,8 @@ def _demo() -> int:
 def _kernels() -> int:
     from dala.gpu import compute
 
-    for name, about in compute.kernels().items():
-        params = ", ".join(f"{param}: {kind}" for param, kind in about["params"].items())
-        arguments = ", ".join(filter(None, [*about["inputs"], params]))
-        print(f"{name}({arguments})\n    {about['doc']}")
+    for name in compute.Kernel.list():
+        kernel = compute.Kernel.lookup(name)
+        arguments = ", ".join([*kernel.inputs, *map(str, kernel.params)])
+        print(f"{name}({arguments})\n    {kernel.describe()['doc']}")
     return 0

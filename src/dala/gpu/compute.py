@@ -128,6 +128,6 @@ def kernels() -> dict[str, dict[str, Any]]:
 
     >>> from dala.gpu import compute
     >>> compute.kernels()["scale"]["params"]
-    {'factor': 'number'}
+    {'factor': {'type': 'number'}}
     """
     return {name: KERNELS[name].describe() for name in sorted(KERNELS)}

@@ -39,14 +39,14 @@ class Parameter:
     def required(self) -> bool:
         return self.default is REQUIRED
 
-    @property
-    def shown(self) -> str:
+    def describe(self) -> dict[str, Any]:
         """Its type, and its default where it has one."""
-        kind = self.type.name if self.type else self.kind
-        return kind if self.required else f"{kind} = {self.default!r}"
+        kind = self.type.name if self.type else "any" if self.kind == "host" else self.kind
+        return {"type": kind} if self.required else {"type": kind, "default": self.default}
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.shown}"
+        kind = "" if self.kind == "host" else f": {self.describe()['type']}"
+        return f"{self.name}{kind}" if self.required else f"{self.name}{kind} = {self.default!r}"
 
 
 @value

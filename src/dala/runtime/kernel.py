@@ -60,7 +60,7 @@ class Kernel:
         """Its inputs, its parameters with their defaults, and what it does, in one line."""
         return {
             "inputs": list(self.inputs),
-            "params": {item.name: item.shown for item in self.params},
+            "params": {item.name: item.describe() for item in self.params},
             "doc": self.doc.partition("\n")[0],
         }
 
