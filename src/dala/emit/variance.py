@@ -67,7 +67,7 @@ class Variance:
                     self._mark(node)
             case Reduce():
                 self._block(node.body, divergent)
-                if self.trip_varies(node):
+                if node.start in self:
                     self._mark(node.counter)
                 if self.trip_varies(node) or self.any(node.body.results):
                     self._mark(node)
@@ -81,7 +81,7 @@ class Variance:
                         self._mark((node, i))
             case For():
                 self._carried(node, node.carried, self.trip_varies(node))
-                if self.trip_varies(node):
+                if node.start in self:
                     self._mark(node.counter)
                 self._block(node.body, divergent)
             case While():

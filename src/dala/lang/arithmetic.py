@@ -11,7 +11,7 @@ from dala.ir.build import Builder
 from dala.ir.nodes import Const, Value
 from dala.ir.ops import OPS
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
-from dala.lang.values import Literal, Meaning, Number, Pixel, Tuple, describe, literal_type
+from dala.lang.values import Literal, Meaning, Number, Pixel, Tuple, describe
 
 
 class Mismatch(Exception):
@@ -47,18 +47,34 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Arithmetic:
-    """Operations on meanings, written down by a builder."""
+    """Operations on meanings, written down by a builder.
 
-    def __init__(self, build: Builder) -> None:
+    `floats` is the type of float literals that meet nothing but each other.
+    """
+
+    def __init__(self, build: Builder, floats: Scalar) -> None:
         self.build = build
+        self.floats = floats
 
     # -- types -----------------------------------------------------------------------------------
+
+    def literal_type(self, value: bool | int | float, beside: Scalar | None = None) -> Scalar:
+        """The type that a literal takes by itself, or beside a value of another type."""
+        if isinstance(value, bool):
+            return BOOL
+        if isinstance(value, int):
+            if beside is not None and beside != BOOL:
+                return beside
+            return S32 if S32.lowest <= value <= S32.highest else S64
+        if beside is None:
+            return self.floats
+        return beside if beside.is_float else F64 if beside == S64 else F32
 
     def typed(self, meaning: Meaning, type: Scalar | None = None) -> Number:
         """The meaning as a scalar, a literal in the type given or in its own."""
         match meaning:
             case Literal():
-                own = type or literal_type(meaning.value)
+                own = type or self.literal_type(meaning.value)
                 self._require_fit(meaning.value, own)
                 return Number(self.build.const(own, meaning.value), weak=type is None)
             case Number():
@@ -84,8 +100,8 @@ class Arithmetic:
         """The type in which the two meet; weak ones take the type of the other."""
         if isinstance(a, Literal) and isinstance(b, Literal):
             if isinstance(a.value, float) or isinstance(b.value, float):
-                return F32
-            return self.common(literal_type(a.value), literal_type(b.value))
+                return self.floats
+            return self.common(self.literal_type(a.value), self.literal_type(b.value))
         if isinstance(a, Literal) or (_is_weak(a) and not _is_weak(b)):
             return self._beside(a, self.type_of(b))
         if isinstance(b, Literal) or (_is_weak(b) and not _is_weak(a)):
@@ -95,7 +111,7 @@ class Arithmetic:
     def type_of(self, meaning: Meaning) -> Scalar:
         """The type of a scalar, a literal's by itself."""
         if isinstance(meaning, Literal):
-            return literal_type(meaning.value)
+            return self.literal_type(meaning.value)
         if isinstance(meaning, Number):
             return meaning.type
         raise _not_a_number(meaning)
@@ -113,12 +129,12 @@ class Arithmetic:
     def _beside(self, weak: Meaning, type: Scalar) -> Scalar:
         """The type of a weak meaning and a value of `type` together."""
         if isinstance(weak, Literal):
-            own = literal_type(weak.value, beside=type)
+            own = self.literal_type(weak.value, beside=type)
         else:
             assert isinstance(weak, Number)
             own = type if weak.type.is_integer and type != BOOL else weak.type
             if weak.type.is_float:
-                own = type if type.is_float else literal_type(0.5, beside=type)
+                own = type if type.is_float else self.literal_type(0.5, beside=type)
         if own == BOOL:
             return type
         return own if own.is_float or not type.is_float else type
@@ -182,11 +198,14 @@ class Arithmetic:
         return Number(self.build.apply(op, number.value), number.weak)
 
     def floating(self, a: Meaning) -> Number:
-        """The value as a float: f64 stays, s64 becomes f64, all else f32."""
+        """The value as a float: f64 stays, s64 becomes f64, all else f32; literals stay weak."""
+        if isinstance(a, Literal):
+            return Number(self.build.const(self.floats, a.value), weak=True)
         number = self.typed(a)
         if number.type.is_float:
             return number
-        return self.convert(number, F64 if number.type == S64 else F32)
+        wide = F64 if number.type == S64 else F32
+        return Number(self.build.convert(number.value, wide), number.weak)
 
     def condition(self, a: Meaning) -> Number:
         """The value as a bool; numbers are not conditions."""
@@ -255,7 +274,8 @@ def _compute(op: str, a: Any, b: Any) -> Any:
     except ZeroDivisionError:
         if op != "div" and isinstance(a, int) and isinstance(b, int):
             return 0
-        return math.nan if a == 0 or a != a else math.copysign(math.inf, a) * math.copysign(1, b)
+        undefined = op == "mod" or a == 0 or a != a
+        return math.nan if undefined else math.copysign(math.inf, a) * math.copysign(1, b)
     except (TypeError, ValueError, OverflowError) as error:
         raise Mismatch(
             f"{a!r} and {b!r}: {error}.", "Use numbers for which this is defined."

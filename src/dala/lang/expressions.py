@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -14,7 +15,8 @@ import numpy as np
 from dala.errors import KernelError, KernelSyntaxError, KernelTypeError
 from dala.ir.build import Builder
 from dala.ir.nodes import Border, Value
-from dala.ir.types import BOOL
+from dala.ir.record import record
+from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Arithmetic, Mismatch, decided
 from dala.lang.marks import Mark
 from dala.lang.source import MISSING, Source
@@ -69,6 +71,14 @@ _ADVICE: dict[type[ast.expr], str] = {
 LARGEST_TABLE = 256
 
 
+@record
+class Domain:
+    """What a kernel runs over: how many axes, and the buffer whose size that is."""
+
+    rank: int
+    source: str
+
+
 @dataclass(eq=False)
 class Frame:
     """One function being lowered: its source, its variables, and who called it."""
@@ -82,11 +92,13 @@ class Frame:
 class Expressions(ABC):
     """Lowers expressions of the innermost frame into a builder's open block."""
 
-    def __init__(self, build: Builder, source: Source, border: Border, rank: int) -> None:
+    def __init__(
+        self, build: Builder, source: Source, border: Border, domain: Domain, floats: Scalar
+    ) -> None:
         self.build = build
-        self.arithmetic = Arithmetic(build)
+        self.arithmetic = Arithmetic(build, floats)
         self.border = border
-        self.rank = rank
+        self.domain = domain
         self.frames = [Frame(source)]
 
     @property
@@ -108,10 +120,11 @@ class Expressions(ABC):
 
     def require_rank(self, rank: int, name: str) -> None:
         """The kernel asks for as many axes as its output has."""
-        if rank != self.rank:
+        own = self.domain.rank
+        if rank != own:
             raise Mismatch(
-                f"dala.{name}({rank}) asks for {rank} axes, but this kernel runs over {self.rank}.",
-                f"Write dala.{name}({self.rank}), or give buffers of {rank} axes.",
+                f"dala.{name}({rank}) asks for {rank} axes, but this kernel runs over {own}.",
+                f"Write dala.{name}({own}), or give buffers of {rank} axes.",
             )
 
     # -- expressions -----------------------------------------------------------------------------
@@ -270,7 +283,8 @@ class Expressions(ABC):
                 return Literal(-operand.value)
             return self.arithmetic.unary("neg", operand)
         if isinstance(operand, Literal) and isinstance(operand.value, int):
-            return Literal(~operand.value)
+            known = operand.value
+            return Literal(not known if isinstance(known, bool) else ~known)
         return self.arithmetic.unary("not", operand)
 
     def _joined(self, op: str, parts: list[Number]) -> Number:
@@ -303,7 +317,7 @@ class Expressions(ABC):
     def power(self, base: Meaning, exponent: Meaning) -> Meaning:
         """`base ** exponent`: small whole exponents by multiplication, all else by `pow`."""
         if isinstance(base, Literal) and isinstance(exponent, Literal):
-            return Literal(base.value**exponent.value)
+            return Literal(_power(base.value, exponent.value))
         whole = exponent.value if isinstance(exponent, Literal) else None
         if whole is not None and float(whole).is_integer() and 1 <= whole <= 16:
             result: Meaning | None = None
@@ -327,3 +341,14 @@ class Expressions(ABC):
     @abstractmethod
     def inline_python(self, function: Any, args: list[Meaning]) -> Meaning:
         """The value of one of our own functions of the language, as if it stood here."""
+
+
+def _power(base: float, exponent: float) -> bool | int | float:
+    """Python's own power, with what it refuses as IEEE has it."""
+    try:
+        power = base**exponent
+    except ZeroDivisionError:
+        return math.inf
+    except OverflowError:
+        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
+    return math.nan if isinstance(power, complex) else power

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dala.ir.nodes import OUTPUT
 from dala.ir.types import BOOL, F32, S32
 from dala.lang import maths, maths_angles, maths_angles_f64, maths_f64
 from dala.lang.arithmetic import Mismatch
@@ -56,7 +55,9 @@ def _position(lower: Expressions, count: Meaning) -> Meaning:
 def _shape(lower: Expressions, count: Meaning) -> Meaning:
     rank = _count(count, "shape")
     lower.require_rank(rank, "shape")
-    return Tuple(tuple(Number(lower.build.extent(OUTPUT, axis)) for axis in range(rank)))
+    return Tuple(
+        tuple(Number(lower.build.extent(lower.domain.source, axis)) for axis in range(rank))
+    )
 
 
 def _rgba(lower: Expressions, *channels: Meaning) -> Meaning:
@@ -126,8 +127,16 @@ def _sign(lower: Expressions, x: Meaning) -> Meaning:
     return lower.arithmetic.binary("sub", up, down)
 
 
+def _floats_alike(lower: Expressions, *args: Meaning) -> list[Number]:
+    """All as floats of the type in which they meet."""
+    met = lower.arithmetic.floating(args[0])
+    for arg in args[1:]:
+        met, _ = lower.arithmetic.meet(met, lower.arithmetic.floating(arg))
+    return [lower.arithmetic.convert(arg, met.type) for arg in args]
+
+
 def _mix(lower: Expressions, a: Meaning, b: Meaning, t: Meaning) -> Meaning:
-    a, b, t = (lower.arithmetic.floating(item) for item in (a, b, t))
+    a, b, t = _floats_alike(lower, a, b, t)
     apart = lower.arithmetic.binary("sub", b, a)
     return lower.arithmetic.binary("add", a, lower.arithmetic.binary("mul", apart, t))
 
@@ -183,11 +192,8 @@ def _written(name: str) -> Handler:
             folded = _folded(name, [arg.value for arg in args if isinstance(arg, Literal)])
             if folded is not None:
                 return Literal(folded)
-        numbers = [lower.arithmetic.floating(arg) for arg in args]
-        for other in numbers[1:]:
-            numbers[0], _ = lower.arithmetic.meet(numbers[0], other)
+        numbers = _floats_alike(lower, *args)
         type = numbers[0].type
-        numbers = [lower.arithmetic.convert(number, type) for number in numbers]
         return lower.inline_python(_WRITTEN[f"{name}_{type}"], list(numbers))
 
     return handler

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import cast
 
 from dala.errors import KernelTypeError
 from dala.ir.nodes import For, Value, Variable, While
@@ -12,7 +11,7 @@ from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.returns import BROKEN, assigned, breaks, returns, structured
 from dala.lang.statements import Statements, rebuilt, scalars
-from dala.lang.values import Literal, Meaning, Number, Unset, describe, literal_type
+from dala.lang.values import Literal, Meaning, Number, Unset, describe
 
 _MOST_ROUNDS = 6
 """How often a loop is lowered until the types of its variables stand still."""
@@ -100,7 +99,7 @@ class Lowering(Statements):
         changed = [*assigned(node.body), *([BROKEN] if breaks(node.body) else [])]
         names = [name for name in changed if name in before and not isinstance(before[name], Unset)]
         types: list[list[Scalar]] = [
-            [_first_type(item) for item in scalars(before[name])] for name in names
+            [self.arithmetic.type_of(item) for item in scalars(before[name])] for name in names
         ]
         weak = True
         for _ in range(_MOST_ROUNDS):
@@ -178,18 +177,16 @@ class Lowering(Statements):
     def _after_turn(self, node: ast.AST, first: Meaning, kind: Scalar, item: Meaning) -> Scalar:
         """The type of a carried value, from its type before and after a turn."""
         if isinstance(item, Literal) or (isinstance(item, Number) and item.weak):
-            own = item.type if isinstance(item, Number) else literal_type(item.value, beside=kind)
+            own = (
+                item.type
+                if isinstance(item, Number)
+                else self.arithmetic.literal_type(item.value, beside=kind)
+            )
             return self.arithmetic.common(kind, own)
         assert isinstance(item, Number)
-        if isinstance(first, Literal) and kind.is_integer and item.type.is_integer:
+        if isinstance(first, Literal) and kind.is_integer == item.type.is_integer:
             return item.type
         try:
             return self.arithmetic.common(kind, item.type)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
-
-
-def _first_type(meaning: Meaning) -> Scalar:
-    return (
-        literal_type(meaning.value) if isinstance(meaning, Literal) else cast(Number, meaning).type
-    )

@@ -10,12 +10,13 @@ from itertools import product
 
 from dala.errors import KernelError, KernelTypeError
 from dala.ir.build import Builder
-from dala.ir.nodes import Border, Input, Output, Param, Program, Value
+from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
 from dala.ir.record import value
 from dala.ir.simplify import simplify
 from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
+from dala.lang.expressions import Domain
 from dala.lang.loops import Lowering
 from dala.lang.returns import assigned, returns, structured
 from dala.lang.signature import Signature, read_signature
@@ -133,7 +134,10 @@ def _lower(definition: Definition, special: Special, build: Builder) -> Program:
     scalar, rank, _ = special.output
     output = Output(scalar, rank, scattered=signature.out is not None)
     domain = inputs[0].rank if output.scattered and inputs else 2 if definition.imagery else rank
-    lowering = Lowering(build, source, definition.border, domain)
+    runs_over = inputs[0].name if output.scattered and inputs else OUTPUT
+    lowering = Lowering(
+        build, source, definition.border, Domain(domain, runs_over), _floats(special, signature)
+    )
     variables: dict[str, Meaning] = {item.name: InputRef(item) for item in inputs}
     if signature.out is not None:
         variables[signature.out] = OutRef(output)
@@ -157,6 +161,14 @@ def _lower(definition: Definition, special: Special, build: Builder) -> Program:
                 output = _image_output(lowering, source.tree, returned, special)
             body.results = _stored(lowering, source.tree, returned, output)
     return Program(definition.name, inputs, tuple(params), output, domain, body)
+
+
+def _floats(special: Special, signature: Signature) -> Scalar:
+    """The type of float literals that meet nothing else: f64 where the kernel has to do with it."""
+    given = [scalar for scalar, *_ in (*special.inputs, special.output)]
+    given += [item.type for item in signature.params if item.type]
+    given += [scalar for _, scalar in special.types]
+    return F64 if F64 in given or S64 in given else F32
 
 
 def _run_scattered(lowering: Lowering, source: Source) -> None:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from dala.ir.nodes import Input, Output, Value
-from dala.ir.record import value
-from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar
+from dala.ir.record import record, value
+from dala.ir.types import Scalar
 
 
-@value
+@record
 class Literal:
     """A number known now, of no type yet: it takes the type of what it meets."""
 
     value: bool | int | float
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same number of the same kind: 0.0 is not -0.0, 1 is not True."""
+        return isinstance(other, Literal) and repr(self.value) == repr(other.value)
+
+    def __hash__(self) -> int:
+        return hash(repr(self.value))
 
 
 @value
@@ -71,19 +78,6 @@ class Unset:
 
 
 Meaning = Literal | Number | Tuple | Pixel | InputRef | OutRef | Static | Unset
-
-
-def literal_type(value: bool | int | float, beside: Scalar | None = None) -> Scalar:
-    """The type that a literal takes by itself, or beside a value of another type."""
-    if isinstance(value, bool):
-        return BOOL
-    if isinstance(value, int):
-        if beside is not None and beside != BOOL:
-            return beside
-        return S32 if S32.lowest <= value <= S32.highest else S64
-    if beside is not None and beside.is_float:
-        return beside
-    return F64 if beside == S64 else F32
 
 
 def describe(meaning: Meaning) -> str:
