@@ -369,3 +369,74 @@ def test_kernels_that_suit_only_some_dtypes_are_accepted(device):
     out = compute.buffer_zeros((3,), "s32")
     compute.run_kernel(pick, [x, where], out)
     assert compute.read_list(out) == [0, 0, 0]
+
+
+def test_elements_that_go_round_differently_often_read_by_the_same_counter(device):
+    @dala.kernel
+    def loop(x, y):
+        total = 0.0
+        for n in range(dala.s32(x)):
+            total += y[n]
+        return total
+
+    @dala.kernel
+    def reduction(x, y):
+        return sum(y[n] for n in range(dala.s32(x)))
+
+    counts = np.arange(40, dtype=np.float32) % 7
+    values = np.arange(40, dtype=np.float32) * 10
+    x, y = compute.from_numpy(counts), compute.from_numpy(values)
+    for kernel in (loop, reduction):
+        out = compute.buffer_zeros((40,), "f32")
+        compute.run_kernel(kernel, [x, y], out)
+        assert compute.read_list(out) == [float(values[: int(n)].sum()) for n in counts]
+
+
+def test_literals_are_as_precise_as_what_they_meet(device):
+    @dala.kernel
+    def k(x):
+        w = 0.1
+        if x > 1.5:
+            w = 0.2
+        v = 0.3 if x > 1.5 else 0.7
+        return x**0.1 + dala.mix(x, 1.0, 0.1) + x * w + v * x + x * math.sqrt(2.0)
+
+    def plain(x):
+        w, v = (0.2, 0.3) if x > 1.5 else (0.1, 0.7)
+        return x**0.1 + (x + (1 - x) * 0.1) + x * w + v * x + x * math.sqrt(2.0)
+
+    values = [1.25, 3.0]
+    assert run(k, values, "f64") == pytest.approx([plain(x) for x in values], rel=1e-15)
+
+
+def test_literals_that_only_look_alike_stay_apart(device):
+    @dala.kernel
+    def k(x):
+        return 1.0 / (0.0 if x > 0.0 else -0.0)
+
+    assert run(k, [1.0, -1.0]) == [math.inf, -math.inf]
+
+
+def test_powers_of_literals_follow_ieee(device):
+    @dala.kernel
+    def k(x):
+        return x + (0.0**-1.0) + (10.0**400.0) + (7.0 % 0.0 if x > 99.0 else 0.0)
+
+    @dala.kernel
+    def root(x):
+        return x * (-8.0) ** 0.5
+
+    assert run(k, [1.0]) == [math.inf]
+    assert math.isnan(run(root, [1.0])[0])
+
+
+def test_the_shape_of_a_scattering_kernel_is_what_it_runs_over(device):
+    @dala.kernel
+    def k(x, out: dala.Out):
+        i, j = dala.position(2)
+        h, w = dala.shape(2)
+        out[i * w + j] = h * 100 + w
+
+    out = compute.buffer_zeros((6,), "s32")
+    compute.run_kernel(k, [compute.buffer_zeros((2, 3), "f32")], out)
+    assert compute.read_list(out) == [203] * 6

@@ -127,6 +127,10 @@ class Expressions(ABC):
                 f"Write dala.{name}({own}), or give buffers of {rank} axes.",
             )
 
+    def extents(self, source: str, rank: int) -> Tuple:
+        """The size of a buffer along each of its axes."""
+        return Tuple(tuple(Number(self.build.extent(source, axis)) for axis in range(rank)))
+
     # -- expressions -----------------------------------------------------------------------------
 
     def value(self, node: ast.expr) -> Meaning:

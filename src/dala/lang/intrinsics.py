@@ -55,9 +55,7 @@ def _position(lower: Expressions, count: Meaning) -> Meaning:
 def _shape(lower: Expressions, count: Meaning) -> Meaning:
     rank = _count(count, "shape")
     lower.require_rank(rank, "shape")
-    return Tuple(
-        tuple(Number(lower.build.extent(lower.domain.source, axis)) for axis in range(rank))
-    )
+    return lower.extents(lower.domain.source, rank)
 
 
 def _rgba(lower: Expressions, *channels: Meaning) -> Meaning:

@@ -176,14 +176,12 @@ class Lowering(Statements):
 
     def _after_turn(self, node: ast.AST, first: Meaning, kind: Scalar, item: Meaning) -> Scalar:
         """The type of a carried value, from its type before and after a turn."""
-        if isinstance(item, Literal) or (isinstance(item, Number) and item.weak):
-            own = (
-                item.type
-                if isinstance(item, Number)
-                else self.arithmetic.literal_type(item.value, beside=kind)
-            )
+        if isinstance(item, Literal):
+            own = self.arithmetic.literal_type(item.value, beside=kind)
             return self.arithmetic.common(kind, own)
         assert isinstance(item, Number)
+        if item.weak:
+            return self.arithmetic.common(kind, item.type)
         if isinstance(first, Literal) and kind.is_integer == item.type.is_integer:
             return item.type
         try:

@@ -80,9 +80,9 @@ class Reads(Expressions):
             case InputRef() if name == "pixel" and owner.input.channels:
                 return self.load(owner, None)
             case InputRef() if name == ("size" if owner.input.channels else "shape"):
-                return self._extents(owner.input.name, owner.input.rank)
+                return self.extents(owner.input.name, owner.input.rank)
             case OutRef() if name == "shape":
-                return self._extents("out", owner.output.rank)
+                return self.extents("out", owner.output.rank)
         has = {
             Pixel: "r, g, b and a",
             OutRef: "shape, and the method add",
@@ -93,9 +93,6 @@ class Reads(Expressions):
         raise self.error(
             node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError
         )
-
-    def _extents(self, source: str, rank: int) -> Tuple:
-        return Tuple(tuple(Number(self.build.extent(source, axis)) for axis in range(rank)))
 
     def subscript(self, node: ast.Subscript) -> Meaning:
         owner = self.value(node.value)
