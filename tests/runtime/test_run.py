@@ -157,6 +157,22 @@ def test_a_large_output_goes_past_the_caches(device):
     assert unaligned[:3].tolist() == [0.0] * 3
 
 
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_large_images_of_any_alignment_are_written_whole(device, channels, offset):
+    @dala.kernel
+    def k(image: dala.Image):
+        return image.pixel
+
+    size = (1200, 1501, channels)
+    count = int(np.prod(size))
+    values = np.random.default_rng(0).random(count, np.float32)
+    memory = np.zeros(count + offset, np.float32)
+    source = compute.from_numpy(values.reshape(size))
+    compute.run_kernel(k, [source], compute.from_dlpack(memory[offset:].reshape(size)))
+    assert (memory[offset:] == values).all()
+
+
 # -- the registry ----------------------------------------------------------------------------------
 
 

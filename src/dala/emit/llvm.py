@@ -1,8 +1,9 @@
 """A program as one LLVM module: a function that computes a strip of rows.
 
 The strip function goes over its rows. What is the same along a row is computed once for it; then
-the row is cut in three: the interior, where no read can leave the row, runs in whole vectors
-(`fast`), and what is left on both sides runs element by element, with the border rule (`slow`).
+the row is cut up: its interior, where no read can leave the row, runs in whole vectors (`fast`) and
+a last, masked one (`tail`); what is left on both sides runs element by element, with the border
+rule (`slow`).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class _Module:
     def emitted(self) -> Emitted:
         parts = [self._span("slow", 1)]
         if self.lanes > 1:
-            parts.append(self._span("fast", self.lanes))
+            parts += [self._span("fast", self.lanes), self._span("tail", self.lanes)]
         parts += [self._rows(), self._entry()]
         vectorise = self.lanes == 1 or any(
             isinstance(s, Reduce | For) for s in self.partition.of_row
@@ -133,6 +134,10 @@ class _Module:
         if self.span_loops:
             writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
         self._set_position(body)
+        if name == "tail":
+            body.left = writer.emit("i64", "sub nsw i64 %x.end, %x")
+            short = writer.emit("i32", f"trunc {body.left} to i32")
+            body.mask = writer.below(lanes, short)
         for statement in self.partition.of_position:
             body.statement(statement)
         if not self.program.output.scattered:
@@ -248,7 +253,7 @@ class _Module:
         return begin, end
 
     def _spans(self, writer: Writer, body: Body, begin: Operand, end: Operand) -> None:
-        """Slow, fast, slow: the calls that compute one row."""
+        """Slow, fast, tail, slow: the calls that compute one row."""
         if self.lanes == 1:
             self._call(writer, body, "slow", "%x0", "%x1")
             return
@@ -260,10 +265,12 @@ class _Module:
         room = ops.intrinsic("smax", room, Operand("0", "i64"))
         whole = writer.emit("i64", f"and {room}, {-self.lanes}")
         middle = writer.emit("i64", f"add nsw {begin}, {whole.text}")
+        stop = ops.intrinsic("smax", middle, end)
         for name, first, last in (
             ("slow", "%x0", begin.text),
             ("fast", begin.text, middle.text),
-            ("slow", middle.text, "%x1"),
+            ("tail", middle.text, stop.text),
+            ("slow", stop.text, "%x1"),
         ):
             call, after = writer.label("span"), writer.label("spanned")
             some = writer.emit("i1", f"icmp slt i64 {first}, {last}")

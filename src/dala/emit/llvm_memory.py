@@ -19,6 +19,8 @@ class Memory(Loops):
 
     interior = False
     in_place: frozenset[str] = frozenset()
+    left: Operand | None = None
+    """How many of the lanes are there, as i64, where a row ends within a vector."""
 
     def pointer(self, source: str) -> str:
         """An input's address; one that is computed in place shares the output's."""
@@ -118,7 +120,14 @@ class Memory(Loops):
         place = writer.emit(
             "ptr", f"getelementptr {name}, ptr {self.pointer(node.source)}, {first}"
         )
-        whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
+        if self.left is None:
+            whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
+        else:
+            zeros = Operand("zeroinitializer", wide)
+            given = (place, Operand(str(type.size_bytes), "i32"), self._there(channels), zeros)
+            whole = writer.call(
+                f"llvm.masked.load.{_vector(lanes * channels, name)}.p0", wide, *given
+            )
         if channels == 1:
             return Operand(whole.text, wide, vector=True)
         picks = ", ".join(f"i32 {i * channels + (node.channel or 0)}" for i in range(lanes))
@@ -192,10 +201,24 @@ class Memory(Loops):
             return
         whole = self._interleaved([writer.splat(value) for value in values])
         size = writer.lanes * channels * type.size_bytes
-        if streaming:
+        if self.left is not None:
+            align = Operand(str(type.size_bytes), "i32")
+            name = _vector(writer.lanes * channels, llvm_type(type))
+            writer.call_void(
+                f"llvm.masked.store.{name}.p0", whole, place, align, self._there(channels)
+            )
+        elif streaming:
             writer.line(f"store {whole}, {place}, align {min(size, 64)}, !nontemporal !0")
         else:
             writer.line(f"store {whole}, {place}, align {type.size_bytes}")
+
+    def _there(self, channels: int) -> Operand:
+        """The mask of the elements that are there, of as many channels."""
+        assert self.left is not None
+        count = self.writer.lanes * channels
+        left = self._scaled(self.left, channels)
+        short = self.writer.emit("i32", f"trunc {left} to i32")
+        return self.writer.below(count, short)
 
     def _interleaved(self, values: list[Operand]) -> Operand:
         """Channels of pixels side by side."""
@@ -222,3 +245,7 @@ class Memory(Loops):
 
 def _short(name: str) -> str:
     return {"float": "f32", "double": "f64"}.get(name, name)
+
+
+def _vector(lanes: int, name: str) -> str:
+    return f"v{lanes}{_short(name)}"

@@ -73,6 +73,20 @@ class Writer:
         text = f"call {type} @{function}({', '.join(map(str, args))})"
         return self.emit(type, text, any(arg.vector for arg in args))
 
+    def call_void(self, function: str, *args: Operand) -> None:
+        """A call of an intrinsic that gives nothing."""
+        self._declared.add(f"declare void @{function}({', '.join(a.type for a in args)})")
+        self.line(f"call void @{function}({', '.join(map(str, args))})")
+
+    def below(self, count: int, limit: Operand) -> Operand:
+        """A mask of `count` lanes: those whose number is below the limit, an i32."""
+        type = f"<{count} x i32>"
+        one = self.emit(type, f"insertelement {type} poison, {limit}, i64 0")
+        splat = f"shufflevector {one}, {type} poison, {type} zeroinitializer"
+        limits = self.emit(type, splat)
+        numbers = ", ".join(f"i32 {i}" for i in range(count))
+        return self.emit(f"<{count} x i1>", f"icmp slt {type} <{numbers}>, {limits.text}", True)
+
     def gather(
         self, function: str, type: str, places: Operand, align: int, mask: Operand, rest: Operand
     ) -> Operand:

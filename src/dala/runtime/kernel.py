@@ -143,7 +143,7 @@ class Kernel:
         else:
             key = tuple((item.scalar.name, item.shape) for item in (*inputs, output))
             launch = self._launch(key, params)[0]
-            program, target = launch.program, launch.target()
+            program, target = launch.program, launch.target(streaming=launch.streaming)
         emitted = emit(program, target)
         parts = [dump(program), f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:

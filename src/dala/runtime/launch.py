@@ -61,9 +61,12 @@ class Launch:
         self.empty = 0 in self.domain
         self.strips = self._strips()
         self.sizes = self._sizes()
-        self.streaming = self._size_bytes(output) >= STREAMED_BYTES and not self._is_scattered
+        self.pixel_bytes = output[0].size_bytes * (self.program.output.channels or 1)
+        large = self._size_bytes(output) >= STREAMED_BYTES
+        # Cache lines are written whole, so whole elements have to fill them.
+        self.streaming = large and 64 % self.pixel_bytes == 0 and not self._is_scattered
         self.unsure = may_time_out(self.program)
-        self._executables: dict[frozenset[str], Executable] = {}
+        self._executables: dict[tuple[frozenset[str], bool], Executable] = {}
 
     @property
     def _is_scattered(self) -> bool:
@@ -138,7 +141,10 @@ class Launch:
         params: Sequence[bool | int | float],
         in_place: frozenset[str] = frozenset(),
     ) -> None:
-        executable = self._executables.get(in_place) or self._compiled(in_place)
+        streaming = self.streaming and address % self.pixel_bytes == 0
+        executable = self._executables.get((in_place, streaming))
+        if executable is None:
+            executable = self._compiled(in_place, streaming)
         addresses = [memory.address if memory.size_bytes else _NOTHING.address for memory in inputs]
         slots = executable.pack(address, *addresses, *self.sizes, *params)
         if self.device.run(executable, slots, self.strips):
@@ -159,14 +165,15 @@ class Launch:
             self._run_into(inputs, aside.address, params)
         ctypes.memmove(output.address, aside.address, output.size_bytes)
 
-    def target(self, in_place: frozenset[str] = frozenset()) -> Target:
+    def target(self, in_place: frozenset[str] = frozenset(), *, streaming: bool = False) -> Target:
         """What the code of this launch is compiled for."""
         wide = self.domain[-1] >= WIDE_ROW
-        return self.device.target(wide=wide, streaming=self.streaming, in_place=in_place)
+        return self.device.target(wide=wide, streaming=streaming, in_place=in_place)
 
-    def _compiled(self, in_place: frozenset[str]) -> Executable:
-        made = self.device.executable(self.program, self.target(in_place))
-        self._executables[in_place] = made
+    def _compiled(self, in_place: frozenset[str], streaming: bool) -> Executable:
+        target = self.target(in_place, streaming=streaming)
+        made = self.device.executable(self.program, target)
+        self._executables[(in_place, streaming)] = made
         return made
 
     def _in_place(self, inputs: Sequence[Memory], output: Memory) -> frozenset[str] | None:
