@@ -123,11 +123,9 @@ class Memory(Loops):
         if self.left is None:
             whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
         else:
-            zeros = Operand("zeroinitializer", wide)
-            given = (place, Operand(str(type.size_bytes), "i32"), self._there(channels), zeros)
-            whole = writer.call(
-                f"llvm.masked.load.{_vector(lanes * channels, name)}.p0", wide, *given
-            )
+            function = f"llvm.masked.load.{_vector(lanes * channels, name)}.p0"
+            align, rest = Operand(str(type.size_bytes), "i32"), Operand("zeroinitializer", wide)
+            whole = writer.call(function, wide, place, align, self._there(channels), rest)
         if channels == 1:
             return Operand(whole.text, wide, vector=True)
         picks = ", ".join(f"i32 {i * channels + (node.channel or 0)}" for i in range(lanes))
