@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dala import errors
 from dala.gpu import compute
+from dala.kernels import patches
 
 
 def both(value):
@@ -51,8 +52,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("shape", "size", "params"), CASES)
+# Every case compiles code of its own: not each of them in each dtype.
+TYPED_CASES = [
+    (*case, dtype)
+    for i, case in enumerate(CASES)
+    for dtype in (DTYPES if i % 3 == 1 else ["f32", "u8"])
+]
+
+
+@pytest.mark.parametrize(("shape", "size", "params", "dtype"), TYPED_CASES)
 def test_convolution_agrees_with_sliding_windows(run, shape, size, params, dtype):
     make = small if dtype in FLOATS else sample
     x, weight, bias = make(shape, dtype, 1), make(size, dtype, 2), make(size[:1], dtype, 3)
@@ -69,20 +77,28 @@ def test_windows_are_not_flipped(run):
     assert got[0, 0].tolist() == [[8, 7, 6], [5, 4, 3], [2, 1, 0]]
 
 
+@pytest.mark.parametrize("channels", [(1, 1), (16, 32)])
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("length", [4, 5, 9])
-def test_same_padding_gives_a_result_for_each_step(run, length, stride):
-    x, weight = small((1, 1, length, length), "f32"), small((1, 1, 3, 4), "f32", 2)
+def test_same_padding_gives_a_result_for_each_step(run, length, stride, channels):
+    x = small((1, channels[0], length, length), "f32")
+    weight = small((channels[1], channels[0], 3, 4), "f32", 2)
     count = -(-length // stride)
-    before = [max(0, (count - 1) * stride + size - length) // 2 for size in (3, 4)]
-    after = [
-        max(0, (count - 1) * stride + size - length) - before[i] for i, size in enumerate((3, 4))
-    ]
-    padded = np.pad(x, [(0, 0), (0, 0), *zip(before, after, strict=True)])
-    want = convolution(padded, weight, stride=stride)
+    added = [max(0, (count - 1) * stride + size - length) for size in (3, 4)]
+    rim = [(total // 2, total - total // 2) for total in added]
+    want = convolution(np.pad(x, [(0, 0), (0, 0), *rim]), weight, stride=stride)
     assert want.shape[2:] == (count, count)
     got = run("conv2d", [x, weight], want.shape, "f32", padding="same", stride=stride)
     np.testing.assert_array_equal(got, want)
+
+
+def test_patches_are_multiplied_a_few_rows_at_a_time(run, monkeypatch):
+    monkeypatch.setattr(patches, "PATCH_BYTES", 144 * 7 * 4 * 2)
+    params = {"stride": (2, 3), "dilation": (3, 1), "padding": (2, 0)}
+    x, weight = small((2, 16, 17, 21), "f32"), small((32, 16, 3, 3), "f32", 2)
+    want = convolution(x, weight, **params)
+    assert want.shape[2:] == (8, 7)
+    np.testing.assert_array_equal(run("conv2d", [x, weight], want.shape, "f32", **params), want)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -108,6 +124,8 @@ def test_convolution_of_bytes_takes_the_width_of_the_output(run):
 def test_convolution_of_floats_is_rounded_once(run):
     x, weight = np.full((1, 3, 1, 1), 0.5, np.float32), np.full((1, 3, 1, 1), 0.5, np.float32)
     assert run("conv2d", [x, weight], (1, 1, 1, 1), "s32") == 1
+    bias = np.array([0.5], np.float32)
+    assert run("conv2d", [x, weight, bias], (1, 1, 1, 1), "s32") == 1
 
 
 @pytest.mark.parametrize("channels", [2, 80])

@@ -46,7 +46,7 @@ def picture(shape, dtype):
 @pytest.mark.parametrize("shape", [(5, 7), (40, 31, 3), (17, 65, 4), (1, 1), (6, 3, 1)])
 def test_images_are_resized_and_laid_out(run, shape, dtype, layout):
     image = picture(shape, dtype)
-    for height, width in ((5, 7), (3, 3), (20, 15), (1, 1), (33, 100)):
+    for height, width in ((5, 7), (3, 3), (20, 15), (33, 100)):
         want = resized(image, height, width)[None]
         want = want.transpose(0, 3, 1, 2) if layout == "nchw" else want
         got = run("preprocess", [image], want.shape, "f32", layout=layout, size=(height, width))

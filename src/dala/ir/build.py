@@ -155,6 +155,8 @@ class Builder:
                 return args[0]
             case "mul" if last.type.is_integer and _is(last, 0):
                 return last
+            case "mod" if _is(last, 1):
+                return self.const(last.type, 0)
             case "sub" if _is(last, 0) and not math.copysign(1, _number(last)) < 0:
                 return args[0]
             case "sub" if last.type.is_integer and isinstance(last, Const):

@@ -14,12 +14,13 @@ from functools import cache
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
+from dala.ir.types import Scalar
 from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, recipe, zero_outside
-from dala.kernels.patches import multiply_patches
+from dala.kernels import patches
+from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.reductions import accumulator
 from dala.kernels.shapes import require_shape, whole_number
-from dala.kernels.windows import Windows, windows_of
+from dala.kernels.windows import Windows, padded, windows_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
@@ -67,22 +68,14 @@ def _convolution(
         return
     scalars = {item.scalar for item in (*inputs, output)}
     scalar = accumulator(output.scalar, *scalars)
+    sums = output if len(inputs) == 2 else scratch(wanted, scalar)
     depth, made = math.prod(weight.shape[1:]), weight.shape[0]
-    by_library = scalars == {scalar} and scalar.is_float
-    by_library = by_library and depth >= DEEP and made // groups >= MANY
-    rows, pitch = _wide(down, across, whole_vectors=not by_library)
-    planes = reshaped(x, (x.shape[0] * x.shape[1], 1, *x.shape[2:]))
-    if not (down.is_plain and across.is_plain):
-        yield (padded := _padded(x, down, across, rows, pitch))
-        planes = padded.output
-    direct = len(inputs) == 2 and scalar == output.scalar and wanted[2:] == (rows, pitch)
-    sums = output if direct else scratch((*wanted[:2], rows, pitch), scalar)
-    multiplied = _multiplied_by_library if by_library else _multiplied
-    yield multiplied(weight, planes, sums, down, across, groups)
+    if scalars == {scalar} and scalar.is_float and depth >= DEEP and made // groups >= MANY:
+        yield from patches.convolved(x, weight, sums, down, across, groups)
+    else:
+        yield from _convolved(x, weight, sums, scalar, down, across, groups)
     if len(inputs) == 3:
-        yield Stage(_crop_and_add, [sums, inputs[2]], output)
-    elif not direct:
-        yield Stage(_crop, [sums], output)
+        yield Stage(_add_bias, [sums, inputs[2]], output)
 
 
 def _check(kernel: str, inputs: Inputs, groups: int) -> None:
@@ -117,81 +110,51 @@ def _check(kernel: str, inputs: Inputs, groups: int) -> None:
         )
 
 
-def _wide(down: Windows, across: Windows, *, whole_vectors: bool) -> tuple[int, int]:
-    """How many rows of sums there are, and how long they are with the junk between them."""
-    least = across.count + across.far
-    if not whole_vectors or (down.is_plain and across.is_plain):
-        return down.count, least
-    longer = -(-least // LANES) * LANES
-    step = LANES // math.gcd(least, LANES)
-    more = -(-down.count // step) * step
-    return (down.count, longer) if down.count * longer <= more * least else (more, least)
-
-
-def _padded(x: Buffer, down: Windows, across: Windows, rows: int, pitch: int) -> Stage:
-    """The stage that makes planes as long as the last tap of the last window reaches."""
-    batch, channels, height, width = x.shape
-    length = rows + down.far + (across.far > 0)
-    planes = scratch((batch * channels, down.step * across.step, length, pitch), x.scalar)
-    given = {"down": down.step, "across": across.step, "top": down.before, "left": across.before}
-    return Stage(_pad, [reshaped(x, (batch * channels, height, width))], planes, given)
-
-
-def _multiplied(
-    weight: Buffer, planes: Buffer, sums: Buffer, down: Windows, across: Windows, groups: int
-) -> Stage:
-    """The stage that makes the sums from the planes."""
+def _convolved(
+    x: Buffer,
+    weight: Buffer,
+    output: Buffer,
+    scalar: Scalar,
+    down: Windows,
+    across: Windows,
+    groups: int,
+) -> Iterator[Stage]:
+    """Stages that convolve by kernels, computing in a type."""
     made, channels, height, width = weight.shape
-    split, target = _in_groups(weight, planes, sums, groups)
+    batch = x.shape[0]
+    rows, pitch = _wide(down, across)
+    # As long as the last tap of the last window reaches.
+    length = rows + down.far + (across.far > 0)
+    yield (stage := padded(x, down, across, length, pitch, in_phases=True))
+    phases = stage.output.shape[1]
+    planes = reshaped(stage.output, (batch, groups, channels, phases, length * pitch))
     taps = reshaped(weight, (groups, made // groups, channels, height * width))
-    given = {
+    sums = scratch((batch, made, rows, pitch), scalar)
+    params = {
         "height": height,
         "width": width,
         "down": down.step,
         "across": across.step,
         "apart_down": down.apart,
         "apart_across": across.apart,
-        "pitch": sums.shape[3],
+        "pitch": pitch,
     }
-    return Stage(_convolution_kernel(SCALARS[sums.dtype]), [split, taps], target, given)
+    kernel = _convolution_kernel(SCALARS[scalar.name])
+    target = reshaped(sums, (batch, groups, made // groups, rows * pitch))
+    yield Stage(kernel, [planes, taps], target, params)
+    yield Stage(_crop, [sums], output)
 
 
-def _multiplied_by_library(
-    weight: Buffer, planes: Buffer, sums: Buffer, down: Windows, across: Windows, groups: int
-) -> Stage:
-    made, channels, height, width = weight.shape
-    split, target = _in_groups(weight, planes, sums, groups)
-    taps = [
-        (
-            y * down.apart % down.step * across.step + z * across.apart % across.step,
-            y * down.apart // down.step * sums.shape[3] + z * across.apart // across.step,
-        )
-        for y in range(height)
-        for z in range(width)
-    ]
-    flat = reshaped(weight, (groups, made // groups, channels * height * width))
-    return Stage(multiply_patches, [split, flat], target, {"taps": taps})
-
-
-def _in_groups(weight: Buffer, planes: Buffer, sums: Buffer, groups: int) -> tuple[Buffer, Buffer]:
-    """Planes and sums with an axis for the groups, and one for each whole plane."""
-    made, channels = weight.shape[:2]
-    batch, _, rows, pitch = sums.shape
-    phases, length = planes.shape[1], math.prod(planes.shape[2:])
-    split = reshaped(planes, (batch, groups, channels, phases, length))
-    return split, reshaped(sums, (batch, groups, made // groups, rows * pitch))
+def _wide(down: Windows, across: Windows) -> tuple[int, int]:
+    """How many rows of sums there are and how long, with junk: whole vectors, and few of them."""
+    least = across.count + across.far
+    longer = -(-least // LANES) * LANES
+    step = LANES // math.gcd(least, LANES)
+    more = -(-down.count // step) * step
+    return (down.count, longer) if down.count * longer <= more * least else (more, least)
 
 
 # -- kernels ---------------------------------------------------------------------------------------
-
-
-@zero_outside
-def _pad(x: Any, down: dala.const, across: dala.const, top: dala.const, left: dala.const) -> Any:
-    i, phase, y, z = dala.position(4)
-    column = z * across - left
-    if across > 1:
-        column += phase % across
-    return x[i, y * down + phase // across - top, column]
 
 
 @cache
@@ -233,6 +196,6 @@ def _crop(sums: Any) -> Any:
 
 
 @helper
-def _crop_and_add(sums: Any, bias: Any) -> Any:
-    n, o, y, z = dala.position(4)
-    return sums[n, o, y, z] + bias[o]
+def _add_bias(sums: Any, bias: Any) -> Any:
+    _, o, _, _ = dala.position(4)
+    return sums + bias[o]

@@ -127,13 +127,12 @@ def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
     """Stages that write x with its axes in another order."""
     shape, order = _merged(x.shape, order)
     x = reshaped(x, shape)
-    size_bytes = math.prod(shape) * x.scalar.size_bytes
     width = PANEL_BYTES // min(4, x.scalar.size_bytes)
     if len(order) <= 1:
         yield Stage(cast, [reshaped(x, output.shape)], output)
     elif len(order) > MOST_AXES:
         yield Stage(reorder, [x], reshaped(output, _ordered(shape, order)), {"order": order})
-    elif order in ((1, 0), (0, 2, 1)) and size_bytes >= LARGE_BYTES and shape[-1] % width == 0:
+    elif _is_large(x, order) and shape[-1] % width == 0:
         yield from _through_panels(x, output, width)
     else:
         sizes = _ordered(shape, order)
@@ -143,6 +142,12 @@ def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
         else:
             output = reshaped(output, sizes)
         yield Stage(_order_kernel(order, narrow), [x], output)
+
+
+def _is_large(x: Buffer, order: Shape) -> bool:
+    """Whether these are large matrices to transpose, one or a batch of them."""
+    size_bytes = math.prod(x.shape[-2:]) * x.scalar.size_bytes
+    return order in ((1, 0), (0, 2, 1)) and size_bytes >= LARGE_BYTES and x.shape[-2] >= NARROW
 
 
 def _ordered(shape: Shape, order: Shape) -> Shape:

@@ -15,7 +15,7 @@ from dala.errors import ArgumentError, ShapeError
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.elementwise import fill
-from dala.kernels.reductions import FEW_ROWS, Parts, averaging, reduced
+from dala.kernels.reductions import FEW_ROWS, RUN, Parts, averaging, reduced
 from dala.kernels.shapes import around, axes_of, axis_of, require_alike, runs_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
@@ -48,14 +48,19 @@ def softmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         kernel = _softmax_kernel(SCALARS[scalar.name])
         yield Stage(kernel, [reshaped(x, (outer, n))], reshaped(output, (outer, n)))
         return
-    shape = _spread(parts)
     largest, total = (scratch((outer, 1, inner), scalar) for _ in range(2))
-    powers = scratch(shape, scalar)
-    across = {"across": int(inner > 1)}
     yield from reduced(max, x.scalar, x, largest, parts)
-    yield Stage(_powers, [reshaped(x, shape), largest], powers, across)
-    yield from reduced(sum, scalar, powers, total, parts)
-    yield Stage(_quotients, [powers, total], reshaped(output, shape), across)
+    if inner == 1:
+        rows, powers = reshaped(x, (outer, 1, n)), scratch((outer, 1, n), scalar)
+        yield Stage(_powers, [rows, largest], powers)
+        yield from reduced(sum, scalar, powers, total, parts)
+        yield Stage(_quotients, [powers, total], reshaped(output, (outer, 1, n)))
+    else:
+        columns, runs = reshaped(x, parts), -(-n // RUN)
+        sums = scratch((outer, runs, inner), scalar)
+        yield Stage(_sums_of_powers, [columns, largest], sums, {"size": -(-n // runs)})
+        yield from reduced(sum, scalar, sums, total, (outer, runs, inner))
+        yield Stage(_shares, [columns, largest, total], reshaped(output, parts))
 
 
 @cache
@@ -71,25 +76,30 @@ def _softmax_kernel(to: Any) -> Kernel:
     return helper(softmax_rows)
 
 
-def _spread(parts: Parts) -> tuple[int, int, int]:
-    """The shape in which elements are walked: along inner, or along n where there is none."""
-    outer, n, inner = parts
-    return (outer, n, inner) if inner > 1 else (outer, 1, n)
-
-
-# `across` is 1 where there is one value for each column, and 0 where there is one for each row.
+@helper
+def _powers(x: Any, largest: Any) -> Any:
+    i, _, _ = dala.position(3)
+    return dala.exp(x - largest[i, 0, 0])
 
 
 @helper
-def _powers(x: Any, largest: Any, across: dala.const) -> Any:
-    i, _, j = dala.position(3)
-    return dala.exp(x - largest[i, 0, j * across])
+def _quotients(x: Any, total: Any) -> Any:
+    i, _, _ = dala.position(3)
+    return x / total[i, 0, 0]
 
 
 @helper
-def _quotients(x: Any, total: Any, across: dala.const) -> Any:
+def _sums_of_powers(x: Any, largest: Any, size: dala.s32) -> Any:
+    i, run, j = dala.position(3)
+    first, n = run * size, x.shape[1]
+    top = largest[i, 0, j]
+    return sum(dala.exp(x[i, first + k, j] - top) for k in range(size) if first + k < n)
+
+
+@helper
+def _shares(x: Any, largest: Any, total: Any) -> Any:
     i, _, j = dala.position(3)
-    return x / total[i, 0, j * across]
+    return dala.exp(x - largest[i, 0, j]) / total[i, 0, j]
 
 
 # -- layer normalisation ---------------------------------------------------------------------------
@@ -124,7 +134,8 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         inputs = [reshaped(x, (outer, n)), weight, bias]
         yield Stage(kernel, inputs, reshaped(output, (outer, n)), params)
         return
-    shape = _spread(parts)
+    # Elements are walked along inner, or along n where there is none.
+    shape = parts if inner > 1 else (outer, 1, n)
     spread = reshaped(x, shape)
     mean, variance = (scratch((outer, 1, inner), scalar) for _ in range(2))
     squares = scratch(shape, scalar)
@@ -171,6 +182,9 @@ def _layer_norm_kernel(to: Any) -> Kernel:
         return (to(x) - mean) / dala.sqrt(variance + epsilon) * weight[j] + bias[j]
 
     return helper(layer_norm_rows)
+
+
+# `across` is 1 where there is one value for each column, and 0 where there is one for each row.
 
 
 @helper

@@ -1,4 +1,4 @@
-"""Where the windows of convolutions and pools lie."""
+"""Where the windows of convolutions and pools lie, and planes with a rim of zeros around them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
+from dala.kernels import language as dala
+from dala.kernels.builtin import zero_outside
 from dala.kernels.shapes import pair_of
+from dala.runtime.buffer import Buffer
+from dala.runtime.recipe import Stage, reshaped, scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +27,6 @@ class Windows:
     def far(self) -> int:
         """How far the last tap is from the first, in steps."""
         return (self.size - 1) * self.apart // self.step
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the windows are the elements themselves."""
-        return self.size == self.step == 1 and self.before == 0
 
 
 def windows_of(
@@ -74,3 +73,26 @@ def _along(
             f"{padding} added at both ends: pad more, or take a smaller window."
         )
     return Windows(size, step, apart, padding, (length + 2 * padding - reach) // step + 1)
+
+
+def padded(
+    x: Buffer, down: Windows, across: Windows, height: int, width: int, *, in_phases: bool = False
+) -> Stage:
+    """The stage that makes planes of x that begin where its first window does.
+
+    In phases, elements as far apart as the windows are put together, in planes of their own.
+    """
+    batch, channels = x.shape[:2]
+    steps = (down.step, across.step) if in_phases else (1, 1)
+    planes = scratch((batch * channels, steps[0] * steps[1], height, width), x.scalar)
+    given = {"down": steps[0], "across": steps[1], "top": down.before, "left": across.before}
+    return Stage(_pad, [reshaped(x, (batch * channels, *x.shape[2:]))], planes, given)
+
+
+@zero_outside
+def _pad(x: Any, down: dala.const, across: dala.const, top: dala.const, left: dala.const) -> Any:
+    i, phase, y, z = dala.position(4)
+    column = z * across - left
+    if across > 1:
+        column += phase % across
+    return x[i, y * down + phase // across - top, column]
