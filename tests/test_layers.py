@@ -74,13 +74,8 @@ def violations(source: str, importer: str) -> list[str]:
     return [
         f"{importer}:{line} imports {target}"
         for line, target in imported_modules(ast.parse(source), importer)
-        if rank_of(target) > rank_of(importer) and not is_language(target, importer)
+        if rank_of(target) > rank_of(importer)
     ]
-
-
-def is_language(target: str, importer: str) -> bool:
-    """Built-in kernels are written as users write theirs, with `import dala`."""
-    return target == "dala.__init__" and importer.startswith("dala.kernels.")
 
 
 def test_no_module_imports_from_a_layer_above_its_own():

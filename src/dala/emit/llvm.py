@@ -121,10 +121,7 @@ class _Module:
         body.in_place = self.target.in_place
         for i, (key, type) in enumerate(self.passed):
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))
-        if self.span_loops:
-            writer.line("%budget = alloca i64")
-            writer.line("%status = alloca i32")
-            writer.line("store i32 0, ptr %status")
+        _begin_status(writer, self.span_loops)
         writer.jump("x.head")
         writer.begin("x.head")
         place = len(writer.lines)
@@ -145,31 +142,26 @@ class _Module:
             body.write_row(results, streaming=self.target.streaming)
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block
-        self._loop_again(writer, lanes)
+        self._loop_again(writer, "x", self.span_loops, "" if self.lanes == 1 else ", !llvm.loop !1")
         writer.lines.insert(
             place, f"  %x = phi i64 [ %x.begin, %entry ], [ {after.text}, %{latch} ]"
         )
         writer.begin("x.done")
-        if self.span_loops:
-            status = writer.emit("i32", "load i32, ptr %status")
-            writer.line(f"ret {status}")
-        else:
-            writer.line("ret i32 0")
+        _return_status(writer, self.span_loops)
         self.declarations |= writer.declarations
         arguments = ", ".join([*self._arguments(declare=True), *self._row_arguments()])
         return "\n".join(
             [f"define internal i32 @{name}({arguments}) #0 {{", "entry:", *writer.lines, "}"]
         )
 
-    def _loop_again(self, writer: Writer, lanes: int) -> None:
+    def _loop_again(self, writer: Writer, name: str, loops: bool, metadata: str = "") -> None:
         """Back to the head, unless a loop has used up its steps."""
-        plain = "" if self.lanes == 1 else ", !llvm.loop !1"
-        if self.span_loops:
+        if loops:
             status = writer.emit("i32", "load i32, ptr %status")
             going_on = writer.emit("i1", f"icmp eq {status}, 0")
-            writer.branch(going_on, "x.head", "x.done", plain)
+            writer.branch(going_on, f"{name}.head", f"{name}.done", metadata)
         else:
-            writer.line(f"br label %x.head{plain}")
+            writer.line(f"br label %{name}.head{metadata}")
 
     def _set_position(self, body: Memory) -> None:
         writer, last = body.writer, self.program.rank - 1
@@ -186,10 +178,7 @@ class _Module:
         writer = Writer()
         body = Memory(self.program, writer, self.variance, free_order=True)
         body.in_place = self.target.in_place
-        if self.loops:
-            writer.line("%budget = alloca i64")
-            writer.line("%status = alloca i32")
-            writer.line("store i32 0, ptr %status")
+        _begin_status(writer, self.loops)
         begin, end = self._interior(writer)
         writer.line("%some = icmp slt i64 %x0, %x1")
         writer.branch(Operand("%some", "i1"), "row.head", "row.done")
@@ -207,21 +196,12 @@ class _Module:
         self._spans(writer, body, begin, end)
         after = writer.emit("i64", "add nsw i64 %row, 1")
         latch = writer.block
-        if self.loops:
-            status = writer.emit("i32", "load i32, ptr %status")
-            going_on = writer.emit("i1", f"icmp eq {status}, 0")
-            writer.branch(going_on, "row.head", "row.done")
-        else:
-            writer.jump("row.head")
+        self._loop_again(writer, "row", self.loops)
         writer.lines.insert(
             place, f"  %row = phi i64 [ %row0, %{entry} ], [ {after.text}, %{latch} ]"
         )
         writer.begin("row.done")
-        if self.loops:
-            status = writer.emit("i32", "load i32, ptr %status")
-            writer.line(f"ret {status}")
-        else:
-            writer.line("ret i32 0")
+        _return_status(writer, self.loops)
         self.declarations |= writer.declarations
         strip = ["i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1"]
         arguments = ", ".join([*self._arguments(declare=True), *strip])
@@ -323,6 +303,19 @@ class _Module:
         lines.append("  ret i32 %status")
         head = f"define i32 @{ENTRY}(ptr %slots, {strip}) #0 {{"
         return "\n".join([head, "entry:", *lines, "}"])
+
+
+def _begin_status(writer: Writer, loops: bool) -> None:
+    """Room for the steps that loops may take, and for whether they took more."""
+    if loops:
+        writer.line("%budget = alloca i64")
+        writer.line("%status = alloca i32")
+        writer.line("store i32 0, ptr %status")
+
+
+def _return_status(writer: Writer, loops: bool) -> None:
+    status = writer.emit("i32", "load i32, ptr %status") if loops else Operand("0", "i32")
+    writer.line(f"ret {status}")
 
 
 _METADATA = """\
