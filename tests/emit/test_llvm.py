@@ -127,6 +127,9 @@ def test_strips_cover_the_domain_once(rows, width, threads):
     length = rows if strips.by_rows else width
     assert (strips.count - 1) * strips.size < length <= strips.count * strips.size
     assert strips.count == 1 or rows * width > 10_000
+    kept = cut(rows, width, effort=4, threads=threads, whole_rows=True)
+    assert kept.by_rows
+    assert (kept.count - 1) * kept.size < rows <= kept.count * kept.size
 
 
 def test_rows_of_every_rank_are_reached():

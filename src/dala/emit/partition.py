@@ -91,6 +91,12 @@ class Partition:
         return list(found)
 
 
+def loops_over_rows(program: Program) -> bool:
+    """Whether something is looped over once for each row."""
+    rows = Partition(program, vector_bits=128, wide=False).of_row
+    return any(isinstance(item, For | Reduce | While) for item in walk(Block(rows)))
+
+
 def _maker(value: Value) -> object:
     """The statement that a value comes from."""
     return value.node if isinstance(value, Result) else value

@@ -26,8 +26,11 @@ class Strips:
     by_rows: bool
 
 
-def cut(rows: int, width: int, effort: int, threads: int) -> Strips:
-    """One strip where the work is small, a few for each thread where it is not."""
+def cut(rows: int, width: int, effort: int, threads: int, *, whole_rows: bool = False) -> Strips:
+    """One strip where the work is small, a few for each thread where it is not.
+
+    `whole_rows` keeps rows whole, where much is computed once for each.
+    """
     whole = Strips(rows, width, 1, rows, by_rows=True)
     if threads == 1 or rows * width * effort < SMALL_WORK:
         return whole
@@ -35,7 +38,7 @@ def cut(rows: int, width: int, effort: int, threads: int) -> Strips:
     if rows >= wanted:
         size = -(-rows // wanted)
         return Strips(rows, width, -(-rows // size), size, by_rows=True)
-    if rows >= threads and width < wanted * WIDTH_STEP:
+    if whole_rows or (rows >= threads and width < wanted * WIDTH_STEP):
         return Strips(rows, width, rows, 1, by_rows=True)
     steps = -(-width // WIDTH_STEP)
     size = -(-steps // wanted) * WIDTH_STEP

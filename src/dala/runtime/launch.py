@@ -11,6 +11,7 @@ from dala.devices.memory import HOST, Memory
 from dala.emit.layout import layout_of
 from dala.emit.limits import may_time_out
 from dala.emit.llvm import Target
+from dala.emit.partition import loops_over_rows
 from dala.errors import KernelTimeoutError, ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import AtomicAdd, Load, Program, walk
@@ -99,7 +100,9 @@ class Launch:
         effort = effort_of(self.program)
         read = max((math.prod(shape) for _, shape in self.inputs), default=0)
         positions = max(1, math.prod(self.domain))
-        return cut(math.prod(outer), width, effort + read // positions, threads)
+        whole = loops_over_rows(self.program)
+        rows = math.prod(outer)
+        return cut(rows, width, effort + read // positions, threads, whole_rows=whole)
 
     def _sizes(self) -> tuple[int, ...]:
         """The values of the slots for sizes and extents, which the shapes fix."""
