@@ -12,12 +12,15 @@ from dala import __version__
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     parser = argparse.ArgumentParser(
-        prog="dala", description="Portable GPU compute for Python.", allow_abbrev=False
+        prog="dala",
+        description="Portable GPU compute for Python.",
+        epilog="In a clone of the repository, ./dala bench measures it against NumPy.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"dala {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("demo", help="buffers in, kernels run, results and the device printed")
-    commands.add_parser("kernels", help="every kernel, its inputs and parameters, a line each")
+    commands.add_parser("kernels", help="every kernel, its inputs, its parameters and what it does")
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
         parser.print_help()
@@ -27,6 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except KeyboardInterrupt:
+        print("dala: interrupted", file=sys.stderr)
+        return 130
 
 
 def _demo() -> int:

@@ -4,7 +4,6 @@ DalaError
 ├── ArgumentError            (ValueError)    a wrong count, name or value of an argument
 ├── ShapeError               (ValueError)    sizes that do not fit each other
 ├── DtypeError               (TypeError)     a dtype that is unknown, or not to be had here
-├── AliasError               (ValueError)    one memory as input and output where that is a race
 ├── FreedError               (RuntimeError)  a buffer used after it was freed
 ├── LimitError               (OverflowError) more than can be held or addressed
 │   └── MemoryLimitError     (MemoryError)   the device has run out of memory
@@ -38,10 +37,6 @@ class ShapeError(DalaError, ValueError):
 
 class DtypeError(DalaError, TypeError):
     """A dtype that is unknown, or that this device does not have."""
-
-
-class AliasError(DalaError, ValueError):
-    """One memory as input and output where that would be a race."""
 
 
 class FreedError(DalaError, RuntimeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import threading
 from functools import cached_property
@@ -29,6 +30,13 @@ class Compiler:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            # A child must not find LLVM in the middle of another thread's work.
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._lock.release,
+            )
         self._count = 0
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()

@@ -17,6 +17,8 @@ _DONE, _STATUS = 8, 9
 _SPINS = 4000
 """How often the caller looks for the workers' last strips before it goes to sleep."""
 _NAP_S = 50e-6
+_STOPPED = 2
+"""A status that makes the driver pass over the strips that are left."""
 
 DRIVER = """
 define void @dala_drive(ptr %job) {
@@ -148,15 +150,16 @@ class Workers:
 
     def _settle(self, job: Job) -> None:
         """Return when nobody writes any more: memory must not be reused before, come what may."""
-        interrupt: KeyboardInterrupt | None = None
+        interrupt: BaseException | None = None
         while True:
             try:
                 self.drive(job.address)
                 while not self._wait(job.address, _SPINS):
                     time.sleep(_NAP_S)
                 break
-            except KeyboardInterrupt as pressed:
-                interrupt = pressed
+            except BaseException as raised:  # Ctrl-C, or what another signal's handler raises
+                interrupt = raised
+                job.memory[_STATUS] = _STOPPED
         if interrupt is not None:
             raise interrupt
 

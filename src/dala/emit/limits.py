@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from dala.ir.nodes import (
     Apply,
     Block,
@@ -24,35 +26,35 @@ WHILE_COST = 16
 
 
 def has_loops(statements: list[Statement]) -> bool:
-    """Whether the number of turns of some loop is not known beforehand."""
-    return any(
-        isinstance(item, While)
-        or (
-            isinstance(item, For | Reduce)
-            and not (isinstance(item.start, Const) and isinstance(item.stop, Const))
-        )
-        for item in walk(Block(statements))
-    )
+    """Whether there is a loop at all, whose turns have to be counted."""
+    return any(isinstance(item, While | For | Reduce) for item in walk(Block(statements)))
 
 
 def may_time_out(program: Program) -> bool:
     """Whether some input could make the loops go past their limit."""
-    return _may_time_out(program.body, inside=False)
+    return _most_turns(program.body) > STEP_LIMIT
 
 
-def _may_time_out(block: Block, *, inside: bool) -> bool:
+def _most_turns(block: Block) -> float:
+    """The most turns that the loops of a block can take at one position."""
+    turns = 0.0
     for item in block.statements:
+        inner = sum(_most_turns(part) for part in blocks_of(item))
         if isinstance(item, While):
-            return True
-        dynamic = False
+            return math.inf
         if isinstance(item, For | Reduce):
-            bounds = (item.start, item.stop)
-            dynamic = not all(isinstance(bound, Const) for bound in bounds)
-            if dynamic and (inside or not all(isinstance(b, Const | Extent) for b in bounds)):
-                return True
-        if any(_may_time_out(inner, inside=inside or dynamic) for inner in blocks_of(item)):
-            return True
-    return False
+            inner = _trips(item) * (1 + inner)
+        turns += inner
+    return turns
+
+
+def _trips(loop: For | Reduce) -> float:
+    start, stop = loop.start, loop.stop
+    if isinstance(start, Const) and isinstance(stop, Const):
+        return abs(float(stop.value) - float(start.value))
+    if isinstance(start, Const) and isinstance(stop, Extent):
+        return float(2**31)
+    return math.inf
 
 
 def widest(program: Program) -> Scalar:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dala.emit.limits import WHILE_COST
 from dala.emit.llvm_body import Body
 from dala.emit.llvm_text import Operand, constant
-from dala.ir.nodes import Const, For, Reduce, Value, While
+from dala.ir.nodes import For, Reduce, Value, While
 from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, F64, S64
 
@@ -94,9 +94,7 @@ class Loops(Body):
             function = f"llvm.vector.reduce.smax.{self.writer.suffix(trips)}"
             most = self.writer.call(function, "i64", trips)
             most = Operand(most.text, "i64")
-        if not (isinstance(node.start, Const) and isinstance(node.stop, Const)):
-            most = self.spend(most)
-        return trips, most
+        return trips, self.spend(most)
 
     def _count(self, node: For | Reduce, number: Operand, step: int) -> None:
         """Set the counter of this turn, also as the i64 that indices are computed with."""

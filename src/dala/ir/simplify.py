@@ -121,9 +121,9 @@ class _Rewriter:
         start, stop = self._values((old.start, old.stop))
         values = self._values(old.initial)
         if isinstance(start, Const) and isinstance(stop, Const):
-            turns = range(int(start.value), int(stop.value), old.step)
-            if len(turns) * max(1, len(walk(old.body))) <= MOST_UNROLLED:
-                for turn in turns:
+            first, last = int(start.value), int(stop.value)
+            if count_turns(first, last, old.step) * _unrolled_size(old.body) <= MOST_UNROLLED:
+                for turn in range(first, last, old.step):
                     self._new[old.counter] = self.builder.const(old.counter.type, turn)
                     self._new.update(zip(old.carried, values, strict=True))
                     values = self.copy(old.body)
@@ -133,6 +133,22 @@ class _Rewriter:
         carried = tuple(self._fresh(variable) for variable in old.carried)
         node = For(counter, start, stop, old.step, carried, values, self._block(old.body))
         self._results[old] = self.builder.results(node)
+
+
+def count_turns(start: int, stop: int, step: int) -> int:
+    """How often a range goes round; `len` of one cannot count past 64 bits."""
+    return max(0, -((start - stop) // step))
+
+
+def _unrolled_size(block: Block) -> int:
+    """The statements that a block becomes once its constant loops are unrolled."""
+    size = 1
+    for item in block.statements:
+        inner = sum(_unrolled_size(part) for part in blocks_of(item))
+        if isinstance(item, For) and isinstance(item.start, Const) and isinstance(item.stop, Const):
+            inner *= count_turns(int(item.start.value), int(item.stop.value), item.step)
+        size += 1 + inner
+    return size
 
 
 def _drop_dead(block: Block, live: set[object]) -> None:

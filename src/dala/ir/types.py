@@ -76,6 +76,8 @@ def dtype_of(given: object) -> Scalar:
     if isinstance(given, Scalar) and given.name in DTYPES:
         return given
     try:
+        if given is None:
+            raise TypeError  # NumPy would take it for float64
         return _BY_NUMPY[np.dtype(given)]  # type: ignore[call-overload]
     except (TypeError, KeyError, ValueError):
         raise DtypeError(

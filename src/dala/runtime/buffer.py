@@ -42,11 +42,18 @@ class Buffer:
         if Buffer._export_pending:
             pybuffer.install(Buffer, "_exported")
             Buffer._export_pending = False
-        self._memory = memory
-        self.scalar = scalar
-        self.shape = shape
-        self.size = memory.size_bytes
-        self.device = device
+        fix = object.__setattr__
+        fix(self, "_memory", memory)
+        fix(self, "scalar", scalar)
+        fix(self, "shape", shape)
+        fix(self, "size", memory.size_bytes)
+        fix(self, "device", device)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{name} of {self!r} cannot be changed: make another buffer, or reshape the array that "
+            f"np.asarray(buffer) gives."
+        )
 
     @property
     def dtype(self) -> str:
@@ -68,7 +75,7 @@ class Buffer:
 
     def free(self) -> None:
         """Give the memory back; a second time does nothing."""
-        self._memory = None
+        object.__setattr__(self, "_memory", None)
 
     @property
     def _exported(self) -> np.ndarray:

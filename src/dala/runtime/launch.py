@@ -30,7 +30,7 @@ STREAMED_BYTES = 16 << 20
 """An output from this size on would only push other data out of the caches."""
 WIDE_ROW = 256
 """Elements from which on a row is computed two vectors at a time."""
-_NOTHING = HOST.allocate(64)
+_NOTHING = (ctypes.c_int64 * 8)()
 """What an empty input points at: reading it gives zeros."""
 
 
@@ -148,7 +148,9 @@ class Launch:
         executable = self._executables.get((in_place, streaming))
         if executable is None:
             executable = self._compiled(in_place, streaming)
-        addresses = [memory.address if memory.size_bytes else _NOTHING.address for memory in inputs]
+        addresses = [
+            memory.address if memory.size_bytes else ctypes.addressof(_NOTHING) for memory in inputs
+        ]
         slots = executable.pack(address, *addresses, *self.sizes, *params)
         if self.device.run(executable, slots, self.strips):
             raise KernelTimeoutError(
