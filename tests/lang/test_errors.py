@@ -129,3 +129,77 @@ def test_calling_a_kernel_or_a_mark_from_python_says_what_to_do():
     for call in (lambda: k(1.0), lambda: f(1.0), lambda: dala.exp(1.0), lambda: dala.f32(1)):
         with pytest.raises(errors.DalaError, match="kernel"):
             call()
+
+
+def made(make):
+    with pytest.raises(errors.KernelError) as caught:
+        make()
+    return str(caught.value)
+
+
+HUGE = 10**400
+TOO_MANY = list(range(1000))
+
+
+def test_numbers_that_cannot_be_written_down_are_refused():
+    for source in (
+        "def k(x):\n    return x + 9**9**8",
+        "def k(x):\n    return x + (1 << 10**12)",
+    ):
+        assert "too large" in complaint(source)
+
+    def closure():
+        @dala.kernel
+        def k(x):
+            return x * HUGE
+
+    def table():
+        @dala.kernel
+        def k(x):
+            return x * TOO_MANY[3]
+
+    assert "too large for a float" in made(closure)
+    assert "1000 elements is too large" in made(table)
+
+
+def test_what_is_nested_too_deeply_is_refused():
+    assert "nested too deeply" in complaint("def k(x):\n    return " + "-" * 800 + "x")
+    lines = [f"{'    ' * (i + 1)}for i{i} in range(2):" for i in range(12)]
+    body = "\n".join(lines) + "\n" + "    " * 13 + "t += x\n    return t"
+    assert "nested more than 8 deep" in complaint("def k(x):\n    t = 0.0\n" + body)
+
+
+def test_a_variable_that_has_no_value_yet_is_refused():
+    def make():
+        @dala.kernel
+        def k(x):
+            return x + later
+
+        later = 10.0
+        return k, later
+
+    assert "has no value yet" in made(make)
+
+
+def test_a_file_that_changed_after_its_import_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "changing.py"
+    text = "import dala\ndef make():\n    @dala.kernel\n    def k(x):\n        return x + 1.0\n"
+    path.write_text(text + "    return k\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    changing = __import__("changing")
+    assert changing.make().name == "k"
+    path.write_text(text.replace("1.0", "999.0") + "    return k  # longer\n")
+    with pytest.raises(errors.KernelSourceError, match="was changed"):
+        changing.make()
+
+
+def test_defaults_fit_their_types():
+    for annotation in ("u8 = 300", "s32 = 1.5", "bool = 2"):
+        assert "does not fit" in complaint(f"def k(x, a: {annotation}):\n    return x * a")
+
+
+def test_indexing_twice_and_using_a_position_whole_are_explained():
+    assert "x[i, j]" in complaint("def k(x):\n    i, j = position(2)\n    return x[i, j][j]")
+    text = complaint("def k(x):\n    i = position(1)\n    return x[i + 1]")
+    assert "(i,) = dala.position(1)" in text
+    assert "cannot be called" in complaint("def k(x):\n    print(x)\n    return x")

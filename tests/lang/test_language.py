@@ -440,3 +440,57 @@ def test_the_shape_of_a_scattering_kernel_is_what_it_runs_over(device):
     out = compute.buffer_zeros((6,), "s32")
     compute.run_kernel(k, [compute.buffer_zeros((2, 3), "f32")], out)
     assert compute.read_list(out) == [203] * 6
+
+
+def test_texts_may_stand_at_the_left_margin(device):
+    @dala.kernel
+    def k(x):
+        """Text that
+        goes on at the margin."""
+        # and a comment
+        return x + 1.0
+
+    assert run(k, [1.0]) == [2.0]
+
+
+def test_a_whole_position_is_an_index(device):
+    @dala.kernel
+    def k(x, y):
+        p = dala.position(2)
+        return x[p] + y.shape[2]
+
+    x, y = compute.buffer([1.0, 2.0], (1, 2), "f32"), compute.buffer_zeros((1, 1, 7), "f32")
+    out = compute.buffer_zeros((1, 2), "f32")
+    compute.run_kernel(k, [x, y], out)
+    assert compute.read_list(out) == [8.0, 9.0]
+
+
+def test_functions_may_make_pixels(device):
+    @dala.function
+    def gray(v):
+        return dala.rgba(v, v, v, 1.0)
+
+    @dala.kernel
+    def k(level: dala.f32):
+        return gray(level)
+
+    out = compute.buffer_zeros((2, 2, 4), "u8")
+    compute.run_kernel(k, [], out, {"level": 0.2})
+    assert compute.read(out)[0, 0].tolist() == [51, 51, 51, 255]
+
+
+def test_a_float_for_each_pixel_is_gray_in_a_u8_image(device):
+    @dala.kernel
+    def luma(image: dala.Image):
+        return dala.luma(image.pixel)
+
+    @dala.kernel
+    def label(image: dala.Image):
+        return dala.s32(image.pixel.r > 0.5) + 1
+
+    image = compute.from_numpy(np.full((2, 3, 3), 200, np.uint8))
+    out = compute.buffer_zeros((2, 3), "u8")
+    compute.run_kernel(luma, [image], out)
+    assert (compute.read(out) == 200).all()
+    compute.run_kernel(label, [image], out)
+    assert (compute.read(out) == 2).all()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 
@@ -13,6 +14,7 @@ import pytest
 import dala
 from dala import errors
 from dala.gpu import compute
+from dala.runtime import kernel as kernel_module
 
 
 @dala.kernel
@@ -305,3 +307,114 @@ def test_threads_are_not_held_up_by_python(device):
         stop.set()
         spinner.join()
         sys.setswitchinterval(interval)
+
+
+def test_buffers_of_another_rank_are_refused_with_both_shapes():
+    for inputs, output in (((4, 4), (4,)), ((4,), (4, 1)), ((), (1, 1))):
+        x, out = compute.buffer_zeros(inputs, "f32"), compute.buffer_zeros(output, "f32")
+        with pytest.raises(errors.ShapeError) as caught:
+            compute.run_kernel("relu", [x], out)
+        assert str(inputs) in str(caught.value)
+        assert str(output) in str(caught.value)
+
+
+def test_a_buffer_cannot_be_given_another_shape():
+    x = compute.buffer_zeros((2,), "f32")
+    for name, value in (("shape", (99,)), ("size", 99), ("scalar", None)):
+        with pytest.raises(AttributeError, match="cannot be changed"):
+            setattr(x, name, value)
+    assert x.shape == (2,)
+
+
+def test_constant_loops_have_a_limit_too():
+    loops = "".join(f"{'    ' * i}for i{i} in range(1000000):\n" for i in range(1, 4))
+    source = f"def k(x):\n    t = 0.0\n{loops}                t += x\n    return t"
+    kernel = compute.Kernel.register("long", source, replace=True)
+    x, out = compute.buffer([1.0], (1,), "f32"), compute.buffer_zeros((1,), "f32")
+    with pytest.raises(errors.KernelTimeoutError):
+        compute.run_kernel(kernel, [x], out)
+    compute.Kernel.unregister("long")
+
+
+def test_many_shapes_from_many_threads_do_not_disturb_each_other():
+    @dala.kernel
+    def k(x):
+        return x + 1.0
+
+    problems: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            for count in range(first, first + 300):
+                x = compute.buffer_zeros((count,), "f32")
+                compute.run_kernel(k, [x], x)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(1 + 300 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert len(k._launches) <= kernel_module.MOST_LAUNCHES
+
+
+def test_an_interrupted_launch_is_over_before_it_raises():
+    """Nothing writes into a buffer's memory once its launch has returned."""
+    count = 1 << 22
+    x = compute.from_numpy(np.ones(count, np.float32))
+    out = compute.buffer_zeros((count,), "f32")
+    source = "def slow(x):\n    for i in range(40):\n        x = sin(x)\n    return x"
+    kernel = compute.Kernel.register("slow", source, replace=True)
+
+    def run_often() -> None:
+        for _ in range(100):
+            compute.run_kernel(kernel, [x], out)
+
+    compute.run_kernel(kernel, [x], out)
+    for _ in range(5):
+        timer = threading.Timer(0.01, lambda: signal.raise_signal(signal.SIGINT))
+        timer.start()
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                run_often()
+            compute.write(out, np.zeros(count, np.float32))
+            assert not np.asarray(out).any()
+        finally:
+            timer.join()
+    compute.run_kernel(kernel, [x], out)
+    assert np.ptp(np.asarray(out)) == 0
+    compute.Kernel.unregister("slow")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "relu",
+        {"op": ["x"], "kernel": "relu"},
+        {"kernel": "relu", "inputs": None, "output": None},
+        {"kernel": "relu", "inputs": [], "output": None, "params": 3},
+    ],
+)
+def test_commands_of_wrong_kinds_are_refused(command):
+    with pytest.raises(errors.ArgumentError):
+        compute.submit(command)
+
+
+def test_a_float_beside_s64_is_computed_in_f64(device):
+    x = compute.buffer([2**53 + 2], (1,), "s64")
+    out = compute.buffer_zeros((1,), "s64")
+    compute.run_kernel("scale", [x], out, {"factor": 1.0})
+    assert compute.read_list(out) == [2**53 + 2]
+
+
+def test_offsets_that_could_wrap_are_read_as_any_index(device):
+    @dala.kernel
+    def k(x):
+        (i,) = dala.position(1)
+        return x[i + 2147483647]
+
+    x, out = compute.buffer(range(20), (20,), "f32"), compute.buffer_zeros((20,), "f32")
+    compute.run_kernel(k, [x], out)
+    assert compute.read_list(out) == [19.0] + [0.0] * 19

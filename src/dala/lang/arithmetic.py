@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,9 @@ from dala.ir.nodes import Const, Value
 from dala.ir.ops import OPS
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
 from dala.lang.values import Literal, Meaning, Number, Pixel, Tuple, describe
+
+LARGEST_LITERAL_BITS = 4096
+"""Whole numbers beyond this are refused before they are computed."""
 
 
 class Mismatch(Exception):
@@ -84,6 +88,8 @@ class Arithmetic:
     def convert(self, meaning: Meaning, type: Scalar) -> Number:
         """The value as another type, as the semantics of conversions say."""
         if isinstance(meaning, Literal):
+            if type.is_float:
+                self._require_fit(meaning.value, type)
             if isinstance(meaning.value, float) and type.is_integer:
                 wide = self.build.const(F64, meaning.value)
                 return Number(self.build.convert(wide, type))
@@ -145,6 +151,8 @@ class Arithmetic:
         return self.convert(meaning, type).value
 
     def _require_fit(self, value: bool | int | float, type: Scalar) -> None:
+        if type.is_float and abs(value) > sys.float_info.max and isinstance(value, int):
+            raise Mismatch("this whole number is too large for a float.", "Write it as a float.")
         if type.is_integer and not type.lowest <= value <= type.highest:
             raise Mismatch(
                 f"{value} does not fit {type}, which holds {type.lowest} to {type.highest}.",
@@ -200,7 +208,7 @@ class Arithmetic:
     def floating(self, a: Meaning) -> Number:
         """The value as a float: f64 stays, s64 becomes f64, all else f32; literals stay weak."""
         if isinstance(a, Literal):
-            return Number(self.build.const(self.floats, a.value), weak=True)
+            return Number(self.typed(a, self.floats).value, weak=True)
         number = self.typed(a)
         if number.type.is_float:
             return number
@@ -252,7 +260,9 @@ class Arithmetic:
 def _not_a_number(meaning: Meaning) -> Mismatch:
     return Mismatch(
         f"a number is needed here, not {describe(meaning)}.",
-        "Use one of its elements, or a scalar.",
+        "Take one of its items: unpack it, as in `(i,) = dala.position(1)`, or index it."
+        if isinstance(meaning, Tuple)
+        else "Use a scalar, or one of its elements.",
     )
 
 
@@ -269,6 +279,8 @@ def _is_weak(meaning: Meaning) -> bool:
 
 def _compute(op: str, a: Any, b: Any) -> Any:
     """Python's own arithmetic on literals, with division by zero as the semantics say."""
+    if op == "shl" and isinstance(b, int) and b > LARGEST_LITERAL_BITS:
+        raise Mismatch("this number is too large to write down.", "Shift by less.")
     try:
         return _PYTHON[op](a, b)
     except ZeroDivisionError:

@@ -65,7 +65,7 @@ class Calls(Reads):
             return call_intrinsic(self, name, self._arguments(node))
         if target is sum and _is_generator(node):
             return self._reduce(node, "add")
-        if isinstance(target, ScalarMark) or target in PYTHON_TYPES:
+        if isinstance(target, ScalarMark) or any(target is item for item in PYTHON_TYPES):
             return self._conversion(node, target)
         if isinstance(target, Function):
             return self._inline(node, target.source)

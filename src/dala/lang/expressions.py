@@ -17,9 +17,9 @@ from dala.ir.build import Builder
 from dala.ir.nodes import Border, Value
 from dala.ir.record import record
 from dala.ir.types import BOOL, Scalar
-from dala.lang.arithmetic import Arithmetic, Mismatch, decided
+from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, decided
 from dala.lang.marks import Mark
-from dala.lang.source import MISSING, Source
+from dala.lang.source import MISSING, UNBOUND, Source
 from dala.lang.values import (
     InputRef,
     Literal,
@@ -236,7 +236,7 @@ class Expressions(ABC):
                 f"Assign `{node.id}` first.",
             )
         found = self.frame.source.resolve(node.id)
-        if found is MISSING and node.id == self.frame.source.name:
+        if (found is MISSING or found is UNBOUND) and node.id == self.frame.source.name:
             raise self.error(
                 node, f"`{node.id}` calls itself: kernels have no recursion.", "Write a loop."
             )
@@ -250,21 +250,29 @@ class Expressions(ABC):
 
     def static(self, found: Any, node: ast.AST) -> Meaning:
         """The meaning of a Python object: numbers and small tables become constants."""
+        if isinstance(found, np.generic):
+            found = found.item()
         if isinstance(found, bool | int | float):
             return Literal(found)
-        if isinstance(found, np.generic):
-            return Literal(found.item())
-        if isinstance(found, tuple | list):
-            return Tuple(tuple(self.static(item, node) for item in found))
-        if isinstance(found, np.ndarray):
-            if found.size > LARGEST_TABLE:
+        if isinstance(found, tuple | list | np.ndarray):
+            count = found.size if isinstance(found, np.ndarray) else len(found)
+            if count > LARGEST_TABLE:
                 raise self.error(
                     node,
-                    f"an array of {found.size} elements is too large for a constant table "
+                    f"a table of {count} elements is too large for a constant "
                     f"(at most {LARGEST_TABLE}).",
                     "Pass it as an input.",
                 )
-            return self.static(found.tolist(), node)
+            items = found.tolist() if isinstance(found, np.ndarray) else found
+            if not isinstance(items, tuple | list):
+                return self.static(items, node)
+            return Tuple(tuple(self.static(item, node) for item in items))
+        if found is UNBOUND:
+            raise self.error(
+                node,
+                f"`{ast.unparse(node)}` has no value yet when the kernel is made.",
+                "Assign it before the kernel's def.",
+            )
         if isinstance(found, ModuleType | Mark) or callable(found):
             return Static(found)
         raise self.error(
@@ -349,6 +357,9 @@ class Expressions(ABC):
 
 def _power(base: float, exponent: float) -> bool | int | float:
     """Python's own power, with what it refuses as IEEE has it."""
+    whole = isinstance(base, int) and isinstance(exponent, int)
+    if whole and int(base).bit_length() * exponent > LARGEST_LITERAL_BITS:
+        raise Mismatch("this number is too large to write down.", "Write it as a float.")
     try:
         power = base**exponent
     except ZeroDivisionError:

@@ -16,11 +16,16 @@ from dala.lang.values import Literal, Meaning, Number, Unset, describe
 _MOST_ROUNDS = 6
 """How often a loop is lowered until the types of its variables stand still."""
 
+_DEEPEST_LOOP = 8
+"""Each loop is lowered at least twice, and so is all that stands in it."""
+
 Lower = Callable[[tuple[Variable, ...], tuple[Value, ...]], For | While]
 
 
 class Lowering(Statements):
     """Lowers everything that a function of the kernel language may contain."""
+
+    _depth = 0
 
     def for_loop(self, node: ast.For) -> None:
         if not isinstance(node.target, ast.Name):
@@ -92,6 +97,12 @@ class Lowering(Statements):
 
     def _loop(self, node: ast.For | ast.While, lower: Lower) -> None:
         """Lower a loop again until the types of what it carries no longer change."""
+        if self._depth == _DEEPEST_LOOP:
+            raise self.error(
+                node,
+                f"loops are nested more than {_DEEPEST_LOOP} deep.",
+                "Count with fewer of them, or split the kernel.",
+            )
         if breaks(node.body):
             self.frame.variables[BROKEN] = Number(self.build.const(BOOL, False))
         self.settle_inputs(assigned(node.body))
@@ -105,7 +116,9 @@ class Lowering(Statements):
         for _ in range(_MOST_ROUNDS):
             self.frame.variables = dict(before)
             carried, initial = self._enter(names, before, types, weak)
+            self._depth += 1
             loop = lower(carried, initial)
+            self._depth -= 1
             found = self._types_after(node, names, before, types)
             if found == types and not weak:
                 break

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
-from dala.errors import KernelError, KernelTypeError
+from dala.errors import KernelError, KernelSyntaxError, KernelTypeError, ShapeError
 from dala.ir.build import Builder
 from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
 from dala.ir.record import value
@@ -16,10 +16,12 @@ from dala.ir.simplify import simplify
 from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
+from dala.lang.calls import Function
 from dala.lang.expressions import Domain
 from dala.lang.loops import Lowering
+from dala.lang.marks import INTRINSICS
 from dala.lang.returns import assigned, returns, structured
-from dala.lang.signature import Signature, read_signature
+from dala.lang.signature import Signature, read_signature, static_object
 from dala.lang.source import Source
 from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Pixel
 
@@ -57,14 +59,22 @@ class Definition:
 
     def lower(self, special: Special, *, fold: bool = True) -> Program:
         """The program for these dtypes and constants; `fold=False` keeps every statement."""
-        program = _lower(self, special, Builder(fold=fold))
-        return verify(simplify(program)) if fold else verify(program)
+        try:
+            program = _lower(self, special, Builder(fold=fold))
+            return verify(simplify(program)) if fold else verify(program)
+        except RecursionError:
+            raise self.source.error(
+                KernelSyntaxError,
+                self.source.tree,
+                "this kernel is nested too deeply.",
+                "Write long expressions and chains of elif as loops, or in several functions.",
+            ) from None
 
     @cached_property
     def imagery(self) -> bool:
         """Whether the kernel runs over the pixels of images."""
         images = any(item.image for item in self.signature.inputs)
-        return images or (self.signature.out is None and _makes_pixels(self.source.tree))
+        return images or (self.signature.out is None and _makes_pixels(self.source))
 
     def check(self) -> None:
         """Find the mistakes that no choice of dtypes and ranks would mend, without a device."""
@@ -72,14 +82,14 @@ class Definition:
 
     def example(self) -> Special:
         """Dtypes and ranks that suit the kernel: f32 where it can be."""
-        first: KernelError | None = None
+        first: KernelError | ShapeError | None = None
         for scalars in self._dtypes():
-            for rank in self._ranks():
-                guess = self._guess(scalars, rank)
+            for rank, own in self._ranks():
+                guess = self._guess(scalars, rank, own)
                 try:
                     self.lower(guess)
                     return guess
-                except KernelError as error:
+                except (KernelError, ShapeError) as error:
                     first = first or error
         assert first is not None
         raise first
@@ -92,26 +102,29 @@ class Definition:
         if count <= _MOST_MIXED:
             yield from product((F32, S32), repeat=count)
 
-    def _ranks(self) -> list[int]:
-        """The ranks worth trying: those that the kernel asks for, else a few."""
+    def _ranks(self) -> list[tuple[int, int]]:
+        """Ranks of the output, and of inputs whose own rank cannot be seen, worth trying."""
+        places = (INTRINSICS["position"], INTRINSICS["shape"])
         asked = [
             call.args[0].value
             for call in ast.walk(self.source.tree)
             if isinstance(call, ast.Call)
-            and ast.unparse(call.func).split(".")[-1] in ("position", "shape")
+            and any(static_object(self.source, call.func) is place for place in places)
             and len(call.args) == 1
             and isinstance(call.args[0], ast.Constant)
         ]
-        ranks = [rank for rank in asked if type(rank) is int and 1 <= rank <= 8]
-        return ranks[:1] or (
-            [2] if any(item.image for item in self.signature.inputs) else [1, 2, 3]
-        )
+        ranks = [rank for rank in asked if type(rank) is int and 1 <= rank <= 8][:1]
+        if self.imagery:
+            ranks = [2]
+        outputs = ranks or [1, 2, 3, 4]
+        alike = [(rank, rank) for rank in outputs]
+        return alike + [(rank, own) for rank in outputs for own in (1, 2, 3, 4) if own != rank]
 
-    def _guess(self, scalars: tuple[Scalar, ...], rank: int) -> Special:
+    def _guess(self, scalars: tuple[Scalar, ...], rank: int, own_rank: int) -> Special:
         signature, scalar = self.signature, scalars[0]
         indexed = _indexed_ranks(self.source.tree)
         inputs = tuple(
-            (F32, 2, 4) if item.image else (own, indexed.get(item.name, rank), None)
+            (F32, 2, 4) if item.image else (own, indexed.get(item.name, own_rank), None)
             for item, own in zip(signature.inputs, scalars, strict=False)
         )
         out_rank = indexed.get(signature.out or "", rank)
@@ -159,7 +172,7 @@ def _lower(definition: Definition, special: Special, build: Builder) -> Program:
             returned = lowering.run_function(source.tree)
             if definition.imagery:
                 output = _image_output(lowering, source.tree, returned, special)
-            body.results = _stored(lowering, source.tree, returned, output)
+            body.results = _stored(lowering, source.tree, returned, output, gray=definition.imagery)
     return Program(definition.name, inputs, tuple(params), output, domain, body)
 
 
@@ -205,11 +218,16 @@ def _place(tree: ast.FunctionDef) -> ast.AST:
 
 
 def _stored(
-    lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, output: Output
+    lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, output: Output, *, gray: bool
 ) -> tuple[Value, ...]:
-    """What the output stores of the value returned: pixels by channel, all else converted."""
+    """What the output stores of the value returned: pixels by channel, all else converted.
+
+    A float that a kernel over pixels returns is a gray pixel in 0..1.
+    """
     try:
         if output.channels is None:
+            if gray and output.type == U8 and lowering.arithmetic.type_of(returned).is_float:
+                return (_channel(lowering, lowering.arithmetic.typed(returned), U8),)
             return (lowering.arithmetic.convert(returned, output.type).value,)
         assert isinstance(returned, Pixel)
         channels = (lowering.luma(returned),) if output.channels == 1 else returned.channels
@@ -229,17 +247,35 @@ def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
 
 
 def _indexed_ranks(tree: ast.FunctionDef) -> dict[str, int]:
-    """How many indices each name is indexed with."""
+    """How many indices each name is indexed with, where that can be seen."""
     ranks: dict[str, int] = {}
     for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
+                slice=ast.Constant(value=int(axis)),
+            ):
+                ranks[name] = max(ranks.get(name, 1), axis + 1)
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             index = node.slice
-            ranks[node.value.id] = len(index.elts) if isinstance(index, ast.Tuple) else 1
+            if isinstance(index, ast.Tuple):
+                ranks[node.value.id] = len(index.elts)
+            elif not isinstance(index, ast.Name):
+                ranks.setdefault(node.value.id, 1)
     return ranks
 
 
-def _makes_pixels(tree: ast.FunctionDef) -> bool:
-    return any(
-        isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "rgba"
-        for node in ast.walk(tree)
-    )
+def _makes_pixels(source: Source, seen: tuple[Source, ...] = ()) -> bool:
+    """Whether the function, or one that it calls, calls `dala.rgba`."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            called = static_object(source, node.func)
+            if called is INTRINSICS["rgba"]:
+                return True
+            if (
+                isinstance(called, Function)
+                and called.source not in seen
+                and _makes_pixels(called.source, (*seen, source))
+            ):
+                return True
+    return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 
-from dala.errors import KernelTypeError
+from dala.errors import KernelTypeError, ShapeError
 from dala.ir.nodes import Value
 from dala.ir.types import F32, S32, S64, U8, U32
 from dala.lang.expressions import Expressions
@@ -31,6 +31,11 @@ class Reads(Expressions):
     def load(self, source: InputRef, index: tuple[Value, ...] | None) -> Meaning:
         """An element of a plain input, or a pixel of an image."""
         item = source.input
+        if index is None and item.rank != self.domain.rank:
+            raise ShapeError(
+                f"{self.frames[0].source.name}: input {item.name!r} has {item.rank} axes, but is "
+                f"read at its own position by a kernel that runs over {self.domain.rank}."
+            )
         if item.channels is None:
             return Number(self.build.load(item.type, item.name, index, None, self.border))
         channels = [
@@ -109,7 +114,10 @@ class Reads(Expressions):
                 "Keep the value in a variable, or give the buffer as an input as well.",
             )
         raise self.error(
-            node, f"{describe(owner)} cannot be indexed.", "Index an input: x[i].", KernelTypeError
+            node,
+            f"{describe(owner)} cannot be indexed.",
+            "Index an input, with all indices at once: x[i, j].",
+            KernelTypeError,
         )
 
     def index(self, node: ast.expr, rank: int, name: str) -> tuple[Value, ...]:

@@ -127,8 +127,21 @@ def _parameter(source: Source, arg: ast.arg, mark: Any, default: ast.expr | None
             "Write a number, or leave the default out.",
         )
     if isinstance(mark, ScalarMark):
+        if value is not REQUIRED and not _fits(value, mark.scalar):
+            raise source.error(
+                KernelSyntaxError,
+                default or arg,
+                f"the default of `{arg.arg}` does not fit {mark.scalar}.",
+                "Write a number of that type.",
+            )
         return Parameter(arg.arg, "typed", mark.scalar, value)
     return Parameter(arg.arg, "const" if mark is CONST else "number", None, value)
+
+
+def _fits(value: Any, scalar: Scalar) -> bool:
+    if scalar.is_integer:
+        return bool(value == int(value) and scalar.lowest <= value <= scalar.highest)
+    return scalar.is_float or value in (0, 1)
 
 
 def static_object(source: Source, node: ast.expr) -> Any:

@@ -15,7 +15,11 @@ from typing import Any, NoReturn, TypeVar
 from dala.errors import KernelError, KernelSourceError, KernelSyntaxError
 
 MISSING = object()
+UNBOUND = object()
+"""What a variable of an enclosing function is before it is assigned."""
 _MOST_BRACKET_LINES = 32
+_USABLE = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "range", "round", "sum")
+"""The names of Python itself that kernels may use."""
 Complaint = TypeVar("Complaint", bound=KernelError)
 
 
@@ -29,7 +33,6 @@ class Source:
     lines: list[str]
     tree: ast.FunctionDef
     doc: str
-    indent: int = 0
     _scopes: tuple[Mapping[str, Any], ...] = ()
     _resolved: dict[str, Any] = field(default_factory=dict)
 
@@ -42,7 +45,8 @@ class Source:
 
     def names(self) -> list[str]:
         """Every name that could be written here, for did-you-mean."""
-        return [name for scope in self._scopes for name in scope if not name.startswith("__")]
+        own = [name for scope in self._scopes[:-1] for name in scope if not name.startswith("__")]
+        return [*own, *_USABLE]
 
     def point_at(self, node: ast.AST) -> str:
         """The file, the line, its text and a caret under the node."""
@@ -85,10 +89,14 @@ def from_function(function: Any) -> Source:
         raise _no_source(function, code.co_filename)
     first_line = code.co_firstlineno
     tree = _parse(text, code.co_filename, first_line)
+    if _changed(tree, code):
+        raise KernelSourceError(
+            f"{code.co_filename} was changed after kernel {function.__name__!r} was imported from "
+            f"it: its text is no longer what Python runs. Import the module anew."
+        )
     closure = {
-        name: cell.cell_contents
+        name: UNBOUND if _is_empty(cell) else cell.cell_contents
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True)
-        if not _is_empty(cell)
     }
     return Source(
         name=function.__name__,
@@ -108,13 +116,37 @@ def _text_of(code: CodeType, names: dict[str, Any]) -> str:
     count = _last_line(code) - code.co_firstlineno + 1
     # The code does not tell where a closing bracket on a line of its own stands.
     for longer in range(min(_MOST_BRACKET_LINES, len(lines) - count + 1)):
-        text = textwrap.dedent("".join(lines[: count + longer]))
+        text = _dedented(lines[: count + longer])
         try:
             ast.parse(text)
             return text
         except SyntaxError:
             continue
-    return textwrap.dedent("".join(lines[:count]))
+    return _dedented(lines[:count])
+
+
+def _dedented(lines: list[str]) -> str:
+    """Without the margin of the first line; what stands left of it is a text or a comment."""
+    margin = lines[0][: len(lines[0]) - len(lines[0].lstrip())] if lines else ""
+    return "".join(line.removeprefix(margin) for line in lines)
+
+
+def _changed(tree: ast.FunctionDef, code: CodeType) -> bool:
+    """Whether the text is another one than the code was made from."""
+    module = compile(ast.Module([tree], []), code.co_filename, "exec", dont_inherit=True)
+    (now,) = [item for item in module.co_consts if _is_code_of(item, tree.name)][:1] or (None,)
+    return now is not None and _fixed(now) != _fixed(code)
+
+
+def _is_code_of(item: object, name: str) -> bool:
+    return isinstance(item, CodeType) and item.co_name == name
+
+
+def _fixed(code: CodeType) -> tuple[object, ...]:
+    """What of a function's code does not depend on where it stands."""
+    numbers = [item for item in code.co_consts if not isinstance(item, CodeType | str)]
+    constants = tuple(map(repr, numbers))
+    return (code.co_varnames, constants)
 
 
 def _last_line(code: CodeType) -> int:
@@ -145,7 +177,7 @@ def from_text(text: str, names: Mapping[str, Any], file: str) -> Source:
 def _parse(text: str, file: str, first_line: int) -> ast.FunctionDef:
     try:
         body = ast.parse(text).body
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         _refuse_syntax(error, text, file, first_line)
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
         found = ", ".join(type(item).__name__ for item in body) or "nothing"

@@ -117,6 +117,7 @@ class Statements(Calls):
             owner = self.value(call.func.value)
             if isinstance(owner, OutRef):
                 return self._atomic_add(call, owner)
+        self.value(node.value)
         raise self.error(node, "this value goes nowhere.", "Assign it, or return it.")
 
     # -- assignments -----------------------------------------------------------------------------

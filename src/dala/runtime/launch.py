@@ -52,7 +52,14 @@ class Launch:
         self.inputs = inputs
         self.output = output
         special = special_for(name, definition, inputs, output, consts, types)
-        self.program = definition.lower(special)
+        try:
+            self.program = definition.lower(special)
+        except ShapeError as error:
+            shapes = ", ".join(str(shape) for _, shape in inputs)
+            raise ShapeError(
+                f"{error} The inputs are {shapes}, the output is {output[1]}: an input that is "
+                f"read at its own position has the same shape. Index it to read elsewhere."
+            ) from None
         self.access = accesses(self.program)
         self.domain = self._domain()
         self._check_shapes()

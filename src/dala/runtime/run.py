@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.runtime.arguments import Params
+from dala.runtime.arguments import Params, complete
 from dala.runtime.buffer import Buffer
 from dala.runtime.commands import Command, Queue, Status
 from dala.runtime.kernel import Kernel
@@ -43,11 +43,17 @@ def submit(command: Mapping[str, Any] | None = None, /, **given: Any) -> Command
     """Queue a command and return at once; commands run one after another, in this order.
 
     A command is a mapping or keywords: `op` ("run_kernel", the default, or "copy_buffer"),
-    `kernel`, `inputs`, `output`, `params`. It is checked now, so that a mistake is raised here.
+    `kernel`, `inputs`, `output`, `params`. Names, counts and buffers are checked now; what a kernel
+    itself refuses, such as a shape, is raised by `wait`.
     """
+    if command is not None and not isinstance(command, Mapping):
+        raise ArgumentError(
+            f"a command is a mapping such as {{'kernel': 'relu', 'inputs': [x], 'output': y}}, not "
+            f"{type(command).__name__}."
+        )
     wanted = {"op": "run_kernel", **(command or {}), **given}
     op = wanted["op"]
-    if op not in _COMMAND_KEYS:
+    if not isinstance(op, str) or op not in _COMMAND_KEYS:
         raise ArgumentError(f"op {op!r} is not one of {', '.join(_COMMAND_KEYS)}.")
     for key in wanted:
         if key not in _COMMAND_KEYS[op]:
@@ -56,12 +62,15 @@ def submit(command: Mapping[str, Any] | None = None, /, **given: Any) -> Command
     missing = sorted(_COMMAND_KEYS[op] - {"params"} - set(wanted))
     if missing:
         raise ArgumentError(f"a command {op!r} also needs {', '.join(missing)}.")
-    inputs, output = list(wanted["inputs"]), wanted["output"]
+    inputs, output = wanted["inputs"], wanted["output"]
+    if isinstance(inputs, Sequence):
+        inputs = list(inputs)
     if op == "copy_buffer":
         return _queue().submit(_copy(inputs, output))
-    kernel, params = wanted["kernel"], dict(wanted.get("params") or {})
+    kernel, params = wanted["kernel"], wanted.get("params")
     found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
     _check_buffers(found, inputs, output)
+    params = complete(found.name, found.params, params)
     return _queue().submit(lambda: found.run(inputs, output, params))
 
 
@@ -112,8 +121,12 @@ def _check_buffers(kernel: Kernel, inputs: Any, output: Any) -> None:
         _ = item.memory
 
 
-def _copy(inputs: list[Buffer], output: Buffer) -> Any:
-    if len(inputs) != 1 or not all(isinstance(item, Buffer) for item in (*inputs, output)):
+def _copy(inputs: Any, output: Any) -> Any:
+    if (
+        not isinstance(inputs, list)
+        or len(inputs) != 1
+        or not all(isinstance(item, Buffer) for item in (*inputs, output))
+    ):
         raise ArgumentError("a command 'copy_buffer' takes one buffer as input and one as output.")
     source = inputs[0]
     if source.shape != output.shape:
