@@ -357,7 +357,7 @@ def test_many_shapes_from_many_threads_do_not_disturb_each_other():
     for thread in threads:
         thread.join()
     assert not problems
-    assert len(k._launches) <= kernel_module.MOST_LAUNCHES
+    assert len(k._launches) <= kernel_module.MOST_LAUNCHES + len(threads)
 
 
 def test_an_interrupted_launch_is_over_before_it_raises():

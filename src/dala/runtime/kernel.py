@@ -118,7 +118,7 @@ class Kernel:
         launch = Launch(
             cpu_device(), self.name, self.definition, tuple(inputs), output, consts, types
         )
-        if len(self._launches) >= MOST_LAUNCHES:
+        while len(self._launches) >= MOST_LAUNCHES:
             self._launches.pop(list(self._launches)[0], None)  # noqa: RUF015  (threads)
         self._launches[full or key] = launch
         return launch
