@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +67,16 @@ def test_29_an_entry_made_for_another_key_is_recompiled(cache):
     data = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(data)
+    assert compiled(str(cache)) == 2
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give files away"
+)
+def test_29_an_entry_of_another_user_is_recompiled(cache):
+    compiled(str(cache))
+    for entry in cache.glob("*.o"):
+        os.chown(entry, 12345, 12345)
     assert compiled(str(cache)) == 2
 
 
