@@ -73,6 +73,9 @@ def test_a_float_beyond_f32_becomes_infinite():
         (lambda x, y, out: compute.run_kernel(saxpy, [x], out), "takes 2 inputs"),
         (lambda x, y, out: compute.run_kernel(saxpy, [x, [1.0]], out), "input 1 is list"),
         (lambda x, y, out: compute.run_kernel(saxpy, [x, y], None), "the output is NoneType"),
+        (lambda x, y, out: saxpy.run([x], out), "takes 2 inputs"),
+        (lambda x, y, out: saxpy.explain([x, np.ones(4)], out), "input 1 is ndarray"),
+        (lambda x, y, out: compute.Kernel.lookup("reduce_sum").run([x, y], out), "takes 1 input "),
     ],
 )
 def test_wrong_buffers_are_refused(call, said):

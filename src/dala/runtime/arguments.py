@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from dala.errors import ArgumentError
 from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
 from dala.lang.signature import Parameter
+from dala.runtime.buffer import Buffer
 
 Params = Mapping[str, Any]
 
@@ -99,3 +100,25 @@ def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scala
     if isinstance(value, float) and not met.is_float:
         return F64 if met == S64 else F32
     return met
+
+
+def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any) -> None:
+    """Refuse what is not as many live buffers as the kernel takes."""
+    if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
+        raise ArgumentError(
+            f"{kernel}: inputs is a list of buffers, not {type(inputs).__name__}: write [x]."
+        )
+    many = bool(names) and names[-1].startswith("*")
+    if len(inputs) != len(names) and not (many and len(inputs) >= len(names)):
+        raise ArgumentError(
+            f"{kernel} takes {len(names)}{' or more' * many} input{'s' * (len(names) != 1)} "
+            f"({', '.join(names) or 'none'}), but {len(inputs)} were given."
+        )
+    for i, item in enumerate((*inputs, output)):
+        if not isinstance(item, Buffer):
+            which = "the output" if i == len(inputs) else f"input {i}"
+            raise ArgumentError(
+                f"{kernel}: {which} is {type(item).__name__}, not a Buffer: make one with "
+                f"compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
+            )
+        _ = item.memory

@@ -20,7 +20,7 @@ from dala.lang.lower import Definition
 from dala.lang.marks import NAMES
 from dala.lang.signature import Parameter
 from dala.lang.source import from_function, from_text
-from dala.runtime.arguments import Params, complete, fitted, number, number_type
+from dala.runtime.arguments import Params, check_buffers, complete, fitted, number, number_type
 from dala.runtime.buffer import Buffer
 from dala.runtime.launch import Launch
 
@@ -78,10 +78,10 @@ class Kernel:
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
         """Compute the output from the inputs."""
+        check_buffers(self.name, self.inputs, inputs, output)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
         launch, values = self._launch(key, params)
-        memories = [item._memory or item.memory for item in inputs]
-        launch.run(memories, output._memory or output.memory, values)
+        launch.run([item.memory for item in inputs], output.memory, values)
 
     def _launch(self, key: Specs, params: Params | None) -> tuple[Launch, list[bool | int | float]]:
         declared = self.params
@@ -141,6 +141,7 @@ class Kernel:
         if inputs is None or output is None:
             program = self.definition.lower(self.definition.example())
         else:
+            check_buffers(self.name, self.inputs, inputs, output)
             key = tuple((item.scalar.name, item.shape) for item in (*inputs, output))
             launch = self._launch(key, params)[0]
             program, target = launch.program, launch.target(streaming=launch.streaming)

@@ -13,7 +13,7 @@ from dala.errors import ArgumentError, InternalError
 from dala.ir.record import record
 from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
-from dala.runtime.arguments import Params, complete
+from dala.runtime.arguments import Params, check_buffers, complete
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
 
@@ -59,6 +59,7 @@ class Recipe(Kernel):
         self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
     ) -> Iterator[Stage]:
         """The steps that compute the output, in order."""
+        check_buffers(self.name, self.inputs, inputs, output)
         return self._expand(inputs, output, complete(self.name, self.params, params))
 
     def explain(
@@ -83,6 +84,7 @@ class Recipe(Kernel):
         return "\n\n".join(parts)
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        check_buffers(self.name, self.inputs, inputs, output)
         target = output
         if any(overlap(item.memory, output.memory) for item in inputs):
             target = scratch(output.shape, output.scalar)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.runtime.arguments import Params, complete
+from dala.runtime.arguments import Params, check_buffers, complete
 from dala.runtime.buffer import Buffer
 from dala.runtime.commands import Command, Queue, Status
 from dala.runtime.kernel import Kernel
@@ -35,7 +35,6 @@ def run_kernel(
     [-0.5, 2.0]
     """
     found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
-    _check_buffers(found, inputs, output)
     found.run(inputs, output, params)
 
 
@@ -69,7 +68,7 @@ def submit(command: Mapping[str, Any] | None = None, /, **given: Any) -> Command
         return _queue().submit(_copy(inputs, output))
     kernel, params = wanted["kernel"], wanted.get("params")
     found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
-    _check_buffers(found, inputs, output)
+    check_buffers(found.name, found.inputs, inputs, output)
     params = complete(found.name, found.params, params)
     return _queue().submit(lambda: found.run(inputs, output, params))
 
@@ -97,28 +96,6 @@ def wait(command: Command | int, timeout: float | None = None) -> None:
 @cache
 def _queue() -> Queue:
     return Queue()
-
-
-def _check_buffers(kernel: Kernel, inputs: Any, output: Any) -> None:
-    names = kernel.inputs
-    if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
-        raise ArgumentError(
-            f"{kernel.name}: inputs is a list of buffers, not {type(inputs).__name__}: write [x]."
-        )
-    many = bool(names) and names[-1].startswith("*")
-    if len(inputs) != len(names) and not (many and len(inputs) >= len(names)):
-        raise ArgumentError(
-            f"{kernel.name} takes {len(names)}{' or more' * many} input{'s' * (len(names) != 1)} "
-            f"({', '.join(names) or 'none'}), but {len(inputs)} were given."
-        )
-    for i, item in enumerate((*inputs, output)):
-        if not isinstance(item, Buffer):
-            which = "the output" if i == len(inputs) else f"input {i}"
-            raise ArgumentError(
-                f"{kernel.name}: {which} is {type(item).__name__}, not a Buffer: make one with "
-                f"compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
-            )
-        _ = item.memory
 
 
 def _copy(inputs: Any, output: Any) -> Any:
