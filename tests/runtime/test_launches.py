@@ -1,0 +1,160 @@
+"""Kernels run as commands, from several threads, in forked children, and interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import dala
+from dala import errors
+from dala.gpu import compute
+from dala.runtime import kernel as kernel_module
+
+
+@dala.kernel
+def saxpy(x, y, a: dala.f32 = 1.0, shift: dala.s32 = 0):
+    return a * x + y + shift
+
+
+def vectors(count=4, dtype="f32"):
+    return [compute.buffer(range(count), (count,), dtype) for _ in range(3)]
+
+
+def test_a_command_is_checked_when_it_is_submitted():
+    x, y, out = vectors()
+    for wrong in (
+        {"op": "teleport"},
+        {"kernel": saxpy, "inputs": [x], "output": out},
+        {"kernel": saxpy, "inputs": [x, y]},
+        {"kernel": saxpy, "inputs": [x, y], "output": out, "colour": 1},
+        {"op": "copy_buffer", "inputs": [x, y], "output": out},
+    ):
+        with pytest.raises(errors.ArgumentError):
+            compute.submit(wrong)
+    with pytest.raises(errors.ShapeError):
+        compute.submit(op="copy_buffer", inputs=[x], output=compute.buffer_zeros((5,), "f32"))
+
+
+def test_a_failed_command_raises_its_own_error_when_waited_for():
+    x, y, _ = vectors()
+    command = compute.submit(kernel=saxpy, inputs=[x, y], output=compute.buffer_zeros((9,), "f32"))
+    with pytest.raises(errors.ShapeError):
+        compute.wait(command)
+    assert compute.poll(command) == "failed"
+
+
+def test_commands_can_be_awaited_together():
+    x, y, out = vectors()
+
+    async def main() -> None:
+        await asyncio.gather(*(compute.run_kernel_async(saxpy, [x, y], out) for _ in range(5)))
+
+    asyncio.run(main())
+    assert compute.read_list(out) == [0.0, 2.0, 4.0, 6.0]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_computes_with_threads_of_its_own():
+    count = 1 << 20
+    x, out = compute.from_numpy(np.ones(count, np.float32)), compute.buffer_zeros((count,), "f32")
+    compute.run_kernel("elementwise_add", [x, x], out)
+    child = os.fork()
+    if child == 0:
+        compute.run_kernel("elementwise_add", [out, x], out)
+        compute.wait(compute.submit(kernel="elementwise_add", inputs=[out, x], output=out))
+        os._exit(0 if (compute.read(out) == 4.0).all() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert (compute.read(out) == 2.0).all()
+
+
+def test_threads_are_not_held_up_by_python(device):
+    """The workers finish while another thread keeps the interpreter busy."""
+    stop = threading.Event()
+    interval = sys.getswitchinterval()
+
+    def spin() -> None:
+        while not stop.is_set():
+            pass
+
+    spinner = threading.Thread(target=spin)
+    sys.setswitchinterval(0.0001)
+    spinner.start()
+    try:
+        count = 1 << 21
+        x = compute.from_numpy(np.ones(count, np.float32))
+        out = compute.buffer_zeros((count,), "f32")
+        for _ in range(10):
+            compute.run_kernel("elementwise_add", [x, x], out)
+        assert (compute.read(out) == 2.0).all()
+    finally:
+        stop.set()
+        spinner.join()
+        sys.setswitchinterval(interval)
+
+
+def test_many_shapes_from_many_threads_do_not_disturb_each_other():
+    @dala.kernel
+    def k(x):
+        return x + 1.0
+
+    problems: list[BaseException] = []
+
+    def work(first: int) -> None:
+        try:
+            for count in range(first, first + 300):
+                x = compute.buffer_zeros((count,), "f32")
+                compute.run_kernel(k, [x], x)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(1 + 300 * i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert len(k._launches) <= kernel_module.MOST_LAUNCHES + len(threads)
+
+
+def test_an_interrupted_launch_is_over_before_it_raises():
+    """Nothing writes into a buffer's memory once its launch has returned."""
+    count = 1 << 22
+    x = compute.from_numpy(np.ones(count, np.float32))
+    out = compute.buffer_zeros((count,), "f32")
+    source = "def slow(x):\n    for i in range(40):\n        x = sin(x)\n    return x"
+    kernel = compute.Kernel.register("slow", source, replace=True)
+
+    def run_until_interrupted() -> None:
+        threading.Timer(0.01, lambda: signal.raise_signal(signal.SIGINT)).start()
+        while True:
+            compute.run_kernel(kernel, [x], out)
+
+    for _ in range(5):
+        with pytest.raises(KeyboardInterrupt):
+            run_until_interrupted()
+        compute.write(out, np.zeros(count, np.float32))
+        assert not np.asarray(out).any()
+    compute.run_kernel(kernel, [x], out)
+    assert np.ptp(np.asarray(out)) == 0
+    compute.Kernel.unregister("slow")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "relu",
+        {"op": ["x"], "kernel": "relu"},
+        {"kernel": "relu", "inputs": None, "output": None},
+        {"kernel": "relu", "inputs": [], "output": None, "params": 3},
+    ],
+)
+def test_commands_of_wrong_kinds_are_refused(command):
+    with pytest.raises(errors.ArgumentError):
+        compute.submit(command)
