@@ -123,11 +123,11 @@ def test_long_sums_stay_accurate():
 )
 @pytest.mark.parametrize("threads", [1, 2, 8])
 def test_strips_cover_the_domain_once(rows, width, threads):
-    strips = cut(rows, width, effort=4, threads=threads)
+    strips = cut(rows, width, effort=25, threads=threads)
     length = rows if strips.by_rows else width
     assert (strips.count - 1) * strips.size < length <= strips.count * strips.size
     assert strips.count == 1 or rows * width > 10_000
-    kept = cut(rows, width, effort=4, threads=threads, whole_rows=True)
+    kept = cut(rows, width, effort=25, threads=threads, whole_rows=True)
     assert kept.by_rows
     assert (kept.count - 1) * kept.size < rows <= kept.count * kept.size
 
@@ -143,3 +143,30 @@ def test_rows_of_every_rank_are_reached():
     compute.run_kernel(number, [x], out)
     a, b, c, d = np.indices(shape)
     assert (compute.read(out) == ((a * 100 + b) * 100 + c) * 100 + d).all()
+
+
+def test_only_work_worth_waking_a_thread_for_is_shared():
+    shared = {}
+    for count in (1000, 100_000, 4_000_000):
+        x = compute.buffer_zeros((count,), "f32")
+        compute.run_kernel(double, [x], x)
+        (launch,) = [item for item in double._launches.values() if item.domain == (count,)]
+        shared[count] = launch.strips.count > 1
+    assert shared == {1000: False, 100_000: False, 4_000_000: cpu_device().threads > 1}
+
+
+def test_loops_that_stay_loops_carry_each_value_on():
+    @dala.kernel
+    def fibonacci(x):
+        a, b, steps = 0.0, 1.0, 0
+        for _ in range(dala.s32(x)):
+            a, b, steps = b, a + b, steps + 1
+        return a * 100.0 + steps
+
+    values = np.arange(20, dtype=np.float32)
+    x, out = compute.from_numpy(values), compute.buffer_zeros((20,), "f32")
+    compute.run_kernel(fibonacci, [x], out)
+    known = [0, 1]
+    while len(known) < 20:
+        known.append(known[-1] + known[-2])
+    assert compute.read_list(out) == [100.0 * f + n for n, f in enumerate(known)]

@@ -47,7 +47,7 @@ def test_25_eight_threads_of_a_thousand_submits_equal_serial(device):
 
 
 def test_25_threads_that_run_kernels_at_once_do_not_disturb_each_other(device):
-    values = np.arange(300_000, dtype=np.float32)
+    values = np.arange(1_000_000, dtype=np.float32)
     wrong: list[int] = []
 
     def work(number: int) -> None:

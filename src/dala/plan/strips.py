@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dala.ir.nodes import Const, For, Program, Reduce, Statement, While, blocks_of
+from dala.ir.nodes import Const, For, Load, Program, Reduce, Statement, While, blocks_of
 from dala.ir.record import value
 
-SMALL_WORK = 1 << 19
-"""Statements below which waking another thread costs more than it saves: about 0.1 ms."""
+SMALL_WORK = 1 << 24
+"""Effort below which waking another thread costs more than it saves: 0.1 to 0.2 ms of work."""
+MEMORY_COST = 8
+"""The effort of reading or writing an element; that of an operation on it is 1."""
 STRIPS_A_THREAD = 4
 """More strips than threads, so that a thread that is held up does not hold up the rest."""
 WIDTH_STEP = 1024
@@ -48,7 +50,7 @@ def cut(rows: int, width: int, effort: int, threads: int, *, whole_rows: bool = 
 
 def effort_of(program: Program) -> int:
     """Roughly how many operations one position takes."""
-    return 1 + sum(_effort(statement) for statement in program.body.statements)
+    return MEMORY_COST + sum(_effort(statement) for statement in program.body.statements)
 
 
 def _effort(statement: Statement) -> int:
@@ -60,4 +62,4 @@ def _effort(statement: Statement) -> int:
             turns = max(0, int(statement.stop.value) - int(statement.start.value))
     elif isinstance(statement, While):
         turns = _TURNS
-    return 1 + inner * turns
+    return (MEMORY_COST if isinstance(statement, Load) else 1) + inner * turns

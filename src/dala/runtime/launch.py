@@ -18,7 +18,7 @@ from dala.ir.nodes import AtomicAdd, Load, Program, walk
 from dala.ir.record import changed
 from dala.ir.types import F32, U8, Scalar
 from dala.lang.lower import Definition, Special
-from dala.plan.strips import Strips, cut, effort_of
+from dala.plan.strips import MEMORY_COST, Strips, cut, effort_of
 
 if TYPE_CHECKING:
     from dala.devices.cpu import Cpu, Executable
@@ -109,7 +109,8 @@ class Launch:
         positions = max(1, math.prod(self.domain))
         whole = loops_over_rows(self.program)
         rows = math.prod(outer)
-        return cut(rows, width, effort + read // positions, threads, whole_rows=whole)
+        effort += MEMORY_COST * (read // positions)
+        return cut(rows, width, effort, threads, whole_rows=whole)
 
     def _sizes(self) -> tuple[int, ...]:
         """The values of the slots for sizes and extents, which the shapes fix."""
