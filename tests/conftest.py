@@ -3,10 +3,12 @@
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 
-DEVICES = ["cpu"]
+DEVICES = ["cpu", "webgpu"]
+"""Every device that the suite is run on: one more joins by its name here."""
 
 # Set on import, before any test module can load dala. The workers of xdist inherit the folder.
 if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -18,9 +20,41 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 
 @pytest.fixture(params=DEVICES)
-def device(request: pytest.FixtureRequest) -> str:
-    """The name of each device in turn."""
-    return request.param
+def device(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of each device in turn, on which new buffers are made."""
+    from dala.gpu import compute
+
+    name = request.param
+    if name == "webgpu":
+        need_webgpu()
+    with compute.device(name):
+        yield name
+
+
+@pytest.fixture
+def webgpu() -> Iterator[str]:
+    """The WebGPU device alone, for what is its own."""
+    from dala.gpu import compute
+
+    need_webgpu()
+    with compute.device("webgpu") as opened:
+        yield opened.id
+
+
+def need_webgpu() -> None:
+    """Skip a test where there is no adapter; in CI there has to be one."""
+    from dala.devices import adapters
+
+    if not adapters.infos():
+        assert "CI" not in os.environ, "CI has no WebGPU adapter: see .ci/setup"
+        pytest.skip("no WebGPU adapter: apt install mesa-vulkan-drivers, pip install wgpu")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every kernel on a GPU in software takes a minute: `--fast` leaves that to the full run."""
+    for item in items:
+        if "tests/kernels/" in item.nodeid and "webgpu" in item.nodeid:
+            item.add_marker(pytest.mark.slow)
 
 
 NUMBERED = re.compile(r"tests/(faults|devices)/.*::test_(\d\d)_")

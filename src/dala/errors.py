@@ -15,6 +15,8 @@ DalaError
 │   ├── KernelSourceError    (OSError)       the kernel's source cannot be had
 │   └── KernelTimeoutError   (TimeoutError)  a loop went past its step limit
 ├── DeviceError              (RuntimeError)  a device that is missing, or fails
+│   └── DeviceLostError                      a device that is gone, with all that it held
+├── ParityError              (AssertionError) two devices that disagree about a result
 ├── CommandTimeoutError      (TimeoutError)  a wait was over before its command
 ├── CommandCancelledError    (RuntimeError)  the command was cancelled before it ran
 └── InternalError            (RuntimeError)  a mistake in dala itself: please report it
@@ -84,6 +86,14 @@ class KernelTimeoutError(KernelError, TimeoutError):
 
 class DeviceError(DalaError, RuntimeError):
     """A device is missing, or failed."""
+
+
+class DeviceLostError(DeviceError):
+    """A device is gone, with all that its buffers held."""
+
+
+class ParityError(DalaError, AssertionError):
+    """Two devices disagree about a result."""
 
 
 class CommandTimeoutError(DalaError, TimeoutError):

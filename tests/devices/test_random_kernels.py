@@ -1,4 +1,8 @@
-"""Random kernels, on a device and by a plain NumPy interpreter of the same IR: every bit agrees.
+"""Random kernels, on a device and by a plain NumPy interpreter of the same IR.
+
+On the CPU every bit agrees. A GPU's driver may contract and reorder float operations, so there an
+element may differ as `dala.devices.agreement` allows, or where it differs as much when every float
+of the reference is moved by a unit in its last place: such an element says nothing.
 
 `DALA_RANDOM_KERNELS=10000 ./test tests/devices` runs more of them; `DALA_RANDOM_SEED` other ones.
 """
@@ -13,13 +17,17 @@ import pytest
 from reference.case import Case
 from reference.random_kernels import random_kernel, run_reference
 
-from dala.devices import cpu_device
+from dala.devices import CPU
+from dala.devices.agreement import compared
 from dala.gpu import compute
 from dala.runtime.kernel import Kernel
 
 COUNT = int(os.environ.get("DALA_RANDOM_KERNELS", "2000"))
 FIRST = int(os.environ.get("DALA_RANDOM_SEED", "1"))
 BATCH = 100
+SHAKES = 24
+MOST_SHAKY = BATCH // 8
+"""Kernels of a batch that may have elements which say nothing; about one in thirty has."""
 
 
 def run_on_device(case: Case) -> np.ndarray:
@@ -31,34 +39,54 @@ def run_on_device(case: Case) -> np.ndarray:
     return compute.read(output)
 
 
-def differences(got: np.ndarray, want: np.ndarray) -> str:
+def unlike(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     """Where the two differ; NaN equals NaN, but 0.0 does not equal -0.0."""
     same = got == want
     if got.dtype.kind == "f":
         signs = np.signbit(got) == np.signbit(want)
         same = (same & signs) | (np.isnan(got) & np.isnan(want))
-    places = np.argwhere(~same)[:3]
-    return ", ".join(f"{tuple(p)}: {got[tuple(p)]} for {want[tuple(p)]}" for p in places.tolist())
+    return ~same
 
 
-def require_agreement(seed: int, where: str) -> None:
+def shaky(case: Case, want: np.ndarray, seed: int) -> np.ndarray:
+    """The elements that change when floats are off by a unit in their last place."""
+    found = np.zeros(want.shape, bool)
+    for shake in range(SHAKES):
+        generator = np.random.default_rng([seed, shake])
+        moved = run_reference(case, fold=False, shaken_by=generator)
+        found |= unlike(moved, want) if want.dtype.kind != "f" else compared(moved, want)[0]
+    return found
+
+
+def disagreement(seed: int, *, exact: bool) -> tuple[str, bool]:
+    """What is wrong with a kernel, and whether some of its elements say nothing."""
     case = random_kernel(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
         want = run_reference(case, fold=False)
-    found = differences(run_on_device(case), want)
-    assert not found, f"seed {seed} on {where}: {found}\n{case}"
+        got = run_on_device(case)
+        wrong = unlike(got, want) if exact else compared(got, want)[0]
+        excused = False
+        if wrong.any() and not exact:
+            excused = True
+            wrong &= ~shaky(case, want, seed)
+    places = np.argwhere(wrong)[:3]
+    listed = [f"{tuple(p)}: {got[tuple(p)]} for {want[tuple(p)]}" for p in places.tolist()]
+    return (f"seed {seed}: {', '.join(listed)}\n{case}" if listed else ""), excused
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(FIRST, FIRST + COUNT, BATCH))
 def test_16_random_kernels_agree_with_the_reference(device, first):
-    for seed in range(first, first + BATCH):
-        require_agreement(seed, device)
+    found = [disagreement(seed, exact=device == "cpu") for seed in range(first, first + BATCH)]
+    wrong = [text for text, _ in found if text]
+    assert not wrong, f"on {device}, {len(wrong)} kernels: {wrong[0]}"
+    assert sum(excused for _, excused in found) <= MOST_SHAKY
 
 
 @pytest.mark.parametrize("bits", [128, 256, 512])
 def test_random_kernels_agree_at_every_vector_width(bits, monkeypatch):
-    monkeypatch.setitem(vars(cpu_device().compiler), "vector_bits", bits)
+    monkeypatch.setitem(vars(CPU.compiler), "vector_bits", bits)
     for seed in range(FIRST + COUNT, FIRST + COUNT + 40):
-        require_agreement(seed, f"vectors of {bits} bits")
+        wrong, _ = disagreement(seed, exact=True)
+        assert not wrong, f"vectors of {bits} bits: {wrong}"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dala
-from dala.devices import cpu_device
+from dala.devices import CPU
 from dala.gpu import compute
 from dala.plan.strips import Strips, cut
 
@@ -58,7 +58,7 @@ def vector_body(kernel, *buffers) -> str:
 def test_maths_stays_in_vectors(capsys):
     x = compute.buffer_zeros((100,), "f32")
     body = vector_body(curve, x, compute.buffer_zeros((100,), "f32"))
-    lanes = cpu_device().compiler.vector_bits // 32
+    lanes = CPU.compiler.vector_bits // 32
     wide = compute.buffer_zeros((1000,), "f32")
     assert f"fmul <{2 * lanes} x float>" in vector_body(double, wide, wide)
     assert f"fmul <{lanes} x float>" in body
@@ -86,7 +86,7 @@ def test_a_value_does_not_depend_on_where_a_strip_begins(kernel, count):
     x, out = compute.from_numpy(values), compute.buffer_zeros((count,), "f32")
     compute.run_kernel(kernel, [x], out)
     want = compute.read(out)
-    (launch,) = [item for item in kernel._launches.values() if item.domain == (count,)]
+    (launch,) = [item for item in kernel._launches.values() if item.task.domain == (count,)]
     kept = launch.strips
     for size in (1, 7, 16, 100):
         launch.strips = Strips(1, count, -(-count // size), size, by_rows=False)
@@ -150,9 +150,9 @@ def test_only_work_worth_waking_a_thread_for_is_shared():
     for count in (1000, 100_000, 4_000_000):
         x = compute.buffer_zeros((count,), "f32")
         compute.run_kernel(double, [x], x)
-        (launch,) = [item for item in double._launches.values() if item.domain == (count,)]
+        (launch,) = [item for item in double._launches.values() if item.task.domain == (count,)]
         shared[count] = launch.strips.count > 1
-    assert shared == {1000: False, 100_000: False, 4_000_000: cpu_device().threads > 1}
+    assert shared == {1000: False, 100_000: False, 4_000_000: CPU.threads > 1}
 
 
 def test_loops_that_stay_loops_carry_each_value_on():

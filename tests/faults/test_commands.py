@@ -15,6 +15,7 @@ from dala.gpu import compute
 def test_21_a_dropped_handle_completes_and_does_not_leak(device):
     x = compute.buffer([1.0], (1,), "f32")
     outs = [compute.buffer_zeros((1,), "f32") for _ in range(100)]
+    gc.collect()
     before = compute.memory().live_blocks
     for out in outs:
         compute.submit(kernel="elementwise_add", inputs=[x, x], output=out)

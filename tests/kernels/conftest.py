@@ -9,8 +9,24 @@ import numpy as np
 import pytest
 
 from dala.gpu import compute
+from dala.kernels import convolution, fourier, gathering, matrices, ranking
+from dala.runtime.recipe import Opaque
 
 Run = Callable[..., np.ndarray]
+
+
+@pytest.fixture(params=["libraries", "kernels"])
+def computed_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What recipes may use: libraries of the host, or kernels alone, as on other devices."""
+    if request.param == "kernels":
+        for module in (convolution, fourier, gathering, matrices, ranking):
+            monkeypatch.setattr(module, "on_host", lambda _: False)
+        monkeypatch.setattr(Opaque, "run", _refuse)
+    return request.param
+
+
+def _refuse(library: Opaque, *_: Any) -> None:
+    raise AssertionError(f"{library.name} is computed by a library, where there may be none")
 
 
 @pytest.fixture
@@ -25,7 +41,7 @@ def run(device: str) -> Run:
         **params: Any,
     ) -> np.ndarray:
         output = compute.buffer_zeros(shape, dtype)
-        np.asarray(output)[...] = 77
+        compute.write(output, np.full(shape, 77))
         buffers = [compute.from_numpy(np.array(item)) for item in inputs]
         compute.run_kernel(kernel, buffers, output, params)
         return compute.read(output)
@@ -45,7 +61,7 @@ def fail(device: str) -> Callable[..., str]:
         **params: Any,
     ) -> str:
         made = compute.buffer_zeros(*output)
-        np.asarray(made)[...] = 77
+        compute.write(made, np.full(made.shape, 77))
         with pytest.raises(error) as caught:
             compute.run_kernel(
                 kernel, [compute.buffer_zeros(*item) for item in inputs], made, params

@@ -60,6 +60,19 @@ TYPED_CASES = [
 ]
 
 
+LARGE_CASES = [(*case, dtype) for case in CASES[-4:] for dtype in FLOATS]
+
+
+@pytest.mark.parametrize("computed_by", ["kernels"], indirect=True)
+@pytest.mark.parametrize(("shape", "size", "params", "dtype"), LARGE_CASES)
+def test_many_channels_are_convolved_without_blas(run, shape, size, params, dtype, computed_by):
+    x, weight, bias = (sample(item, dtype, i) for i, item in enumerate((shape, size, size[:1])))
+    for inputs in ([x, weight], [x, weight, bias]):
+        want = convolution(*inputs, **params)
+        got = run("conv2d", inputs, want.shape, dtype, **params)
+        assert np.abs(got - want).max(initial=0) <= 1e-5 * np.abs(want).max(initial=0)
+
+
 @pytest.mark.parametrize(("shape", "size", "params", "dtype"), TYPED_CASES)
 def test_convolution_agrees_with_sliding_windows(run, shape, size, params, dtype):
     make = small if dtype in FLOATS else sample

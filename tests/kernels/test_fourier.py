@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernels.samples import DTYPES, sample, small
+from kernels.samples import DTYPES, FLOATS, sample, small
 
 from dala import errors
 from dala.gpu import compute
+from dala.kernels import fourier
 
 
 def transform(x, axis, inverse):
@@ -22,6 +23,7 @@ def pairs(x):
     return np.stack([x.real, x.imag], -1)
 
 
+@pytest.mark.usefixtures("computed_by")
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_real_and_complex_numbers_are_transformed_along_every_axis(run, dtype, inverse):
@@ -37,6 +39,30 @@ def test_real_and_complex_numbers_are_transformed_along_every_axis(run, dtype, i
                 np.testing.assert_allclose(got, want, atol=rtol * np.abs(want).max())
 
 
+@pytest.mark.usefixtures("computed_by")
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_every_length_is_transformed(run, dtype, inverse):
+    # One and two factors, powers, primes, and prime factors that are large.
+    for n in (*range(1, 18), 49, 60, 97, 121, 202, 256, 360, 500):
+        for shape in ((2, n), (n, 3)):
+            x = sample((*shape, 2), dtype, n)
+            want = pairs(transform(x[..., 0] + 1j * x[..., 1], shape.index(n), inverse))
+            got = run("fft", [x], x.shape, dtype, axis=shape.index(n), inverse=inverse)
+            rtol = 1e-12 if dtype == "f64" else 2e-6
+            np.testing.assert_allclose(got, want, atol=rtol * np.abs(want).max(), err_msg=f"{n}")
+
+
+@pytest.mark.parametrize("computed_by", ["kernels"], indirect=True)
+@pytest.mark.parametrize(("n", "passes"), [(1, 0), (13, 1), (49, 2), (1024, 5), (2 * 9 * 101, 4)])
+def test_each_factor_takes_one_pass(device, computed_by, n, passes):
+    x = compute.buffer_zeros((n, 2), "f32")
+    stages = list(fourier.fft.stages([x], compute.buffer_zeros((n, 2), "f32")))
+    # The parts are taken apart before, and put together after.
+    assert len(stages) == passes + 2
+
+
+@pytest.mark.usefixtures("computed_by")
 def test_the_inverse_undoes_the_transform(device):
     x = sample((100, 2), "f64")
     buffer = compute.from_numpy(x.copy())
@@ -45,6 +71,7 @@ def test_the_inverse_undoes_the_transform(device):
     np.testing.assert_allclose(compute.read(buffer), x, atol=1e-12)
 
 
+@pytest.mark.usefixtures("computed_by")
 def test_nothing_is_transformed_to_nothing(run):
     assert run("fft", [np.zeros((3, 0), np.float32)], (3, 0, 2), "f32").shape == (3, 0, 2)
 

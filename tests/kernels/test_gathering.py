@@ -10,10 +10,12 @@ from kernels.samples import DTYPES, FLOATS, INTEGERS, NUMPY, sample, small
 
 from dala import errors
 from dala.gpu import compute
+from dala.kernels import gathering
 
 SHAPES = [(1,), (3,), (257,), (65537, 1), (3, 85), (2, 3, 4), (2, 1, 3, 5)]
 
 
+@pytest.mark.usefixtures("computed_by")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_inputs_follow_one_another_along_every_axis(run, dtype):
     for shape in SHAPES:
@@ -26,12 +28,32 @@ def test_inputs_follow_one_another_along_every_axis(run, dtype):
             np.testing.assert_array_equal(run("concat", parts, want.shape, dtype, axis=axis), want)
 
 
+@pytest.mark.usefixtures("computed_by")
 def test_concat_takes_one_input_and_empty_ones(run):
     x = sample((2, 3), "f32")
     np.testing.assert_array_equal(run("concat", [x], (2, 3), "f32"), x)
     np.testing.assert_array_equal(run("concat", [x[:0], x, x[:0]], (2, 3), "f32"), x)
+    assert run("concat", [x[:0], x[:0]], (0, 3), "f32").shape == (0, 3)
+    assert run("concat", [x[:, :0], x[:, :0]], (4, 0), "f32").shape == (4, 0)
 
 
+@pytest.mark.usefixtures("computed_by")
+@pytest.mark.parametrize("count", [2, 4, 5, 8, 9, 16, 19])
+def test_concat_takes_as_many_inputs_as_there_are(run, count):
+    parts = [sample((3, i % 4, 2), "s32", i) for i in range(count)]
+    want = np.concatenate(parts, 1)
+    np.testing.assert_array_equal(run("concat", parts, want.shape, "s32", axis=1), want)
+
+
+@pytest.mark.parametrize("computed_by", ["kernels"], indirect=True)
+def test_no_kernel_joins_many_inputs_or_empty_ones(device, computed_by):
+    parts = [compute.buffer_zeros((3, i % 3), "u8") for i in range(20)]
+    stages = list(gathering.concat.stages(parts, compute.buffer_zeros((3, 19), "u8"), {"axis": 1}))
+    assert all(len(stage.inputs) <= 4 for stage in stages)
+    assert all(0 not in part.shape for stage in stages for part in stage.inputs)
+
+
+@pytest.mark.usefixtures("computed_by")
 def test_concat_may_write_over_an_input(device):
     x = sample((4,), "f32")
     whole = compute.from_numpy(x.copy())

@@ -9,7 +9,11 @@ import pytest
 from kernels.samples import DTYPES, FLOATS, sample
 
 from dala import errors
+from dala.devices.memory import Borrowed
 from dala.gpu import compute
+from dala.ir.types import U8
+from dala.kernels import matrices
+from dala.runtime.buffer import Buffer
 
 PRODUCTS = [
     ((1, 1), (1, 1)),
@@ -25,6 +29,7 @@ PRODUCTS = [
 ]
 
 
+@pytest.mark.usefixtures("computed_by")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_products_agree_with_numpy(run, dtype):
     for first, second in PRODUCTS:
@@ -63,6 +68,7 @@ def test_signed_and_unsigned_multiply_into_either(run):
     assert run("matmul", [a, b], (1, 1), "u32") == 2**32 - 6
 
 
+@pytest.mark.usefixtures("computed_by")
 def test_a_product_may_overwrite_its_input(device):
     a, b = sample((8, 8), "f32", 1), sample((8, 8), "f32", 2)
     buffers = [compute.from_numpy(a.copy()), compute.from_numpy(b)]
@@ -119,6 +125,24 @@ def test_axes_are_reversed_unless_said(run):
     np.testing.assert_array_equal(run("transpose", [x], (6, 5, 4, 3, 2), "f32"), x.T)
     x = sample((2,) * 10, "f32")
     np.testing.assert_array_equal(run("transpose", [x], x.shape, "f32"), x.T)
+
+
+@pytest.mark.parametrize("computed_by", ["kernels"], indirect=True)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_more_axes_than_a_kernel_runs_over_come_in_any_order(run, dtype, computed_by):
+    x = sample((2, 3, 1, 2, 4, 2, 3, 2, 2, 5, 2), dtype)
+    for axes in [(10, 8, 9, 6, 7, 4, 5, 3, 1, 0, 2), (1, 0, 4, 3, 6, 5, 8, 7, 10, 9, 2)]:
+        want = x.transpose(axes)
+        got = run("transpose", [x], want.shape, dtype, axes=axes)
+        np.testing.assert_array_equal(got, want)
+
+
+def test_more_elements_than_can_be_counted_in_many_axes_are_refused():
+    # Borrowed memory of which nothing is touched: as many elements would not fit in here.
+    memory = Borrowed(0, 1 << 31, None)
+    x, output = (Buffer(memory, U8, (2,) * 31) for _ in range(2))
+    with pytest.raises(errors.ShapeError, match="2,147,483,648 elements in 31 axes"):
+        list(matrices.transpose.stages([x], output))
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64", "u8"])

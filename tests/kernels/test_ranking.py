@@ -9,6 +9,8 @@ import pytest
 from kernels.samples import DTYPES, FLOATS, NUMPY, sample, small
 
 from dala import errors
+from dala.gpu import compute
+from dala.kernels import ranking
 
 # Rows, columns, many rows of one, a row that is searched in blocks, and one with a rest.
 SHAPES = [
@@ -92,10 +94,20 @@ def positions(x, count, largest):
     return x.shape[-1] - 1 - backwards[..., :count]
 
 
+TOP = [
+    ((1,), (1,)),
+    ((257,), (0, 1, 5, 128, 129, 257)),
+    ((3, 2, 17), (1, 17)),
+    ((2, 1, 256), (200, 256)),
+    ((0, 300), (200,)),
+]
+
+
+@pytest.mark.usefixtures("computed_by")
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_top_k_gives_elements_and_positions_in_order(run, dtype, largest):
-    for shape, counts in [((1,), (1,)), ((257,), (0, 1, 5, 128, 129, 257)), ((3, 2, 17), (1, 17))]:
+    for shape, counts in TOP:
         for x in (sample(shape, dtype), small(shape, dtype)):
             for count in counts:
                 want = positions(x, count, largest)
@@ -106,6 +118,7 @@ def test_top_k_gives_elements_and_positions_in_order(run, dtype, largest):
                 np.testing.assert_array_equal(got, np.take_along_axis(x, want, -1))
 
 
+@pytest.mark.usefixtures("computed_by")
 @pytest.mark.parametrize("count", [6, 200])
 @pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -116,6 +129,25 @@ def test_top_k_sorts_nan_as_the_largest_and_zeros_as_equal(run, dtype, largest, 
         want = positions(x, count, largest)
         got = run("top_k", [x], want.shape, "s32", indices=True, largest=largest)
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.usefixtures("computed_by")
+def test_top_k_may_write_over_its_input(device):
+    x = sample((3, 300), "f32")
+    buffer = compute.from_numpy(x.copy())
+    compute.run_kernel("top_k", [buffer], buffer, {"largest": False})
+    np.testing.assert_array_equal(compute.read(buffer), np.sort(x))
+
+
+@pytest.mark.parametrize("computed_by", ["kernels"], indirect=True)
+def test_one_compiled_kernel_makes_all_passes_of_a_sort(device, computed_by):
+    x, output = compute.buffer_zeros((2, 1000), "f32"), compute.buffer_zeros((2, 200), "f32")
+    stages = list(ranking.top_k.stages([x], output))
+    passes = [stage for stage in stages if "distance" in stage.params]
+    assert len(passes) == 10 * 11 // 2
+    assert len({stage.kernel for stage in passes}) == 1
+    assert {item.kind for item in passes[0].kernel.params} == {"typed"}
+    assert all(stage.output.dtype == "s32" for stage in stages[:-1])
 
 
 @pytest.mark.parametrize(

@@ -56,9 +56,12 @@ def _special(item: np.ndarray, *, image: bool) -> tuple:
     return dtype_of(item.dtype), item.ndim, None
 
 
-def run_reference(case: Case, *, fold: bool = True) -> np.ndarray:
+def run_reference(
+    case: Case, *, fold: bool = True, shaken_by: np.random.Generator | None = None
+) -> np.ndarray:
     """What the case's output holds afterwards, by the interpreter."""
     program = lower(case, fold=fold)
     names = [item.name for item in program.inputs]
     inputs = dict(zip(names, case.inputs, strict=True))
-    return run(program, inputs, case.params, case.shape, dtype_of(case.dtype).numpy)
+    dtype = dtype_of(case.dtype).numpy
+    return run(program, inputs, case.params, case.shape, dtype, shaken_by)

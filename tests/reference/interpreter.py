@@ -9,6 +9,7 @@ from dala.ir.evaluate import evaluate
 from dala.ir.types import F32, F64, Scalar
 
 Array = np.ndarray
+INEXACT = {"add", "sub", "mul", "div", "sqrt", "neg", "convert"}
 Inputs = dict[str, Array]
 Params = dict[str, bool | int | float]
 
@@ -19,14 +20,18 @@ def run(
     params: Params,
     out_shape: tuple[int, ...],
     out_dtype: np.dtype | type,
+    shaken_by: np.random.Generator | None = None,
 ) -> Array:
-    """What the program leaves in an output of this shape, which starts as zeros."""
+    """What the program leaves in an output of this shape, which starts as zeros.
+
+    With a generator, every float that is computed is off by up to a unit in the last place.
+    """
     out = np.zeros(out_shape, out_dtype)
     shape = out_shape
     if program.output.scattered and program.inputs:
         shape = inputs[program.inputs[0].name].shape
     with np.errstate(all="ignore"):
-        _Run(program, inputs, params, out, shape[: program.rank]).store_results()
+        _Run(program, inputs, params, out, shape[: program.rank], shaken_by).store_results()
     return out
 
 
@@ -40,7 +45,9 @@ class _Run:
         params: Params,
         out: Array,
         domain: tuple[int, ...],
+        shaken_by: np.random.Generator | None,
     ) -> None:
+        self.shaken_by = shaken_by
         self.program, self.inputs, self.params, self.out = program, inputs, params, out
         self.domain = domain
         self.values: dict[ir.Value, Array] = {}
@@ -56,6 +63,24 @@ class _Run:
         for statement in block.statements:
             self.statement(statement, mask)
         return [self.value(value) for value in block.results]
+
+    def shaken(self, computed: Array) -> Array:
+        """The values, floats among them each moved to a neighbour or not.
+
+        Zeros take either sign. What is not finite, or nearly so, may become anything: WGSL lets a
+        driver take it that there is no such number.
+        """
+        if self.shaken_by is None or computed.dtype.kind != "f":
+            return computed
+        most = np.finfo(computed.dtype).max
+        computed = np.broadcast_to(computed, self.domain)
+        step = self.shaken_by.integers(-1, 2, computed.shape).astype(computed.dtype)
+        sign = self.shaken_by.choice([-1, 1], computed.shape).astype(computed.dtype)
+        moved = np.where(step == 0, computed, np.nextafter(computed, step * np.inf))
+        moved = np.where(computed == 0, np.copysign(computed, sign), moved)
+        far = ~(np.abs(computed) <= most / 16)
+        anything = self.shaken_by.choice([np.nan, np.inf, most, 0.0], computed.shape) * sign
+        return np.where(far & (step != 0), anything, moved).astype(computed.dtype)
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -98,11 +123,12 @@ class _Run:
     def statement(self, node: ir.Statement, mask: Array) -> None:
         match node:
             case ir.Apply():
-                self.values[node] = evaluate(node.op, node.type, *map(self.value, node.args))
+                computed = evaluate(node.op, node.type, *map(self.value, node.args))
+                self.values[node] = self.shaken(computed) if node.op in INEXACT else computed
             case ir.Load():
                 self.values[node] = self.load(node)
             case ir.Reduce():
-                self.values[node] = self.reduce(node, mask)
+                self.values[node] = self.shaken(self.reduce(node, mask))
             case ir.If():
                 holds = self.value(node.condition)
                 then = self.block(node.then, mask & holds)

@@ -111,7 +111,7 @@ def test_in_place_elementwise_needs_no_scratch(device):
     assert compute.read_list(x) == [0.0, 22.0, 44.0, 66.0]
 
 
-def test_in_place_with_another_width_is_right_too(device):
+def test_in_place_with_another_width_is_right_too():
     memory = np.arange(64, dtype=np.float32)
     wide = compute.from_dlpack(memory)
     narrow = compute.from_dlpack(memory.view(np.uint8)[:64])
@@ -143,7 +143,7 @@ def test_a_kernel_runs_over_a_scalar(device):
     assert compute.read_list(out) == [6.0]
 
 
-def test_a_large_output_goes_past_the_caches(device):
+def test_a_large_output_goes_past_the_caches():
     count = (16 << 20) // 4 + 37
     values = np.arange(count, dtype=np.float32)
     x, out = compute.from_numpy(values), compute.buffer_zeros((count,), "f32")
@@ -157,7 +157,7 @@ def test_a_large_output_goes_past_the_caches(device):
 
 @pytest.mark.parametrize("channels", [3, 4])
 @pytest.mark.parametrize("offset", [0, 1])
-def test_large_images_of_any_alignment_are_written_whole(device, channels, offset):
+def test_large_images_of_any_alignment_are_written_whole(channels, offset):
     @dala.kernel
     def k(image: dala.Image):
         return image.pixel

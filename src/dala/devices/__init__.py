@@ -1,17 +1,77 @@
-"""What runs emitted code: this machine's CPU."""
+"""Which devices there are, and which one new buffers go to."""
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
-if TYPE_CHECKING:
-    from dala.devices.cpu import Cpu
+from dala.devices.cpu import CPU
+from dala.devices.device import Device
+from dala.errors import ArgumentError
+
+__all__ = ["CPU", "Device", "current_device", "devices", "find_device", "use_device", "using"]
+
+_here: ContextVar[Device | None] = ContextVar("dala_device", default=None)
+_default: Device | None = None
 
 
-@cache
-def cpu_device() -> Cpu:
-    """The CPU, opened when it is first used: LLVM takes longer to load than all else together."""
-    from dala.devices.cpu import Cpu
+def current_device() -> Device:
+    """The device of this context: of the innermost `with`, else the default one."""
+    chosen = _here.get() or _default
+    if chosen is None:
+        return use_device(os.environ.get("DALA_DEVICE") or _best())
+    return find_device(chosen.id) if chosen.lost else chosen
 
-    return Cpu()
+
+def use_device(which: str | Device) -> Device:
+    """Make a device the default one: where new buffers go, and what runs the kernels on them."""
+    global _default  # noqa: PLW0603  (what a default is)
+    _default = find_device(which)
+    return _default
+
+
+@contextmanager
+def using(which: str | Device) -> Iterator[Device]:
+    """Inside, new buffers go to this device; other threads and tasks are not concerned."""
+    device = find_device(which)
+    token = _here.set(device)
+    try:
+        yield device
+    finally:
+        _here.reset(token)
+
+
+def find_device(which: str | Device) -> Device:
+    """The device that a name stands for: its id, "parity", or part of what it calls itself."""
+    if isinstance(which, Device):
+        return which
+    if not isinstance(which, str) or not which:
+        raise ArgumentError(
+            f"a device is named by a text such as 'cpu' or 'webgpu', not {which!r}."
+        )
+    if which == CPU.id:
+        return CPU
+    if which == "parity":
+        from dala.devices.parity import pair
+
+        return pair(CPU, find_device("webgpu"))
+    from dala.devices import adapters
+
+    return adapters.find(which, cpu_name=CPU.name) or CPU
+
+
+def devices() -> list[dict[str, Any]]:
+    """Every device that there is, the CPU first: what it is and what it has."""
+    from dala.devices import adapters
+
+    return [CPU.info(), *adapters.infos()]
+
+
+def _best() -> str:
+    """A hardware GPU where there is one, else the CPU."""
+    from dala.devices import adapters
+
+    return adapters.hardware_id() or CPU.id

@@ -5,17 +5,26 @@ from __future__ import annotations
 import ctypes
 import platform
 import struct
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dala.devices.compiler import Code, Compiler
-from dala.devices.threads import DRIVER, Job, Workers
+import numpy as np
+
+from dala.devices.device import Device, Held
+from dala.devices.memory import HOST, HostMemory
 from dala.emit.layout import Slot
-from dala.emit.llvm import ENTRY, Target, emit
+from dala.emit.llvm import ENTRY, Emitted, Target, emit
 from dala.ir.nodes import Program
 from dala.ir.record import record
+from dala.ir.types import U8
 from dala.plan.strips import Strips
+from dala.plan.task import Task
+
+if TYPE_CHECKING:
+    from dala.devices.compiler import Code, Compiler
+    from dala.devices.cpu_runner import CpuRunner
+    from dala.devices.threads import Workers
 
 _STRIP = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, *[ctypes.c_int64] * 4)
 
@@ -30,24 +39,78 @@ class Executable:
     code: Code
 
 
-class Cpu:
-    """This machine's CPU."""
+class Cpu(Device):
+    """This machine's CPU. LLVM is loaded when it first compiles: nothing else takes as long."""
 
+    id = "cpu"
     backend = "cpu"
 
     def __init__(self) -> None:
-        self.compiler = Compiler()
-        self._driver = self.compiler.compile(DRIVER, "dala_drive", "dala_wait")
-        self.workers = Workers(**self._driver.addresses)
         self._executables: dict[str, Executable] = {}
 
+    @cached_property
+    def compiler(self) -> Compiler:
+        from dala.devices.compiler import Compiler
+
+        return Compiler()
+
+    @cached_property
+    def workers(self) -> Workers:
+        from dala.devices.threads import DRIVER, Workers
+
+        self._driver = self.compiler.compile(DRIVER, "dala_drive", "dala_wait")
+        return Workers(**self._driver.addresses)
+
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         return processor_name()
 
     @property
     def threads(self) -> int:
         return self.workers.count
+
+    def info(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "name": self.name,
+            "backend": self.backend,
+            "gpu": False,
+            "hardware": True,
+            "threads": self.threads,
+            "vector_bits": self.compiler.vector_bits,
+            "target": self.compiler.cpu,
+            "memory_bytes": HOST.capacity_bytes,
+        }
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> HostMemory:
+        return HOST.allocate(size_bytes, zeroed=zeroed)
+
+    def write(self, memory: HostMemory, data: np.ndarray) -> None:
+        np.copyto(memory.as_array(data.dtype, data.shape), data)
+
+    def read(self, memory: HostMemory) -> np.ndarray:
+        return memory.as_array(U8.numpy, (memory.size_bytes,)).copy()
+
+    def copy(self, source: HostMemory, target: HostMemory) -> None:
+        ctypes.memmove(target.address, source.address, target.size_bytes)
+
+    def held(self) -> Held:
+        return HOST.held()
+
+    def trim(self) -> int:
+        return HOST.trim()
+
+    # -- code ------------------------------------------------------------------------------------
+
+    def load(self, task: Task) -> CpuRunner:
+        from dala.devices.cpu_runner import CpuRunner
+
+        return CpuRunner(self, task)
+
+    def synchronize(self) -> None:
+        """Nothing is ever under way: a run returns when it is done."""
 
     def target(
         self,
@@ -58,6 +121,15 @@ class Cpu:
     ) -> Target:
         """This CPU, and how a launch goes about memory."""
         return Target(self.compiler.vector_bits, wide, streaming, in_place)
+
+    def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
+        """The LLVM IR of a program, and its assembly if asked for."""
+        emitted: Emitted = emit(program, target)
+        parts = [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
+        if assembly:
+            text = self.compiler.assembly(emitted.text, vectorise=emitted.vectorise)
+            parts += ["assembly:", text]
+        return "\n\n".join(parts)
 
     def executable(self, program: Program, target: Target) -> Executable:
         """The program's machine code: from memory, from disk, or compiled now."""
@@ -74,6 +146,8 @@ class Cpu:
         """Compute every strip; 0, or a status that says what went wrong."""
         if strips.count == 1:
             return int(executable.call(slots, 0, strips.rows, 0, strips.width))
+        from dala.devices.threads import Job
+
         arguments = ctypes.create_string_buffer(slots)
         job = Job(
             executable.code.addresses[ENTRY],
@@ -85,6 +159,11 @@ class Cpu:
             strips.by_rows,
         )
         return self.workers.run(job)
+
+
+CPU = Cpu()
+"""The one CPU device: memory that is the host's belongs to it."""
+HostMemory.device = CPU
 
 
 @cache

@@ -14,11 +14,11 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from dala.devices.device import Held, Memory
 from dala.errors import LimitError, MemoryLimitError
 
 ALIGNMENT_BYTES = 64
@@ -27,13 +27,12 @@ HUGE_PAGE_BYTES = 2 * 1024 * 1024
 DEFAULT_LIMIT_BYTES = 2 * 1024**3
 
 
-class Memory:
+class HostMemory(Memory):
     """Bytes at a fixed address, kept alive together with whatever owns them."""
 
-    __slots__ = ("__weakref__", "_owner", "address", "size_bytes")
+    __slots__ = ("_owner", "address")
 
     address: int
-    size_bytes: int
 
     def __init__(self, address: int, size_bytes: int, owner: object) -> None:
         self.address = address
@@ -44,12 +43,14 @@ class Memory:
         """A writable view of these bytes, without a copy, that keeps them alive."""
         return np.asarray(_View(self, dtype.str, tuple(shape)))
 
-    def __reduce__(self) -> str:
-        # A copied address would point at bytes that the copy does not keep alive.
-        raise TypeError("memory cannot be copied or pickled: copy its buffer or an array of it.")
+    def overlaps(self, other: Memory) -> bool:
+        if not isinstance(other, HostMemory):
+            return False
+        start, end = self.address, self.address + self.size_bytes
+        return start < other.address + other.size_bytes and other.address < end
 
 
-class Borrowed(Memory):
+class Borrowed(HostMemory):
     """Memory that belongs to somebody else, who is kept alive; it never enters a pool."""
 
     __slots__ = ()
@@ -60,7 +61,7 @@ class _View:
 
     __slots__ = ("__array_interface__", "memory")
 
-    def __init__(self, memory: Memory, typestr: str, shape: tuple[int, ...]) -> None:
+    def __init__(self, memory: HostMemory, typestr: str, shape: tuple[int, ...]) -> None:
         self.memory = memory
         self.__array_interface__ = {
             "version": 3,
@@ -70,7 +71,7 @@ class _View:
         }
 
 
-class _Small(Memory):
+class _Small(HostMemory):
     """A block from Python's own heap, which is a good pool for small sizes already."""
 
     __slots__ = ("_live",)
@@ -87,7 +88,7 @@ class _Small(Memory):
         self._live.pop(id(self), None)
 
 
-class _Mapped(Memory):
+class _Mapped(HostMemory):
     """A block of whole pages, which goes back to its pool."""
 
     __slots__ = ("_pool",)
@@ -101,16 +102,6 @@ class _Mapped(Memory):
 
     def __del__(self) -> None:
         self._pool._take_back(self._owner, self.size_bytes)
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a pool holds: `live` is in use by buffers and views, `pooled` waits to be used again."""
-
-    live_bytes: int
-    live_blocks: int
-    pooled_bytes: int
-    limit_bytes: int
 
 
 class Pool:
@@ -136,7 +127,7 @@ class Pool:
         # By size, the one least recently given back first: that is where room is made.
         self._kept: OrderedDict[int, list[mmap.mmap]] = OrderedDict()
 
-    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> Memory:
+    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> HostMemory:
         """Memory of `size_bytes`, all zero unless the caller says that it overwrites every byte."""
         if size_bytes <= SMALL_BYTES:
             try:

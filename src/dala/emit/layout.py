@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dala.ir.nodes import Extent, Load, Program, used, walk
+from dala.ir.nodes import OUTPUT, Extent, Load, Program, used, walk
 from dala.ir.record import value
 from dala.ir.types import Scalar
 
@@ -57,3 +57,19 @@ def layout_of(program: Program) -> tuple[Slot, ...]:
     slots += [Slot("extent", source, axis) for source, axis in unique]
     slots += [Slot("param", param.name, scalar=param.type) for param in program.params]
     return tuple(slots)
+
+
+def sizes_of(
+    slots: tuple[Slot, ...], domain: tuple[int, ...], shapes: dict[str, tuple[int, ...]]
+) -> tuple[int, ...]:
+    """The values of the slots for sizes and extents, which the shapes fix."""
+    values = []
+    for slot in slots:
+        shape = shapes.get(slot.source or OUTPUT, ())
+        if slot.kind == "size":
+            values.append(domain[slot.axis])
+        elif slot.kind == "input size":
+            values.append(1 if 0 in shape else shape[slot.axis])
+        elif slot.kind in ("out size", "extent"):
+            values.append(shape[slot.axis])
+    return tuple(values)

@@ -9,13 +9,13 @@ rule (`slow`).
 from __future__ import annotations
 
 from dala.emit.layout import Slot, layout_of
-from dala.emit.limits import STEP_LIMIT, has_loops
 from dala.emit.llvm_body import Body
 from dala.emit.llvm_memory import Memory
 from dala.emit.llvm_text import Operand, Writer, llvm_type
 from dala.emit.partition import Partition
 from dala.ir.nodes import For, Program, Reduce
 from dala.ir.record import record
+from dala.plan.limits import STEP_LIMIT, has_loops
 
 ENTRY = "dala_strip"
 

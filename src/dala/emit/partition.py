@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dala.emit.limits import widest
 from dala.emit.variance import Variance
 from dala.ir.access import offset_from
 from dala.ir.nodes import (
@@ -24,6 +23,7 @@ from dala.ir.nodes import (
     walk,
 )
 from dala.ir.types import Scalar
+from dala.plan.limits import widest
 
 MOST_PAIRED = 64
 """Statements up to which a program is computed two vectors at a time."""

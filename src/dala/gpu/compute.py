@@ -6,7 +6,8 @@ from typing import Any
 
 import dala.kernels  # noqa: F401  (registers the built-in kernels)
 from dala import __version__
-from dala.devices import cpu_device
+from dala.devices import Device, adapters, current_device, devices, use_device
+from dala.devices import using as device
 from dala.runtime.buffer import (
     Buffer,
     buffer,
@@ -34,12 +35,15 @@ from dala.runtime.run import poll, run_kernel, run_kernel_async, submit, wait
 __all__ = [
     "Buffer",
     "Command",
+    "Device",
     "Kernel",
     "add",
     "buffer",
     "buffer_from_binary",
     "buffer_zeros",
+    "device",
     "device_info",
+    "devices",
     "dtype",
     "free",
     "free_many",
@@ -61,8 +65,10 @@ __all__ = [
     "shape",
     "size",
     "submit",
+    "synchronize",
     "to_numpy",
     "trim",
+    "use_device",
     "version",
     "wait",
     "write",
@@ -100,27 +106,26 @@ def version() -> str:
 
 
 def gpu_available() -> bool:
-    """Whether a hardware GPU can be used: not yet, there is only the CPU device."""
-    return False
+    """Whether a hardware GPU can be used; adapters that compute in software do not count."""
+    return adapters.hardware_id() is not None
 
 
 def device_info() -> dict[str, Any]:
-    """What the kernels run on: its name, backend, threads and vector width.
+    """What the kernels run on: its name, its backend, whether it is a GPU, what it has.
 
     >>> from dala.gpu import compute
     >>> compute.device_info()["backend"]
     'cpu'
     """
-    device = cpu_device()
-    return {
-        "name": device.name,
-        "backend": device.backend,
-        "gpu": gpu_available(),
-        "threads": device.threads,
-        "vector_bits": device.compiler.vector_bits,
-        "target": device.compiler.cpu,
-        "version": version(),
-    }
+    return {**current_device().info(), "version": version()}
+
+
+def synchronize() -> None:
+    """Return when everything that was run on the current device is done.
+
+    A GPU computes on after `run_kernel` has returned; reading a buffer waits by itself.
+    """
+    current_device().synchronize()
 
 
 def kernels() -> dict[str, dict[str, Any]]:

@@ -169,6 +169,8 @@ class Builder:
                 return args[0] if bool(last.value) == (op == "and") else last
             case "min" | "max" if args[0] is last:
                 return last
+            case "sub" | "xor" if args[0] is last and last.type.is_integer:
+                return self.const(last.type, 0)
             case "not" | "neg" if isinstance(last, Apply) and last.op == op:
                 return last.args[0]
         return None

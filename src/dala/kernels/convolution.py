@@ -24,7 +24,7 @@ from dala.kernels.windows import Windows, padded, windows_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped, scratch
+from dala.runtime.recipe import Stage, on_host, reshaped, scratch
 
 LANES = 16
 """Sums are computed by so many at a time."""
@@ -38,7 +38,7 @@ def conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
     Stride, padding and dilation are one number or (vertical, horizontal). Padding is by zeros;
     "same" pads so that a stride of 1 keeps the size. The window is not flipped. Bias may be left
-    out. Integers wrap in the output's dtype. Many channels of floats are multiplied by BLAS.
+    out. Integers wrap in the output's dtype. On the CPU, BLAS multiplies many channels of floats.
     """
     groups = whole_number("conv2d", "groups", params["groups"])
     yield from _convolution("conv2d", inputs, output, params, groups)
@@ -70,7 +70,8 @@ def _convolution(
     scalar = accumulator(output.scalar, *scalars)
     sums = output if len(inputs) == 2 else scratch(wanted, scalar)
     depth, made = math.prod(weight.shape[1:]), weight.shape[0]
-    if scalars == {scalar} and scalar.is_float and depth >= DEEP and made // groups >= MANY:
+    large = depth >= DEEP and made // groups >= MANY
+    if large and scalars == {scalar} and scalar.is_float and on_host(output):
         yield from patches.convolved(x, weight, sums, down, across, groups)
     else:
         yield from _convolved(x, weight, sums, scalar, down, across, groups)

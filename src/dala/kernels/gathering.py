@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from numbers import Real
 from typing import Any
@@ -12,13 +12,16 @@ import numpy as np
 
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, library, recipe
+from dala.kernels.builtin import Given, Inputs, helper, library, recipe, written
 from dala.kernels.reductions import averaging
 from dala.kernels.shapes import around, axis_of, require_shape, whole_number
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.recipe import Stage, on_host, reshaped, scratch
+
+MOST_JOINED = 4
+"""Inputs that one kernel joins: a device may give it few buffers at a time."""
 
 
 @recipe("*inputs", axis=0)
@@ -41,14 +44,44 @@ def concat(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     total = sum(item.shape[axis] for item in inputs)
     wanted = (*before, total, *after)
     require_shape("concat", output, f"{len(inputs)} inputs along axis {axis}", wanted)
-    if 0 not in output.shape:
+    if 0 in output.shape:
+        return
+    if on_host(output):
         yield Stage(join, inputs, output, {"axis": axis})
+    else:
+        yield from _joined([item for item in inputs if item.shape[axis]], output, axis)
 
 
 @library("*inputs")
 def join(*inputs: np.ndarray, out: np.ndarray, axis: int) -> None:
     """NumPy's concatenation, which copies whole rows."""
     np.concatenate(inputs, axis, out=out)
+
+
+def _joined(parts: Sequence[Buffer], output: Buffer, axis: int) -> Iterator[Stage]:
+    """Stages of kernels that join what is not empty, a few at a time."""
+    outer, _, inner = around(output.shape, axis, axis)
+    rows = [reshaped(part, (outer, part.shape[axis] * inner)) for part in parts]
+    while len(rows) > MOST_JOINED:
+        whole = len(rows) // MOST_JOINED * MOST_JOINED
+        groups = [rows[i : i + MOST_JOINED] for i in range(0, whole, MOST_JOINED)]
+        rows = rows[whole:]
+        for place, group in enumerate(groups):
+            width = sum(part.shape[1] for part in group)
+            rows.insert(place, scratch((outer, width), output.scalar))
+            yield Stage(_joining_kernel(MOST_JOINED), group, rows[place])
+    target = reshaped(output, (outer, math.prod(output.shape) // outer))
+    yield Stage(_joining_kernel(len(rows)), rows, target)
+
+
+@cache
+def _joining_kernel(count: int) -> Kernel:
+    names = [f"x{place}" for place in range(count)]
+    lines = ["i, j = dala.position(2)"]
+    for name in names[:-1]:
+        lines += [f"if j < {name}.shape[1]:", f"    return {name}[i, j]", f"j -= {name}.shape[1]"]
+    lines.append(f"return {names[-1]}[i, j]")
+    return written("concat", f"def concat({', '.join(names)}):\n    " + "\n    ".join(lines))
 
 
 @recipe("x", "indices", axis=0)

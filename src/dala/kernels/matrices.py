@@ -13,12 +13,12 @@ from dala.errors import ArgumentError, ShapeError
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, library, recipe, written
 from dala.kernels.elementwise import cast
-from dala.kernels.reductions import accumulator
+from dala.kernels.reductions import MOST_COUNTED, accumulator
 from dala.kernels.shapes import Shape, axes_of, require_shape
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped, scratch
+from dala.runtime.recipe import Stage, on_host, reshaped, scratch
 
 PANEL_BYTES = 64
 """Width of the panels that a large matrix is cut into: a cache line, and whole vectors."""
@@ -36,14 +36,16 @@ LARGE_BYTES = 2 << 20
 def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The matrix product of a and b; with three axes, one product for each place of the first
 
-    Floats of one dtype are multiplied by NumPy's BLAS. Integers wrap in the output's dtype. A batch
-    of one, or a matrix without that axis, is multiplied with every matrix of the other's batch.
+    On the CPU, floats of one dtype are multiplied by NumPy's BLAS. Integers wrap in the output's
+    dtype. A batch of one, or a matrix without that axis, is multiplied with every matrix of the
+    other's batch.
     """
     a, b = inputs
     batch = _check_product(a, b, output)
     if 0 in output.shape:
         return
-    if a.scalar == b.scalar == output.scalar and output.scalar.is_float:
+    alike = a.scalar == b.scalar == output.scalar
+    if alike and output.scalar.is_float and on_host(output):
         yield Stage(multiply, inputs, output)
         return
     to = SCALARS[accumulator(output.scalar, a.scalar, b.scalar).name]
@@ -131,7 +133,7 @@ def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
     if len(order) <= 1:
         yield Stage(cast, [reshaped(x, output.shape)], output)
     elif len(order) > MOST_AXES:
-        yield Stage(reorder, [x], reshaped(output, _ordered(shape, order)), {"order": order})
+        yield from _through_flat_memory(x, output, order)
     elif _is_large(x, order) and shape[-1] % width == 0:
         yield from _through_panels(x, output, width)
     else:
@@ -152,12 +154,6 @@ def _is_large(x: Buffer, order: Shape) -> bool:
 
 def _ordered(shape: Shape, order: Shape) -> Shape:
     return tuple(shape[axis] for axis in order)
-
-
-@library("x")
-def reorder(x: np.ndarray, *, out: np.ndarray, order: Shape) -> None:
-    """NumPy's transposition, for more axes than a kernel can run over."""
-    np.copyto(out, x.transpose(order))
 
 
 def _merged(shape: Shape, order: Shape) -> tuple[Shape, Shape]:
@@ -185,6 +181,29 @@ def _order_kernel(order: Shape, narrow: int) -> Kernel:
         lines.append(f"{names[-2]}, {names[-1]} = {names[-2]} // {narrow}, {names[-2]} % {narrow}")
     index = ", ".join(names[order.index(axis)] for axis in range(len(order)))
     lines.append(f"return x[{index}]")
+    return written("transpose", "def transpose(x):\n    " + "\n    ".join(lines))
+
+
+def _through_flat_memory(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
+    """Transpose more axes than a kernel can run over: as one, taken apart by division."""
+    count = math.prod(x.shape)
+    if count >= MOST_COUNTED:
+        raise ShapeError(
+            f"transpose: {count:,} elements in {len(order)} axes that cannot be joined are too "
+            f"many: give fewer than {MOST_COUNTED:,}, or transpose fewer axes at a time."
+        )
+    yield Stage(_flat_kernel(x.shape, order), [reshaped(x, (count,))], reshaped(output, (count,)))
+
+
+@cache
+def _flat_kernel(shape: Shape, order: Shape) -> Kernel:
+    """A kernel that finds in flat memory where each element of the flat output comes from."""
+    sizes = _ordered(shape, order)
+    terms = [
+        f"p // {math.prod(sizes[place + 1 :])} % {sizes[place]} * {math.prod(shape[axis + 1 :])}"
+        for place, axis in enumerate(order)
+    ]
+    lines = ["(p,) = dala.position(1)", f"return x[{' + '.join(terms)}]"]
     return written("transpose", "def transpose(x):\n    " + "\n    ".join(lines))
 
 

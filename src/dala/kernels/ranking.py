@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ir.types import F32, F64, S32, S64, U8, Scalar
+from dala.ir.types import S32, S64, U8, Scalar
 from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, library, recipe
-from dala.kernels.elementwise import cast
+from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.matrices import transposed
 from dala.kernels.reductions import BLOCK, LONG_ROW, MOST_COUNTED, reduced_shapes, row_kernel
 from dala.kernels.shapes import around, axis_of, require_shape
+from dala.kernels.sorting import key_type, rank_function, sort, sorted_positions
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage, reshaped, scratch
+from dala.runtime.kernel import Kernel
+from dala.runtime.recipe import Stage, on_host, reshaped, scratch
 
 MOST_RANKED = 128
-"""More than so many elements of a row are found by sorting all of it, which NumPy does."""
+"""More than so many elements of a row are found by sorting all of it."""
+SHORT_SEARCH = 1 << 12
+"""Comparisons that one invocation of a GPU makes alone; more are better shared."""
 
 
 # -- the largest -----------------------------------------------------------------------------------
@@ -47,6 +48,10 @@ def argmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
             f"could be the largest."
         )
     _require_positions("argmax", output, n)
+    if inner > 1 and n > SHORT_SEARCH and not on_host(output):
+        turned = scratch((outer, inner, n), x.scalar)
+        yield from transposed(reshaped(x, (outer, n, inner)), turned, (0, 2, 1))
+        x, outer, inner = turned, outer * inner, 1
     if inner > 1:
         columns = reshaped(output, (outer, inner))
         yield Stage(_largest_of_columns, [reshaped(x, (outer, n, inner))], columns)
@@ -142,28 +147,24 @@ def top_k(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     rows = math.prod(x.shape[:-1])
     x, output = reshaped(x, (rows, n)), reshaped(output, (rows, k))
     largest = bool(params["largest"])
-    if k > MOST_RANKED:
+    if k <= MOST_RANKED and (on_host(output) or n * k <= SHORT_SEARCH):
+        positions = scratch((rows, k), S32)
+        yield Stage(_ranking_kernel(x.scalar, largest), [scratch((rows,), U8), x], positions)
+    elif on_host(output):
         positions = scratch((rows, k), S64)
         yield Stage(sort, [x], positions, {"largest": largest})
     else:
-        positions = scratch((rows, k), S32)
-        yield Stage(_ranking_kernel(x.scalar, largest), [scratch((rows,), U8), x], positions)
+        positions = yield from sorted_positions(x, largest)
     if params["indices"]:
-        yield Stage(cast, [positions], output)
+        yield Stage(_first, [positions], output)
     else:
         yield Stage(_pick, [x, positions], output)
 
 
-@library("x")
-def sort(x: np.ndarray, *, out: np.ndarray, largest: bool) -> None:
-    """The positions of the first elements of each row, by NumPy's stable sort."""
-    count = out.shape[1]
-    if largest:
-        # Backwards, equal elements stand in the order that turning the result round undoes.
-        order = np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1][:, :count]
-        np.subtract(x.shape[1] - 1, order, out=out)
-    else:
-        out[...] = np.argsort(x, axis=1, kind="stable")[:, :count]
+@helper
+def _first(where: Any) -> Any:
+    i, j = dala.position(2)
+    return where[i, j]
 
 
 @helper
@@ -174,19 +175,9 @@ def _pick(x: Any, where: Any) -> Any:
 
 @cache
 def _ranking_kernel(scalar: Scalar, largest: bool) -> Kernel:
-    whole = {F32: S32, F64: S64}.get(scalar, scalar)
-    to, highest, sign = SCALARS[whole.name], whole.highest, whole.bits - 1
-    is_float = scalar.is_float
-
-    @function
-    def rank(value: Any) -> Any:
-        """An integer that grows with the value; 0.0 and -0.0 have the same, NaN the highest."""
-        key = value
-        if is_float:
-            pattern = dala.bits(value + 0.0, to)
-            key = pattern ^ ((pattern >> sign) & highest)
-            key = highest if value != value else key
-        return key if largest else ~key
+    rank = rank_function(scalar, largest)
+    whole = key_type(scalar)
+    to, highest = SCALARS[whole.name], whole.highest
 
     # `rows` is there to be walked over: one position for each row, which writes k elements.
     def rank_rows(rows: Any, x: Any, out: dala.Out) -> Any:

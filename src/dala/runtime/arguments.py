@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError
+from dala.devices.device import Device
+from dala.errors import ArgumentError, DeviceError
 from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
 from dala.lang.signature import Parameter
 from dala.runtime.buffer import Buffer
@@ -102,8 +103,8 @@ def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scala
     return met
 
 
-def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any) -> None:
-    """Refuse what is not as many live buffers as the kernel takes."""
+def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any) -> Device:
+    """The device of the buffers; refuses what is not as many live buffers as the kernel takes."""
     if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
         raise ArgumentError(
             f"{kernel}: inputs is a list of buffers, not {type(inputs).__name__}: write [x]."
@@ -114,11 +115,19 @@ def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any)
             f"{kernel} takes {len(names)}{' or more' * many} input{'s' * (len(names) != 1)} "
             f"({', '.join(names) or 'none'}), but {len(inputs)} were given."
         )
-    for i, item in enumerate((*inputs, output)):
+    for i, item in enumerate((output, *inputs)):
         if not isinstance(item, Buffer):
-            which = "the output" if i == len(inputs) else f"input {i}"
+            which = f"input {i - 1}" if i else "the output"
             raise ArgumentError(
                 f"{kernel}: {which} is {type(item).__name__}, not a Buffer: make one with "
                 f"compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
             )
-        _ = item.memory
+        there = item.memory.device
+        if i == 0:
+            device = there
+        elif there is not device:
+            raise DeviceError(
+                f"{kernel}: input {i - 1} is on {there.id}, but the output is on {device.id}: a "
+                f"kernel runs where all its buffers are. Move it with buffer.to({device.id!r})."
+            )
+    return device

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dala.devices.memory import HOST, Borrowed, Held, Memory
-from dala.errors import ArgumentError, FreedError, ShapeError
+from dala.devices import CPU, Device, current_device, find_device
+from dala.devices.device import Held, Memory
+from dala.devices.memory import Borrowed, HostMemory
+from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
 from dala.ir.types import U8, Scalar, dtype_of
 from dala.runtime import hostdata, pybuffer
 
@@ -21,8 +23,9 @@ _DLPACK_CPU = 1
 class Buffer:
     """Typed memory on a device, row-major and contiguous.
 
-    NumPy, DLPack and the buffer protocol see it without a copy. A view that was taken stays valid
-    after the buffer is freed; the memory itself goes back when the last view is gone.
+    On the CPU, NumPy, DLPack and the buffer protocol see it without a copy: a view that was taken
+    stays valid after the buffer is freed, and the memory goes back when the last view is gone. From
+    any other device they get a copy of the values as they are then.
     """
 
     __slots__ = ("__weakref__", "_memory", "device", "scalar", "shape", "size")
@@ -36,9 +39,7 @@ class Buffer:
     shape: tuple[int, ...]
     size: int
 
-    def __init__(
-        self, memory: Memory, scalar: Scalar, shape: tuple[int, ...], device: str = "cpu"
-    ) -> None:
+    def __init__(self, memory: Memory, scalar: Scalar, shape: tuple[int, ...]) -> None:
         if Buffer._export_pending:
             pybuffer.install(Buffer, "_exported")
             Buffer._export_pending = False
@@ -47,7 +48,7 @@ class Buffer:
         fix(self, "scalar", scalar)
         fix(self, "shape", shape)
         fix(self, "size", memory.size_bytes)
-        fix(self, "device", device)
+        fix(self, "device", memory.device.id)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
@@ -77,17 +78,39 @@ class Buffer:
         """Give the memory back; a second time does nothing."""
         object.__setattr__(self, "_memory", None)
 
+    def to(self, device: str | Device) -> Buffer:
+        """A buffer with the same values on another device; this one itself if it is there."""
+        memory, target = self.memory, find_device(device)
+        if memory.device is target:
+            return self
+        made = target.allocate(self.size, zeroed=False)
+        if self.size:
+            target.write(made, memory.device.read(memory))
+        return Buffer(made, self.scalar, self.shape)
+
     @property
     def _exported(self) -> np.ndarray:
-        return self.memory.as_array(self.scalar.numpy, self.shape)
+        memory = self.memory
+        if isinstance(memory, HostMemory):
+            return memory.as_array(self.scalar.numpy, self.shape)
+        return memory.device.read(memory).view(self.scalar.numpy).reshape(self.shape)
+
+    def _need_copy(self, copy: bool | None) -> None:
+        """Refuse to be seen without a copy where that cannot be."""
+        if copy is False and not isinstance(self.memory, HostMemory):
+            raise DeviceError(
+                f"{self!r} cannot be seen without a copy: its memory is on a device. Allow a copy, "
+                f"or move it with buffer.to('cpu')."
+            )
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
+        self._need_copy(copy)
         view = self._exported
         if dtype is not None and np.dtype(dtype) != view.dtype:
             if copy is False:
                 raise ArgumentError(f"{self!r} cannot be seen as {np.dtype(dtype)} without a copy.")
             return view.astype(dtype)
-        return view.copy() if copy else view
+        return view.copy() if copy and isinstance(self.memory, HostMemory) else view
 
     def __buffer__(self, flags: int) -> memoryview:
         return self._exported.data
@@ -100,6 +123,7 @@ class Buffer:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
+        self._need_copy(copy)
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         export: Callable[..., Any] = self._exported.__dlpack__
         return export(**{name: value for name, value in given.items() if value is not None})
@@ -139,9 +163,7 @@ def buffer(data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scal
     extents, size_bytes = hostdata.check_shape(shape, scalar)
     values = hostdata.values(data, scalar)
     hostdata.check_count(values, extents, size_bytes // scalar.size_bytes)
-    made = HOST.allocate(size_bytes, zeroed=False)
-    _store(values, made, scalar)
-    return Buffer(made, scalar, extents)
+    return _made(values, scalar, scalar, extents, size_bytes)
 
 
 def buffer_zeros(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
@@ -153,7 +175,7 @@ def buffer_zeros(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> B
     """
     scalar = dtype_of(dtype)
     extents, size_bytes = hostdata.check_shape(shape, scalar)
-    return Buffer(HOST.allocate(size_bytes), scalar, extents)
+    return Buffer(current_device().allocate(size_bytes), scalar, extents)
 
 
 def buffer_from_binary(
@@ -173,9 +195,7 @@ def buffer_from_binary(
             f"{binary.size:,} bytes do not fill a buffer of {scalar} and shape {extents}, which "
             f"takes {size_bytes:,}."
         )
-    made = HOST.allocate(size_bytes, zeroed=False)
-    _store(binary, made, U8)
-    return Buffer(made, scalar, extents)
+    return _made(binary, U8, scalar, extents, size_bytes)
 
 
 def from_numpy(array: np.ndarray) -> Buffer:
@@ -193,17 +213,15 @@ def from_numpy(array: np.ndarray) -> Buffer:
         )
     scalar = hostdata.scalar_of(array.dtype)
     extents, size_bytes = hostdata.check_shape(array.shape, scalar)
-    made = HOST.allocate(size_bytes, zeroed=False)
-    _store(np.asarray(array), made, scalar)
-    return Buffer(made, scalar, extents)
+    return _made(np.asarray(array), scalar, scalar, extents, size_bytes)
 
 
 def from_dlpack(x: Any) -> Buffer:
     """A buffer over the memory of a NumPy array or of a tensor of PyTorch, JAX and others.
 
-    Nothing is copied: what is written on one side is seen on the other, and the memory lives until
-    both are gone. Only what is not contiguous, is read-only (as JAX's arrays are) or lies across
-    its elements' alignment is copied.
+    On the CPU device nothing is copied: what is written on one side is seen on the other, and the
+    memory lives until both are gone. Only what is not contiguous, is read-only (as JAX's arrays
+    are) or lies across its elements' alignment is copied, and what goes to another device.
 
     >>> import numpy as np
     >>> from dala.gpu import compute
@@ -216,7 +234,8 @@ def from_dlpack(x: Any) -> Buffer:
     array = np.asarray(x) if isinstance(x, np.ndarray) else hostdata.imported(x)
     scalar = hostdata.scalar_of(array.dtype)
     flags = array.flags
-    if not (flags.c_contiguous and flags.writeable and flags.aligned):
+    shareable = flags.c_contiguous and flags.writeable and flags.aligned
+    if not shareable or current_device() is not CPU:
         return from_numpy(array)
     extents, size_bytes = hostdata.check_shape(array.shape, scalar)
     return Buffer(Borrowed(array.ctypes.data, size_bytes, array), scalar, extents)
@@ -229,7 +248,7 @@ def read(buf: Buffer) -> np.ndarray:
     >>> compute.read(compute.buffer([1.0, 2.0], (2,), "f32")).tolist()
     [1.0, 2.0]
     """
-    return _buffer(buf)._exported.copy()
+    return _buffer(buf).__array__(copy=True)
 
 
 def to_numpy(buf: Buffer) -> np.ndarray:
@@ -245,7 +264,9 @@ def read_binary(buf: Buffer) -> memoryview:
     b'\\x01\\x02'
     """
     memory = _buffer(buf).memory
-    return memory.as_array(U8.numpy, (memory.size_bytes,)).data.toreadonly()
+    if isinstance(memory, HostMemory):
+        return memory.as_array(U8.numpy, (memory.size_bytes,)).data.toreadonly()
+    return memory.device.read(memory).data.toreadonly()
 
 
 def read_list(buf: Buffer) -> list[Any]:
@@ -305,12 +326,12 @@ def free_many(buffers: Iterable[Buffer]) -> None:
 
 def memory() -> Held:
     """What buffers hold at this moment, and what is kept for the next ones."""
-    return HOST.held()
+    return current_device().held()
 
 
 def trim() -> int:
     """Give the memory that is kept for reuse back to the system; returns how many bytes."""
-    return HOST.trim()
+    return current_device().trim()
 
 
 def _buffer(given: Buffer) -> Buffer:
@@ -322,11 +343,21 @@ def _buffer(given: Buffer) -> Buffer:
     return given
 
 
+def _made(
+    values: np.ndarray, held: Scalar, scalar: Scalar, extents: tuple[int, ...], size_bytes: int
+) -> Buffer:
+    """A new buffer on the current device, filled with values that are stored as `held`."""
+    made = current_device().allocate(size_bytes, zeroed=False)
+    _store(values, made, held)
+    return Buffer(made, scalar, extents)
+
+
 def _store(values: np.ndarray, memory: Memory, scalar: Scalar) -> None:
-    view = memory.as_array(scalar.numpy, values.shape)
-    if values.dtype == view.dtype:
-        view[...] = values
+    if not memory.size_bytes:
         return
     # A float that is too large for f32 becomes infinite, as IEEE 754 has it.
     with np.errstate(over="ignore"):
-        view[...] = values
+        if isinstance(memory, HostMemory):
+            memory.as_array(scalar.numpy, values.shape)[...] = values
+        else:
+            memory.device.write(memory, np.ascontiguousarray(values, scalar.numpy))

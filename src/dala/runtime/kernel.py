@@ -9,8 +9,8 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, overload
 
-from dala.devices import cpu_device
-from dala.emit.llvm import emit
+from dala.devices import CPU
+from dala.devices.device import Device, Runner
 from dala.errors import ArgumentError, UnknownKernelError
 from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
@@ -22,10 +22,10 @@ from dala.lang.signature import Parameter
 from dala.lang.source import from_function, from_text
 from dala.runtime.arguments import Params, check_buffers, complete, fitted, number, number_type
 from dala.runtime.buffer import Buffer
-from dala.runtime.launch import Launch
+from dala.runtime.launch import Consts, Types, task_for
 
 MOST_LAUNCHES = 512
-"""Combinations of shapes and constants that one kernel remembers; the oldest is forgotten first."""
+"""Combinations of devices, shapes and constants that a kernel remembers, the latest ones."""
 
 Specs = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -37,7 +37,7 @@ class Kernel:
         self.name = name
         self.doc = doc
         self._define = define
-        self._launches: dict[object, Launch] = {}
+        self._launches: dict[tuple[Any, ...], Runner] = {}
 
     @cached_property
     def definition(self) -> Definition:
@@ -78,16 +78,19 @@ class Kernel:
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
         """Compute the output from the inputs."""
-        check_buffers(self.name, self.inputs, inputs, output)
+        device = check_buffers(self.name, self.inputs, inputs, output)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
-        launch, values = self._launch(key, params)
-        launch.run([item.memory for item in inputs], output.memory, values)
+        runner, values = self._prepared(device, key, params)
+        runner.run([item.memory for item in inputs], output.memory, values)
 
-    def _launch(self, key: Specs, params: Params | None) -> tuple[Launch, list[bool | int | float]]:
+    def _prepared(
+        self, device: Device, key: Specs, params: Params | None
+    ) -> tuple[Runner, list[bool | int | float]]:
+        """The kernel, ready to run on such buffers, and the values of its run-time parameters."""
         declared = self.params
         if not declared and not params:
-            known = self._launches.get(key)
-            return known or self._made(key, (), ()), []
+            known = self._launches.get((device, key))
+            return known or self._made((device, key), device, key, (), ()), []
         given = complete(self.name, declared, params)
         scalars = tuple(dtype_of(name) for name, _ in key)
         consts: list[tuple[str, bool | int | float]] = []
@@ -103,25 +106,24 @@ class Kernel:
                 value = fitted(self.name, item.name, type, value)
                 types.append((item.name, type))
             values.append(value)
-        full = (key, tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
-        known = self._launches.get(full)
-        return known or self._made(key, tuple(consts), tuple(types), full), values
+        chosen = (tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
+        known = self._launches.get((device, key, *chosen))
+        if known is None:
+            full = (device, key, *chosen)
+            known = self._made(full, device, key, tuple(consts), tuple(types))
+        return known, values
 
     def _made(
-        self,
-        key: Specs,
-        consts: tuple[tuple[str, bool | int | float], ...],
-        types: tuple[tuple[str, Scalar], ...],
-        full: object = None,
-    ) -> Launch:
+        self, full: tuple[Any, ...], device: Device, key: Specs, consts: Consts, types: Types
+    ) -> Runner:
         *inputs, output = ((dtype_of(name), shape) for name, shape in key)
-        launch = Launch(
-            cpu_device(), self.name, self.definition, tuple(inputs), output, consts, types
-        )
-        while len(self._launches) >= MOST_LAUNCHES:
-            self._launches.pop(list(self._launches)[0], None)  # noqa: RUF015  (threads)
-        self._launches[full or key] = launch
-        return launch
+        task = task_for(self.name, self.definition, tuple(inputs), output, consts, types)
+        runner = device.load(task)
+        for known in list(self._launches):
+            if len(self._launches) >= MOST_LAUNCHES or known[0].lost:
+                self._launches.pop(known, None)
+        self._launches[full] = runner
+        return runner
 
     # -- seeing ----------------------------------------------------------------------------------
 
@@ -137,19 +139,15 @@ class Kernel:
 
         Prints it, and gives it back. `assembly=True` adds the machine's own instructions.
         """
-        target = cpu_device().target()
         if inputs is None or output is None:
             program = self.definition.lower(self.definition.example())
+            code = CPU.explain(program, CPU.target(), assembly=assembly)
         else:
-            check_buffers(self.name, self.inputs, inputs, output)
+            device = check_buffers(self.name, self.inputs, inputs, output)
             key = tuple((item.scalar.name, item.shape) for item in (*inputs, output))
-            launch = self._launch(key, params)[0]
-            program, target = launch.program, launch.target(streaming=launch.streaming)
-        emitted = emit(program, target)
-        parts = [dump(program), f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
-        if assembly:
-            text = cpu_device().compiler.assembly(emitted.text, vectorise=emitted.vectorise)
-            parts += ["assembly:", text]
+            runner = self._prepared(device, key, params)[0]
+            program, code = runner.task.program, runner.explain(assembly=assembly)
+        parts = [dump(program), code]
         explained = "\n\n".join(parts)
         print(explained)
         return explained

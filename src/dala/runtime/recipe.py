@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices.memory import HOST, Memory
+from dala.devices import CPU, current_device, using
 from dala.errors import ArgumentError, InternalError
 from dala.ir.record import record
 from dala.ir.types import Scalar
@@ -76,22 +76,22 @@ class Recipe(Kernel):
                 f"{self.name} is planned for given buffers: explain(inputs, output, params)."
             )
         parts = []
-        for number, stage in enumerate(self.stages(inputs, output, params), 1):
-            print(f"stage {number} of {self.name}:")
-            parts.append(
-                stage.kernel.explain(stage.inputs, stage.output, stage.params, assembly=assembly)
-            )
+        with using(check_buffers(self.name, self.inputs, inputs, output)):
+            for number, stage in enumerate(self.stages(inputs, output, params), 1):
+                print(f"stage {number} of {self.name}:")
+                given = (stage.inputs, stage.output, stage.params)
+                parts.append(stage.kernel.explain(*given, assembly=assembly))
         return "\n\n".join(parts)
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
-        check_buffers(self.name, self.inputs, inputs, output)
-        target = output
-        if any(overlap(item.memory, output.memory) for item in inputs):
-            target = scratch(output.shape, output.scalar)
-        for stage in self.stages(inputs, target, params):
-            stage.kernel.run(stage.inputs, stage.output, stage.params)
-        if target is not output:
-            np.copyto(np.asarray(output), np.asarray(target))
+        with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
+            target = output
+            if any(item.memory.overlaps(output.memory) for item in inputs):
+                target = scratch(output.shape, output.scalar)
+            for stage in self.stages(inputs, target, params):
+                stage.kernel.run(stage.inputs, stage.output, stage.params)
+            if target is not output:
+                device.copy(target.memory, output.memory)
 
 
 class Opaque(Kernel):
@@ -124,15 +124,16 @@ def _no_definition() -> Any:
     raise InternalError("a kernel that is planned on the host has no source of its own.")
 
 
-def overlap(a: Memory, b: Memory) -> bool:
-    """Whether the two share bytes."""
-    return a.address < b.address + b.size_bytes and b.address < a.address + a.size_bytes
+def on_host(buffer: Buffer) -> bool:
+    """Whether libraries of the host can work on the buffer's own memory."""
+    return buffer.memory.device is CPU
 
 
 def scratch(shape: tuple[int, ...], scalar: Scalar) -> Buffer:
     """A buffer for what lies between two stages; it need not be zero."""
     count = int(np.prod(shape, dtype=object))
-    return Buffer(HOST.allocate(count * scalar.size_bytes, zeroed=False), scalar, tuple(shape))
+    memory = current_device().allocate(count * scalar.size_bytes, zeroed=False)
+    return Buffer(memory, scalar, tuple(shape))
 
 
 def reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.runtime.arguments import Params, check_buffers, complete
 from dala.runtime.buffer import Buffer
@@ -70,7 +68,12 @@ def submit(command: Mapping[str, Any] | None = None, /, **given: Any) -> Command
     found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
     check_buffers(found.name, found.inputs, inputs, output)
     params = complete(found.name, found.params, params)
-    return _queue().submit(lambda: found.run(inputs, output, params))
+
+    def run() -> None:
+        found.run(inputs, output, params)
+        output.memory.device.synchronize()
+
+    return _queue().submit(run)
 
 
 def run_kernel_async(
@@ -110,5 +113,10 @@ def _copy(inputs: Any, output: Any) -> Any:
         raise ShapeError(f"copy_buffer: the input is {source.shape}, the output {output.shape}.")
     if source.scalar != output.scalar:
         raise DtypeError(f"copy_buffer: the input is {source.dtype}, the output {output.dtype}.")
-    _ = source.memory, output.memory
-    return lambda: np.copyto(np.asarray(output), np.asarray(source))
+    device = check_buffers("copy_buffer", ("source",), inputs, output)
+
+    def copy() -> None:
+        device.copy(source.memory, output.memory)
+        device.synchronize()
+
+    return copy

@@ -20,9 +20,16 @@ from dala.ir.nodes import (
 )
 from dala.ir.types import Scalar
 
+Shapes = dict[str, tuple[int, ...]]
+
 STEP_LIMIT = 1 << 32
 """Turns that the loops of one position may take in all; one of a `while` counts for several."""
 WHILE_COST = 16
+TIMEOUT = (
+    "a loop took more turns than are allowed at one position (2**28 of a `while`, 2**32 of all "
+    "`for`s). Bound it, or do less at a time. The output is as it was before."
+)
+"""What is said of a kernel that went past the limit."""
 
 
 def has_loops(statements: list[Statement]) -> bool:
@@ -32,28 +39,32 @@ def has_loops(statements: list[Statement]) -> bool:
 
 def may_time_out(program: Program) -> bool:
     """Whether some input could make the loops go past their limit."""
-    return _most_turns(program.body) > STEP_LIMIT
+    return most_turns(program) > STEP_LIMIT
 
 
-def _most_turns(block: Block) -> float:
-    """The most turns that the loops of a block can take at one position."""
+def most_turns(program: Program, shapes: Shapes | None = None) -> float:
+    """The most turns that the loops can take at one position, for buffers of given shapes."""
+    return _most_turns(program.body, shapes)
+
+
+def _most_turns(block: Block, shapes: Shapes | None) -> float:
     turns = 0.0
     for item in block.statements:
-        inner = sum(_most_turns(part) for part in blocks_of(item))
+        inner = sum(_most_turns(part, shapes) for part in blocks_of(item))
         if isinstance(item, While):
             return math.inf
         if isinstance(item, For | Reduce):
-            inner = _trips(item) * (1 + inner)
+            inner = _trips(item, shapes) * (1 + inner)
         turns += inner
     return turns
 
 
-def _trips(loop: For | Reduce) -> float:
+def _trips(loop: For | Reduce, shapes: Shapes | None) -> float:
     start, stop = loop.start, loop.stop
     if isinstance(start, Const) and isinstance(stop, Const):
         return abs(float(stop.value) - float(start.value))
     if isinstance(start, Const) and isinstance(stop, Extent):
-        return float(2**31)
+        return float(2**31 if shapes is None else shapes[stop.source][stop.axis])
     return math.inf
 
 

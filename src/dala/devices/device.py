@@ -1,0 +1,105 @@
+"""What every device can do: hold memory, move bytes, and run tasks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from dala.ir.record import record
+from dala.plan.task import Task
+
+Number = bool | int | float
+
+
+@record
+class Held:
+    """What a device holds: `live` is in use by buffers and views, `pooled` waits for the next."""
+
+    live_bytes: int
+    live_blocks: int
+    pooled_bytes: int
+    limit_bytes: int
+
+
+class Memory:
+    """Bytes on a device, kept there as long as anyone refers to them."""
+
+    __slots__ = ("__weakref__", "size_bytes")
+
+    device: Device
+    size_bytes: int
+
+    def overlaps(self, other: Memory) -> bool:
+        """Whether the two share bytes."""
+        return self is other
+
+    def __reduce__(self) -> str:
+        # A copied address would point at bytes that the copy does not keep alive.
+        raise TypeError("memory cannot be copied or pickled: copy its buffer or an array of it.")
+
+
+class Runner(Protocol):
+    """A task, ready to be run on a device."""
+
+    task: Task
+
+    def run(self, inputs: Sequence[Any], output: Any, params: Sequence[Number]) -> None:
+        """Compute the output from the inputs and the run-time parameters; all or nothing."""
+
+    def explain(self, *, assembly: bool = False) -> str:
+        """The code that was made of it."""
+
+
+class Device(ABC):
+    """A place that holds memory and runs kernels."""
+
+    id: str
+    """What `use_device` knows it by, such as "cpu" or "webgpu:1"."""
+    name: str
+    """What the hardware or its driver calls itself."""
+    backend: str
+    """Which kind of device it is: "cpu" or "webgpu"."""
+    lost: bool = False
+    """Whether it is gone for good, with all its memory; the same id then opens another."""
+
+    @abstractmethod
+    def info(self) -> dict[str, Any]:
+        """The facts about it: name, backend, whether it is a GPU, and what it has."""
+
+    @abstractmethod
+    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> Memory:
+        """Memory of `size_bytes`, all zero unless the caller says that it overwrites every byte."""
+
+    @abstractmethod
+    def write(self, memory: Any, data: np.ndarray) -> None:
+        """Fill the memory with the bytes of an array of just its size."""
+
+    @abstractmethod
+    def read(self, memory: Any) -> np.ndarray:
+        """The bytes of the memory, as a new array."""
+
+    @abstractmethod
+    def copy(self, source: Any, target: Any) -> None:
+        """Copy all bytes from one memory of this device to another of the same size."""
+
+    @abstractmethod
+    def load(self, task: Task) -> Runner:
+        """The task, ready to be run here; compiled when it first runs."""
+
+    @abstractmethod
+    def synchronize(self) -> None:
+        """Return when everything that was run here is done."""
+
+    @abstractmethod
+    def held(self) -> Held:
+        """How much is in use, and how much is kept for reuse."""
+
+    @abstractmethod
+    def trim(self) -> int:
+        """Give all memory kept for reuse back to the system; returns how many bytes that were."""
+
+    def __repr__(self) -> str:
+        return f"<Device {self.id}: {self.name}>"

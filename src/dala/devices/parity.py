@@ -1,0 +1,135 @@
+"""Two devices as one: every task runs on both, and what they compute is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dala.devices.agreement import difference
+from dala.devices.device import Device, Held, Memory, Number, Runner
+from dala.errors import ParityError
+from dala.plan.task import Task
+
+
+class Twin(Memory):
+    """The same bytes on two devices."""
+
+    __slots__ = ("device", "first", "second")
+
+    device: Parity
+
+    def __init__(self, device: Parity, first: Memory, second: Memory) -> None:
+        self.device = device
+        self.first = first
+        self.second = second
+        self.size_bytes = first.size_bytes
+
+
+class Parity(Device):
+    """A device that trusts neither of two, and gives the results of the first."""
+
+    id = "parity"
+
+    def __init__(self, first: Device, second: Device) -> None:
+        self.first = first
+        self.second = second
+        self.name = f"{first.name} and {second.name}"
+        self.backend = second.backend
+
+    @property
+    def lost(self) -> bool:  # type: ignore[override]
+        return self.first.lost or self.second.lost
+
+    def info(self) -> dict[str, Any]:
+        both = [self.first.info(), self.second.info()]
+        return {
+            "id": self.id,
+            "name": self.name,
+            "backend": self.backend,
+            "gpu": any(info["gpu"] for info in both),
+            "hardware": all(info["hardware"] for info in both),
+            "devices": both,
+        }
+
+    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> Twin:
+        first = self.first.allocate(size_bytes, zeroed=zeroed)
+        return Twin(self, first, self.second.allocate(size_bytes, zeroed=zeroed))
+
+    def write(self, memory: Twin, data: np.ndarray) -> None:
+        if memory.size_bytes:
+            self.first.write(memory.first, data)
+            self.second.write(memory.second, data)
+
+    def read(self, memory: Twin) -> np.ndarray:
+        return self.first.read(memory.first)
+
+    def copy(self, source: Twin, target: Twin) -> None:
+        self.first.copy(source.first, target.first)
+        self.second.copy(source.second, target.second)
+
+    def load(self, task: Task) -> ParityRunner:
+        return ParityRunner(self, task)
+
+    def synchronize(self) -> None:
+        self.first.synchronize()
+        self.second.synchronize()
+
+    def held(self) -> Held:
+        a, b = self.first.held(), self.second.held()
+        return Held(
+            live_bytes=a.live_bytes + b.live_bytes,
+            live_blocks=a.live_blocks + b.live_blocks,
+            pooled_bytes=a.pooled_bytes + b.pooled_bytes,
+            limit_bytes=a.limit_bytes + b.limit_bytes,
+        )
+
+    def trim(self) -> int:
+        return self.first.trim() + self.second.trim()
+
+
+class ParityRunner:
+    """One task on both devices."""
+
+    def __init__(self, device: Parity, task: Task) -> None:
+        self.device = device
+        self.task = task
+        self._first: Runner = device.first.load(task)
+        self._second: Runner = device.second.load(task)
+
+    def run(self, inputs: Sequence[Twin], output: Twin, params: Sequence[Number]) -> None:
+        """Compute the output twice; a ParityError where the two differ, which both then keep."""
+        self._first.run([item.first for item in inputs], output.first, params)
+        self._second.run([item.second for item in inputs], output.second, params)
+        if output.size_bytes:
+            self._compare(output)
+
+    def _compare(self, output: Twin) -> None:
+        first, second = self.device.first, self.device.second
+        scalar, shape = self.task.output
+        want = first.read(output.first)
+        got = second.read(output.second)
+        if np.array_equal(got, want):
+            return
+        found = difference(*(item.view(scalar.numpy).reshape(shape) for item in (got, want)))
+        if found is not None:
+            more = "" if found.count == 1 else f", the first of {found.count:,} such elements"
+            raise ParityError(
+                f"{self.task.name}: element {found.index} is {found.want!r} on {first.id} and "
+                f"{found.got!r} on {second.id}{more}; the largest difference is {found.largest:g}."
+            )
+        # So that the next stage is compared by itself, and not with all that led to its inputs.
+        second.write(output.second, want)
+
+    def explain(self, *, assembly: bool = False) -> str:
+        """The code for each of the two."""
+        both = [self._first.explain(assembly=assembly), self._second.explain(assembly=assembly)]
+        return "\n\n".join(both)
+
+
+@lru_cache(maxsize=1)
+def pair(first: Device, second: Device) -> Parity:
+    """The two as one device: the same object as long as the same two are asked for."""
+    return Parity(first, second)

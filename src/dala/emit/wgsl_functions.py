@@ -1,0 +1,153 @@
+"""WGSL functions of our own, each for the types that it is needed for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dala.ir.record import value
+from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+
+
+@value
+class Function:
+    """The text of a function, and the names of others that it calls."""
+
+    text: str
+    needs: tuple[str, ...] = ()
+
+
+def _floats() -> dict[str, Function]:
+    found = {}
+    for type, bits, top, inf, suffix in (
+        ("f32", "u32", "0x7fffffff", "0x7f800000", "u"),
+        ("f64", "u64", "0x7fffffffffffffff", "0x7ff0000000000000", "lu"),
+    ):
+        zero = "args.zero" if type == "f32" else "u64(args.zero)"
+        found[f"nan_{type}"] = Function(
+            f"fn nan_{type}(x: {type}) -> bool {{\n"
+            f"  return (bitcast<{bits}>(x) & {top}{suffix}) > {inf}{suffix};\n}}"
+        )
+        found[f"hidden_{type}"] = Function(
+            f"fn hidden_{type}(x: {type}) -> {type} {{\n"
+            f"  return bitcast<{type}>(bitcast<{bits}>(x) ^ {zero});\n}}"
+        )
+        for op in ("min", "max"):
+            found[f"{op}_{type}"] = Function(
+                f"fn {op}_{type}(a: {type}, b: {type}) -> {type} {{\n"
+                f"  return select(select({op}(a, b), b, nan_{type}(b)), a, nan_{type}(a));\n}}",
+                (f"nan_{type}",),
+            )
+    return found
+
+
+def _conversions() -> dict[str, Function]:
+    """Floats to integers: rounded to even, saturated, NaN as 0."""
+    found = {}
+    names = {S32: "i32", S64: "i64", U32: "u32", U8: "u32"}
+    suffixes = {S32: "i", S64: "li", U32: "u", U8: "u"}
+    for source, mark in ((F32, "f"), (F64, "lf")):
+        for to, type in names.items():
+            most = _largest_below(source, to.highest + 1)
+            name = f"{source}_to_{to}"
+            found[name] = Function(
+                f"fn {name}(x: {source}) -> {type} {{\n"
+                f"  let r = round(x);\n"
+                f"  let i = {type}(clamp(r, {source.numpy.type(to.lowest)!s}{mark}, "
+                f"{source.numpy.type(most)!s}{mark}));\n"
+                f"  let s = select(i, {to.highest}{suffixes[to]}, "
+                f"r >= {source.numpy.type(to.highest + 1)!s}{mark});\n"
+                f"  return select(s, 0{suffixes[to]}, nan_{source}(r));\n}}",
+                (f"nan_{source}",),
+            )
+    return found
+
+
+def _largest_below(scalar: Scalar, limit: int) -> float:
+    return float(np.nextafter(scalar.numpy.type(limit), scalar.numpy.type(0)))
+
+
+def _words() -> dict[str, Function]:
+    """Comparisons of i64 by their halves: Mesa 22.3 gets those of extended numbers wrong."""
+    return {
+        "eq_i64": Function(
+            "fn eq_i64(a: i64, b: i64) -> bool {\n"
+            "  return (u32(a) == u32(b)) & (i32(a >> 32u) == i32(b >> 32u));\n}"
+        ),
+        "lt_i64": Function(
+            "fn lt_i64(a: i64, b: i64) -> bool {\n"
+            "  let high_a = i32(a >> 32u);\n  let high_b = i32(b >> 32u);\n"
+            "  return (high_a < high_b) | ((high_a == high_b) & (u32(a) < u32(b)));\n}"
+        ),
+    }
+
+
+def _divisions() -> dict[str, Function]:
+    """Division that rounds down; by zero it gives 0, and the lowest by -1 wraps."""
+    found = {}
+    for op, symbol in (("floordiv", "/"), ("mod", "%")):
+        found[f"{op}_u32"] = Function(
+            f"fn {op}_u32(a: u32, b: u32) -> u32 {{\n"
+            f"  return select(a {symbol} max(b, 1u), 0u, b == 0u);\n}}"
+        )
+    for type, mark in (("i32", "i"), ("i64", "li")):
+        is_zero, is_minus_one, apart = "b == 0i", "b == -1i", "(r != 0i) & ((r ^ b) < 0i)"
+        needs: tuple[str, ...] = ()
+        if type == "i64":
+            is_zero, is_minus_one = "eq_i64(b, 0li)", "eq_i64(b, -1li)"
+            apart, needs = "!eq_i64(r, 0li) & lt_i64(r ^ b, 0li)", ("eq_i64", "lt_i64")
+        quotient = (
+            f"  let is_zero = {is_zero};\n"
+            f"  let is_minus_one = {is_minus_one};\n"
+            f"  let q = select(a, -a, is_minus_one) / select(b, 1{mark}, is_zero | is_minus_one);\n"
+            f"  let r = a - q * select(b, 1{mark}, is_zero);\n"
+            f"  let down = {apart};\n"
+        )
+        for op, exact, rounded in (("floordiv", "q", f"q - 1{mark}"), ("mod", "r", "r + b")):
+            found[f"{op}_{type}"] = Function(
+                f"fn {op}_{type}(a: {type}, b: {type}) -> {type} {{\n{quotient}"
+                f"  return select(select({exact}, {rounded}, down), 0{mark}, is_zero);\n}}",
+                needs,
+            )
+    return found
+
+
+def _borders() -> dict[str, Function]:
+    """Where a read at index i of n elements lands, for each type of index; n is at least 1."""
+    found = {
+        "clamp_i32": "min(u32(max(i, 0i)), n - 1u)",
+        "clamp_u32": "min(i, n - 1u)",
+        "clamp_i64": "u32(min(max(i, 0li), i64(n) - 1li))",
+        "wrap_i32": "select(u32(i) % n, n - 1u - u32(~i) % n, i < 0i)",
+        "wrap_u32": "i % n",
+        "wrap_i64": "u32((i % i64(n) + i64(n)) % i64(n))",
+    }
+    functions = {}
+    for name, text in found.items():
+        type = name.split("_")[1]
+        functions[name] = Function(f"fn {name}(i: {type}, n: u32) -> u32 {{\n  return {text};\n}}")
+    for type in ("i32", "u32", "i64"):
+        needs = (f"wrap_{type}",)
+        functions[f"mirror_{type}"] = Function(
+            f"fn mirror_{type}(i: {type}, n: u32) -> u32 {{\n"
+            f"  let period = max(2u * n - 2u, 1u);\n  let m = wrap_{type}(i, period);\n"
+            f"  return min(m, period - m);\n}}",
+            needs,
+        )
+        functions[f"reflect_{type}"] = Function(
+            f"fn reflect_{type}(i: {type}, n: u32) -> u32 {{\n"
+            f"  let m = wrap_{type}(i, 2u * n);\n  return min(m, 2u * n - 1u - m);\n}}",
+            needs,
+        )
+    tests = {
+        "i32": "(i >= 0i) & (u32(i) < n)",
+        "u32": "i < n",
+        "i64": "(i32(i >> 32u) == 0i) & (u32(i) < n)",
+    }
+    for type, text in tests.items():
+        functions[f"inside_{type}"] = Function(
+            f"fn inside_{type}(i: {type}, n: u32) -> bool {{\n  return {text};\n}}"
+        )
+    return functions
+
+
+FUNCTIONS = {**_floats(), **_conversions(), **_words(), **_divisions(), **_borders()}

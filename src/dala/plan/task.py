@@ -1,0 +1,93 @@
+"""One run of a program over buffers of given dtypes and shapes: what a device is asked to do."""
+
+from __future__ import annotations
+
+import math
+
+from dala.errors import ShapeError
+from dala.ir.access import Access, accesses, is_elementwise
+from dala.ir.nodes import OUTPUT, Load, Program, walk
+from dala.ir.record import changed
+from dala.ir.types import Scalar
+from dala.plan.limits import may_time_out
+
+Shape = tuple[int, ...]
+Kind = tuple[Scalar, Shape]
+"""A buffer's dtype and shape."""
+
+
+class Task:
+    """A program, the shapes it runs over, and what follows from both."""
+
+    def __init__(self, name: str, program: Program, inputs: tuple[Kind, ...], output: Kind) -> None:
+        self.name = name
+        self.inputs = inputs
+        self.output = output
+        self.program = program
+        self.access = accesses(program)
+        self.scattered = program.output.scattered
+        self.domain = self._domain()
+        self._check_shapes()
+        if is_elementwise(program):
+            self.program = flattened(program)
+            self.domain = (math.prod(self.domain),)
+        self.empty = 0 in self.domain
+        self.unsure = may_time_out(self.program)
+
+    def _domain(self) -> Shape:
+        """The positions that the kernel runs over: its output's, or its first input's."""
+        if self.scattered and self.inputs:
+            return plain(self.inputs[0][1], self.program.inputs[0].channels)
+        return plain(self.output[1], self.program.output.channels)
+
+    def _check_shapes(self) -> None:
+        for item, (_, shape) in zip(self.program.inputs, self.inputs, strict=True):
+            own = self.access[item.name].kind == "own" or _reads_own(self.program, item.name)
+            if own and plain(shape, item.channels) != self.domain:
+                where = "its first input" if self.scattered else "the output"
+                raise ShapeError(
+                    f"{self.name}: input {item.name!r} is {shape}, but {where} is "
+                    f"{self.inputs[0][1] if self.scattered else self.output[1]}: an input that "
+                    f"is read at its own position has the same shape. Index it to read elsewhere."
+                )
+
+    @property
+    def shapes(self) -> dict[str, Shape]:
+        """The shape of each input and of the output, without an image's channels."""
+        shapes = {
+            item.name: plain(shape, item.channels)
+            for item, (_, shape) in zip(self.program.inputs, self.inputs, strict=True)
+        }
+        shapes[OUTPUT] = plain(self.output[1], self.program.output.channels)
+        return shapes
+
+    def fits_in_place(self, position: int) -> bool:
+        """Whether an input that is the output's own memory is read only where it is written."""
+        access: Access = self.access[self.program.inputs[position].name]
+        if access.kind == "unused":
+            return True
+        scalar, shape = self.inputs[position]
+        same = scalar.size_bytes == self.output[0].size_bytes and shape == self.output[1]
+        return access.kind == "own" and same
+
+
+def flattened(program: Program) -> Program:
+    """An elementwise program over one axis: its rows need not be told apart."""
+    return changed(
+        program,
+        rank=1,
+        inputs=tuple(changed(item, rank=1) for item in program.inputs),
+        output=changed(program.output, rank=1),
+    )
+
+
+def plain(shape: Shape, channels: int | None) -> Shape:
+    """The axes that positions have: an image's height and width, one axis for a scalar."""
+    return (shape[:2] if channels else shape) or (1,)
+
+
+def _reads_own(program: Program, source: str) -> bool:
+    return any(
+        isinstance(item, Load) and item.source == source and item.index is None
+        for item in walk(program.body)
+    )
