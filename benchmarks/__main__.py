@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 
-from benchmarks.compute import ROWS
+from benchmarks import webgpu
+from benchmarks.compute import ROWS as CPU_ROWS
 from benchmarks.harness import Result, table_head, table_line
+from dala.devices import find_device
+from dala.errors import DeviceError
+from dala.gpu import compute
 
 ROUNDS = 21
 QUICK_ROUNDS = 5
+ROWS = {**CPU_ROWS, **webgpu.ROWS}
 
 
 def main() -> None:
@@ -19,13 +25,28 @@ def main() -> None:
     results: dict[str, Result] = {}
     if not arguments.json:
         print(table_head())
-    for name in arguments.rows or ROWS:
-        # Made one at a time: a row's buffers are gone before the next one's are made.
-        results[name] = ROWS[name]().measure(rounds)
+    for name in with_adapter(arguments.rows or list(ROWS)):
+        with compute.device("webgpu" if name in webgpu.ROWS else "cpu"):
+            # Made one at a time: a row's buffers are gone before the next one's are made.
+            results[name] = ROWS[name]().measure(rounds)
         if not arguments.json:
             print(table_line(results[name]), flush=True)
     if arguments.json:
         print(json.dumps({name: asdict(result) for name, result in results.items()}, indent=2))
+
+
+def with_adapter(names: list[str]) -> list[str]:
+    """The rows that can be measured here; says which WebGPU adapter they use, or that none is."""
+    needing = [name for name in names if name in webgpu.ROWS]
+    if not needing:
+        return names
+    try:
+        said = f"WebGPU rows run on {find_device('webgpu').name}."
+    except DeviceError as error:
+        said = f"left out: {', '.join(needing)}. {error}"
+        names = [name for name in names if name not in needing]
+    print(said, file=sys.stderr)
+    return names
 
 
 def parse_arguments() -> argparse.Namespace:

@@ -19,12 +19,16 @@ class Comparison:
     ours: Callable[[], object]
     peer: Callable[[], object]
     check: Callable[[], None]
+    sample_s: float = SAMPLE_S
+    """Longer where threads wait for each other: how long that takes varies from call to call."""
 
     def measure(self, rounds: int) -> Result:
         self.ours()
         self.peer()
         self.check()
-        ours_repeats, peer_repeats = repeats_for(self.ours), repeats_for(self.peer)
+        ours_repeats, peer_repeats = (
+            repeats_for(work, self.sample_s) for work in (self.ours, self.peer)
+        )
         ours, peer = [], []
         for _ in range(rounds):
             ours.append(seconds_per_call(self.ours, ours_repeats))
@@ -64,15 +68,37 @@ class Duration:
         )
 
 
-Row = Comparison | Duration
+@dataclass(frozen=True)
+class Count:
+    """Work that is to make no more than so many of something, each time."""
+
+    work: str
+    bar: int
+    count: Callable[[], int]
+
+    def measure(self, rounds: int) -> Result:
+        counts = [self.count() for _ in range(rounds)]
+        most = max(counts)
+        return Result(
+            work=self.work,
+            ours_s=None,
+            peer_s=None,
+            ratio=None,
+            bar=self.bar,
+            holds=most <= self.bar,
+            spread=(min(counts), most),
+        )
+
+
+Row = Comparison | Duration | Count
 
 
 @dataclass(frozen=True)
 class Result:
-    """One measured row. Bar and spread are ratios where there is a ratio, else seconds."""
+    """One measured row. Bar and spread are ratios, or else seconds, or else counts."""
 
     work: str
-    ours_s: float
+    ours_s: float | None
     peer_s: float | None
     ratio: float | None
     bar: float
@@ -87,11 +113,11 @@ def seconds_per_call(work: Callable[[], object], repeats: int) -> float:
     return (time.perf_counter_ns() - start) / repeats / 1e9
 
 
-def repeats_for(work: Callable[[], object]) -> int:
+def repeats_for(work: Callable[[], object], sample_s: float = SAMPLE_S) -> int:
     """How many calls make a sample long enough for the clock and the scheduler."""
     repeats = 1
-    while (seconds := seconds_per_call(work, repeats) * repeats) < SAMPLE_S:
-        repeats = max(2 * repeats, int(repeats * SAMPLE_S / max(seconds, 1e-9)))
+    while (seconds := seconds_per_call(work, repeats) * repeats) < sample_s:
+        repeats = max(2 * repeats, int(repeats * sample_s / max(seconds, 1e-9)))
     return repeats
 
 
@@ -109,15 +135,18 @@ def table_head() -> str:
 
 def table_line(result: Result) -> str:
     low, high = result.spread
-    if result.ratio is None:
-        ratio, peer, bar = "", "", show_bar(result.bar)
+    ratio = peer = ""
+    if result.ours_s is None:
+        ours, bar, spread = f"{high:g}", f"{result.bar:g}", f"{low:g} – {high:g}"
+    elif result.ratio is None:
+        ours, bar = show_seconds(result.ours_s), show_bar(result.bar)
         spread = f"{show_seconds(low)} – {show_seconds(high)}"
     else:
+        ours = show_seconds(result.ours_s)
         ratio, bar = f"{result.ratio:.3f}", f"{result.bar:.2f} ×"
         peer = show_seconds(result.peer_s or 0.0)
         spread = f"{low:.3f} – {high:.3f}"
     holds = "yes" if result.holds else "NO"
-    ours = show_seconds(result.ours_s)
     return COLUMNS.format(result.work, ours, peer, ratio, "≤ " + bar, holds, spread)
 
 

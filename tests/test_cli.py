@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from dala.cli import main
 from dala.gpu import compute
 
 
-def test_the_demo_shows_a_result_a_picture_and_the_device(capsys):
+def test_the_demo_shows_a_result_a_picture_and_the_device(device, capsys):
     assert main(["demo"]) == 0
     printed = capsys.readouterr().out
     assert compute.device_info()["name"] in printed
@@ -21,7 +22,28 @@ def test_the_demo_shows_a_result_a_picture_and_the_device(capsys):
     assert len(picture) == 20
     assert picture[0].rstrip() == picture[-1].rstrip() != picture[10].rstrip()
     assert "@@@" in picture[10]
-    assert "largest difference from NumPy 0.0" in printed
+    assert float(printed.split("largest difference from NumPy ")[1]) <= 1e-6
+
+
+def test_devices_are_listed_and_the_default_one_is_marked(device, capsys):
+    assert main(["devices"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(compute.devices())
+    assert [line.split()[1] for line in lines if line.startswith("*")] == [device]
+
+
+def test_a_device_that_is_not_there_ends_with_1_and_one_line():
+    done = subprocess.run(
+        [sys.executable, "-m", "dala", "demo"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "DALA_DEVICE": "abacus"},
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("dala: ")
+    assert "abacus" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_kernels_are_listed_a_line_each(capsys):

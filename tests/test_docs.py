@@ -26,7 +26,16 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
     (tmp_path / "readme.py").write_text(program, encoding="utf-8")
     printed = subprocess.check_output([sys.executable, tmp_path / "readme.py"], text=True)
     assert printed.splitlines() == promised
-    assert len(promised) == 3
+    assert len(promised) == 4
+
+
+def test_the_python_of_the_page_on_devices_runs(tmp_path):
+    text = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+    (tmp_path / "devices.py").write_text("\n".join(blocks), encoding="utf-8")
+    printed = subprocess.check_output([sys.executable, tmp_path / "devices.py"], text=True)
+    assert printed.startswith("cpu ")
+    assert len(blocks) == 2
 
 
 @pytest.mark.parametrize("module", DOCTESTED)

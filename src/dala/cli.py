@@ -1,4 +1,4 @@
-"""The command line: `dala demo`."""
+"""The command line: `dala demo`, `dala devices`, `dala kernels`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from dala import __version__
+from dala.errors import DalaError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -14,19 +15,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="dala",
         description="Portable GPU compute for Python.",
-        epilog="In a clone of the repository, ./dala bench measures it against NumPy.",
+        epilog="In a clone of the repository, ./dala bench measures it against its peers.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"dala {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     commands.add_parser("demo", help="buffers in, kernels run, results and the device printed")
+    commands.add_parser("devices", help="every device, and which one is used unless told otherwise")
     commands.add_parser("kernels", help="every kernel, its inputs, its parameters and what it does")
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
         parser.print_help()
         return 2
     try:
-        return _demo() if chosen.command == "demo" else _kernels()
+        return {"demo": _demo, "devices": _devices, "kernels": _kernels}[chosen.command]()
+    except DalaError as error:
+        print(f"dala: {error}", file=sys.stderr)
+        return 1
     except BrokenPipeError:
         sys.stderr.close()
         return 141
@@ -40,6 +45,16 @@ def _demo() -> int:
 
     for line in run():
         print(line, flush=True)
+    return 0
+
+
+def _devices() -> int:
+    from dala.gpu import compute
+
+    default = compute.device_info()["id"]
+    for info in compute.devices():
+        mark = "*" if info["id"] == default else " "
+        print(f"{mark} {info['id']:<10} {info['name']} ({info['kind']})")
     return 0
 
 

@@ -42,7 +42,7 @@ def smooth(x: Any) -> Any:
 def run() -> Iterator[str]:
     """The demo, line by line."""
     info = compute.device_info()
-    yield f"dala {info['version']} on {info['name']} ({info['backend']}, {info['threads']} threads)"
+    yield f"dala {info['version']} on {info['name']} ({info['backend']}, {info['kind']})"
     yield ""
     yield from _vectors()
     yield from _picture()
@@ -92,4 +92,5 @@ def smoothstep(x: Any) -> Any:
 def _seconds(kernel: Kernel, x: Buffer, out: Buffer) -> float:
     start = time.perf_counter()
     compute.run_kernel(kernel, [x], out)
+    compute.synchronize()
     return time.perf_counter() - start

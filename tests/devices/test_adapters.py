@@ -83,6 +83,7 @@ def test_the_facts_of_an_adapter_are_told(found):
             "id": "webgpu",
             "name": "big",
             "backend": "webgpu",
+            "kind": "Vulkan",
             "api": "Vulkan",
             "driver": "driver 1",
             "gpu": True,

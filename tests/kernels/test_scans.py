@@ -90,3 +90,18 @@ def test_sums_may_replace_their_elements(device, dtype):
 )
 def test_mistakes_are_refused(fail, output, params, error, words):
     assert words in fail(error, "prefix_sum", [((4,), "f32")], (output, "f32"), **params)
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("n", [63, 64, 1023, 1024, 1025, 3000, 1_100_000])
+def test_rows_that_a_workgroup_shares_are_summed_right(run, n, exclusive):
+    x = np.random.default_rng(n).integers(-1000, 1000, (2, n)).astype(np.int32)
+    want = np.cumsum(x, 1, dtype=np.int32) - (x if exclusive else 0)
+    got = run("prefix_sum", [x], x.shape, "s32", exclusive=exclusive)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_shared_rows_are_summed_in_another_type_than_they_are_stored_in(run):
+    x = np.random.default_rng(0).integers(0, 256, (3, 2000)).astype(np.uint8)
+    got = run("prefix_sum", [x], x.shape, "u8")
+    np.testing.assert_array_equal(got, np.cumsum(x, 1, dtype=np.uint8))

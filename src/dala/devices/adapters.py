@@ -45,6 +45,7 @@ class Adapter:
             "id": self.id,
             "name": self.name,
             "backend": "webgpu",
+            "kind": self.api if self.hardware else f"{self.api}, in software",
             "api": self.api,
             "driver": self.driver,
             "gpu": self.hardware,

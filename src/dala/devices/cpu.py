@@ -74,6 +74,7 @@ class Cpu(Device):
             "id": self.id,
             "name": self.name,
             "backend": self.backend,
+            "kind": f"{self.threads} threads",
             "gpu": False,
             "hardware": True,
             "threads": self.threads,

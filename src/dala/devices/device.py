@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dala.errors import DeviceError
 from dala.ir.record import record
+from dala.lang.wgsl import Groups, Module
 from dala.plan.task import Task
 
 Number = bool | int | float
@@ -53,6 +55,13 @@ class Runner(Protocol):
         """The code that was made of it."""
 
 
+class TextRunner(Protocol):
+    """A WGSL text, ready to be run on a device."""
+
+    def run(self, inputs: Sequence[Any], output: Any, params: bytes, groups: Groups) -> None:
+        """Dispatch so many workgroups."""
+
+
 class Device(ABC):
     """A place that holds memory and runs kernels."""
 
@@ -62,6 +71,8 @@ class Device(ABC):
     """What the hardware or its driver calls itself."""
     backend: str
     """Which kind of device it is: "cpu" or "webgpu"."""
+    runs_text: bool = False
+    """Whether kernels that are WGSL text run here."""
     lost: bool = False
     """Whether it is gone for good, with all its memory; the same id then opens another."""
 
@@ -88,6 +99,14 @@ class Device(ABC):
     @abstractmethod
     def load(self, task: Task) -> Runner:
         """The task, ready to be run here; compiled when it first runs."""
+
+    def load_text(self, name: str, module: Module) -> TextRunner:
+        """A WGSL text, compiled; a DeviceError where WGSL cannot be run."""
+        raise DeviceError(
+            f"kernel {name!r} is WGSL text, which runs on WebGPU devices only, not on {self.id}. "
+            f"Make its buffers there, in `with compute.device('webgpu')`, or write it as a Python "
+            f"function."
+        )
 
     @abstractmethod
     def synchronize(self) -> None:

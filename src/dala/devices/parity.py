@@ -49,6 +49,7 @@ class Parity(Device):
             "id": self.id,
             "name": self.name,
             "backend": self.backend,
+            "kind": "each stage on both, compared",
             "gpu": any(info["gpu"] for info in both),
             "hardware": all(info["hardware"] for info in both),
             "devices": both,

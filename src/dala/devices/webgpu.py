@@ -18,10 +18,12 @@ from dala.devices.webgpu_memory import Blocks, GpuMemory
 from dala.devices.webgpu_transfer import Transfers
 from dala.errors import DeviceError, LimitError, MemoryLimitError
 from dala.ir.types import U8
+from dala.lang.wgsl import Module
 from dala.plan.task import Task
 
 if TYPE_CHECKING:
     from dala.devices.webgpu_runner import WebGpuRunner
+    from dala.devices.webgpu_text import WebGpuText
 
 WAIT_S = 0.05
 """How often a wait looks whether the device is still there."""
@@ -35,6 +37,7 @@ class WebGpu(Device):
     """
 
     backend = "webgpu"
+    runs_text = True
 
     def __init__(self, adapter: Adapter) -> None:
         self.id = adapter.id
@@ -123,6 +126,11 @@ class WebGpu(Device):
         from dala.devices.webgpu_runner import WebGpuRunner
 
         return WebGpuRunner(self, task)
+
+    def load_text(self, name: str, module: Module) -> WebGpuText:
+        from dala.devices.webgpu_text import WebGpuText
+
+        return WebGpuText(self, name, module)
 
     # -- memory ----------------------------------------------------------------------------------
 

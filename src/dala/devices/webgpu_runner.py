@@ -11,7 +11,7 @@ from dala.devices.device import Number
 from dala.emit.layout import layout_of, sizes_of
 from dala.emit.wgsl import ENTRY, Shader, emit
 from dala.emit.wgsl_body import Loops
-from dala.emit.wgsl_grid import grid_for
+from dala.emit.wgsl_grid import SERIAL, grid_for
 from dala.errors import DtypeError, KernelTimeoutError, LimitError
 from dala.ir.nodes import Program, Value, used, walk
 from dala.ir.record import record
@@ -74,7 +74,7 @@ class WebGpuRunner:
         size = f"{self.grid.columns}×{self.grid.rows}" if self.grid.rows > 1 else self.grid.columns
         groups = " × ".join(map(str, self.groups))
         head = f"WGSL, {groups} workgroups of {size} invocations ({self.grid.kind}):"
-        return f"{head}\n\n{self._emitted(frozenset()).text}"
+        return f"{head}\n\n{self.shader().text}"
 
     def _in_place(self, inputs: Sequence[GpuMemory], output: GpuMemory) -> frozenset[str] | None:
         """The inputs that are the output, read where it is written; None for other aliases."""
@@ -88,19 +88,20 @@ class WebGpuRunner:
 
     # -- code ------------------------------------------------------------------------------------
 
-    def _emitted(self, in_place: frozenset[str]) -> Shader:
+    def shader(self, in_place: frozenset[str] = frozenset()) -> Shader:
+        """What is emitted for it; inputs named in `in_place` are the output itself."""
         return emit(self.task.program, self.grid, in_place, self.loops)
 
     def _code(self, in_place: frozenset[str]) -> Compiled:
         known = self._compiled.get(in_place)
         if known is None:
-            shader = self._emitted(in_place)
+            shader = self.shader(in_place)
             bound = len(shader.inputs) + 1 + shader.reports
             most = self.device.limits["max-storage-buffers-per-shader-stage"]
             if bound > most:
                 raise LimitError(
-                    f"{self.task.name}: {bound} buffers are bound at a time, but {most} is the most "
-                    f"for {self.device.name}: split the kernel."
+                    f"{self.task.name}: {bound} buffers are bound at a time, but {most} is "
+                    f"the most for {self.device.name}: split the kernel."
                 )
             known = compiled(self.device, shader)
             self._compiled[in_place] = known
@@ -124,15 +125,15 @@ class WebGpuRunner:
             status = device.allocate(_WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
-            self._set_arguments(code, params)
-            group = self._group(code, bound)
-            encoder = device.gpu.create_command_encoder()
-            compute = encoder.begin_compute_pass()
-            compute.set_pipeline(code.pipeline)
-            compute.set_bind_group(0, group)
-            compute.dispatch_workgroups(*self.groups)
-            compute.end()
-            device.submit([encoder.finish()])
+            for first in self.grid.firsts(self.task.domain):
+                self._set_arguments(code, params, first)
+                encoder = device.gpu.create_command_encoder()
+                compute = encoder.begin_compute_pass()
+                compute.set_pipeline(code.pipeline)
+                compute.set_bind_group(0, self._group(code, bound))
+                compute.dispatch_workgroups(*self.groups)
+                compute.end()
+                device.submit([encoder.finish()])
         if status is not None and device.read(status).any():
             raise self._timeout()
 
@@ -141,6 +142,8 @@ class WebGpuRunner:
         if most is None:
             return "counted" if self.task.unsure else "free"
         turns = most_turns(self.task.program, self.task.shapes)
+        if self.grid.kind == "serial":
+            turns = SERIAL * (1 + turns)
         return "free" if turns <= most else "checked"
 
     def _timeout(self) -> KernelTimeoutError:
@@ -152,14 +155,16 @@ class WebGpuRunner:
             f"(buffer.to('cpu')). The output is as it was before."
         )
 
-    def _set_arguments(self, code: Compiled, params: Sequence[Number]) -> None:
+    def _set_arguments(self, code: Compiled, params: Sequence[Number], first: int) -> None:
         """Sizes and parameters where the shader reads them; they stay there from run to run."""
-        import wgpu
-
-        packed = code.shader.arguments.pack(self.task.domain, self.sizes, params)
+        if self._packed and not params and self.grid.kind != "serial":
+            return
+        packed = code.shader.arguments.pack(self.task.domain, self.sizes, params, first)
         if packed == self._packed:
             return
         if self._arguments is None:
+            import wgpu
+
             usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
             self._arguments = self.device.gpu.create_buffer(size=len(packed), usage=usage)
         # Ordered with what was submitted before: that still sees the old ones.

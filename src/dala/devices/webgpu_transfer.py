@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from dala.devices.webgpu_memory import GpuMemory
 
 CHUNK_BYTES = 4 << 20
-"""A piece of a read-back: the next one is on its way while this one is copied out."""
+"""A piece of a transfer: the device moves one while the host copies another.
+
+wgpu makes a staging buffer for each piece of an upload, and drivers have memory at hand again for
+small ones only: Mesa's takes in 64 MiB six times as fast in pieces as at once.
+"""
 KEPT_BUFFERS = 4
 UNSUBMITTED_BYTES = 4 << 20
 """What may be written before it is sent off: until then wgpu holds a second copy of it."""
@@ -34,14 +38,16 @@ class Transfers:
         flat = data.reshape(-1).view(U8.numpy)
         whole = flat.size & -4
         queue = device.gpu.queue
-        if whole:
-            queue.write_buffer(memory.buffer, 0, flat, 0, whole)
-        if whole < flat.size:
-            queue.write_buffer(memory.buffer, whole, flat[whole:].tobytes().ljust(4, b"\0"))
-        self._unsubmitted_bytes += whole
-        if self._unsubmitted_bytes >= UNSUBMITTED_BYTES:
-            self._unsubmitted_bytes = 0
-            device.submit([])
+        with device.lock:  # no kernel runs between two pieces
+            for start in range(0, whole, CHUNK_BYTES):
+                size = min(CHUNK_BYTES, whole - start)
+                queue.write_buffer(memory.buffer, start, flat, start, size)
+                self._unsubmitted_bytes += size
+                if self._unsubmitted_bytes >= UNSUBMITTED_BYTES:
+                    self._unsubmitted_bytes = 0
+                    device.submit([])
+            if whole < flat.size:
+                queue.write_buffer(memory.buffer, whole, flat[whole:].tobytes().ljust(4, b"\0"))
 
     def read(self, device: WebGpu, memory: GpuMemory) -> np.ndarray:
         """The bytes of the memory, as a new array."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Sequence
-
-from dala.emit.layout import Slot, layout_of
 from dala.emit.partition import Partition
+from dala.emit.wgsl_arguments import Arguments
 from dala.emit.wgsl_body import Loops
 from dala.emit.wgsl_functions import FUNCTIONS
-from dala.emit.wgsl_grid import Grid
+from dala.emit.wgsl_grid import SERIAL, Grid
 from dala.emit.wgsl_memory import Memory, atomic_type, element_type
 from dala.emit.wgsl_ops import TYPES, Ops
+from dala.emit.wgsl_tiles import TILE, product_of, tiled_sum
 from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
 from dala.ir.record import record
-from dala.ir.types import F64, U8, U32, Scalar
+from dala.ir.types import F64, U8, U32
 
 ENTRY = "main"
 _FAILED = "var<private> failed: bool;"
@@ -45,50 +43,6 @@ class Shader:
     arguments: Arguments
 
 
-class Arguments:
-    """The uniform struct of a shader: sizes, extents and parameters."""
-
-    def __init__(self, program: Program) -> None:
-        sizes = [slot for slot in layout_of(program) if slot.kind not in ("out", "input", "param")]
-        params = list(enumerate(program.params))
-        self.wide = [i for i, param in params if param.type.bits == 64]
-        self.narrow = [i for i, param in params if param.type.bits != 64]
-        fields = [_param_field(i, program.params[i].type) for i in self.wide]
-        fields += [("count", "u32", "I"), ("rows", "u32", "I"), ("zero", "u32", "I")]
-        names = [item.name for item in program.inputs]
-        fields += [_size_field(slot, names) for slot in sizes]
-        fields += [_param_field(i, program.params[i].type) for i in self.narrow]
-        members = "\n".join(f"  {name}: {type}," for name, type, _ in fields)
-        self.text = f"struct Args {{\n{members}\n}}"
-        self._struct = struct.Struct("=" + "".join(code for _, _, code in fields))
-        self.size_bytes = -(-self._struct.size // 16) * 16
-
-    def pack(
-        self, domain: Sequence[int], sizes: Sequence[int], params: Sequence[bool | int | float]
-    ) -> bytes:
-        """The bytes of the struct."""
-        rows = 1
-        for size in domain[:-1]:
-            rows *= size
-        wide, narrow = ([params[i] for i in which] for which in (self.wide, self.narrow))
-        count = rows * domain[-1]
-        packed = self._struct.pack(*wide, count, rows, 0, *sizes, *narrow)
-        return packed.ljust(self.size_bytes, b"\0")
-
-
-def _param_field(number: int, scalar: Scalar) -> tuple[str, str, str]:
-    code = {"f32": "f", "f64": "d", "s32": "i", "s64": "q"}.get(scalar.name, "I")
-    return f"param_{number}", "u32" if code == "I" else TYPES[scalar], code
-
-
-def _size_field(slot: Slot, names: list[str]) -> tuple[str, str, str]:
-    source = names.index(slot.source) if slot.source in names else "out"
-    if slot.kind == "extent":
-        return f"extent_{source}_{slot.axis}", "i32", "i"
-    stem = {"size": "size", "input size": f"in_{source}_size", "out size": "out_size"}[slot.kind]
-    return f"{stem}_{slot.axis}", "u32", "I"
-
-
 def emit(program: Program, grid: Grid, in_place: frozenset[str], loops: Loops) -> Shader:
     """The shader of a program for a grid; inputs named in `in_place` are the output itself."""
     return _Module(program, grid, in_place, loops).shader()
@@ -106,7 +60,7 @@ class _Module:
         self.ops = Ops()
         self.arguments = Arguments(program)
         self.atomic = self._is_atomic()
-        self.shared: dict[Scalar, str] = {}
+        self.shared: list[str] = []
 
     def _is_atomic(self) -> bool:
         """Whether invocations write to words of the output that others write to, too."""
@@ -114,11 +68,16 @@ class _Module:
         if output.scattered:
             adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
             return output.type == U8 or (adds and output.type != F64)
-        return self.grid.kind == "rows" and output.type == U8 and output.channels != 4
+        shared = self.grid.kind in ("rows", "tiles")
+        return shared and output.type == U8 and output.channels != 4
 
     def shader(self) -> Shader:
-        shared = self.grid.kind == "rows"
-        parts = [self._row_main()] if shared else [self._element(), self._main()]
+        if self.grid.kind == "rows":
+            parts = [self._row_main()]
+        elif self.grid.kind == "tiles":
+            parts = [self._tile_main()]
+        else:
+            parts = [self._element(), self._main()]
         bound = tuple(
             i for i, item in enumerate(self.program.inputs) if item.name not in self.in_place
         )
@@ -130,7 +89,7 @@ class _Module:
                 *self._bindings(bound),
                 *([_FAILED] if self.reports else []),
                 *([_BUDGET] if self.loops == "counted" else []),
-                *self.shared.values(),
+                *dict.fromkeys(self.shared),
                 *functions,
                 *parts,
             ]
@@ -198,8 +157,9 @@ class _Module:
         body = self._body()
         last = self.program.rank - 1
         if self.grid.kind == "serial":
-            with body.inside("for (var here = 0u; here < args.count; here++)"):
-                self._from_flat(body)
+            body.line(f"let stop = min(args.first + {SERIAL}u, args.count);")
+            with body.inside("for (var here = args.first; here < stop; here++)"):
+                self._outer_positions(body, "here", self.program.rank)
                 self._store(body, "here", self._call())
         elif self.grid.kind == "flat":
             groups = "group.x + (group.y + group.z * groups.y) * groups.x"
@@ -209,7 +169,7 @@ class _Module:
             else:
                 body.line("let here = unit;")
                 body.line("if (here >= args.count) { return; }")
-                self._from_flat(body)
+                self._outer_positions(body, "here", self.program.rank)
                 self._store(body, "here", self._call())
         else:
             columns, rows, step = self.grid.columns, self.grid.rows, self.grid.step
@@ -217,7 +177,7 @@ class _Module:
             body.line(f"let column = group.x * {columns}u + local % {columns}u;")
             body.line(f"let row = (group.y + group.z * groups.y) * {rows}u + local / {columns}u;")
             body.line(f"if ((column >= {width}) | (row >= args.rows)) {{ return; }}")
-            self._outer_positions(body, "row")
+            self._outer_positions(body, "row", last)
             if step > 1:
                 body.line(f"let unit = row * {width} + column;")
                 self._words(body)
@@ -242,22 +202,13 @@ class _Module:
         positions = "".join(f", p{axis}" for axis in range(self.program.rank))
         return f"element(here{positions})"
 
-    def _from_flat(self, body: Memory) -> None:
-        """The positions of the element numbered `here`."""
-        rest = "here"
-        for axis in range(self.program.rank - 1, 0, -1):
+    def _outer_positions(self, body: Memory, rest: str, count: int) -> None:
+        """The positions along the first axes, of which there are so many, from their number."""
+        for axis in range(count - 1, 0, -1):
             body.line(f"let p{axis} = i32({rest} % args.size_{axis});")
             body.line(f"let rest{axis} = {rest} / args.size_{axis};")
             rest = f"rest{axis}"
-        body.line(f"let p0 = i32({rest});")
-
-    def _outer_positions(self, body: Memory, row: str) -> None:
-        rest = row
-        for axis in range(self.program.rank - 2, 0, -1):
-            body.line(f"let p{axis} = i32({rest} % args.size_{axis});")
-            body.line(f"let rest{axis} = {rest} / args.size_{axis};")
-            rest = f"rest{axis}"
-        if self.program.rank > 1:
+        if count:
             body.line(f"let p0 = i32({rest});")
 
     def _store(self, body: Memory, element: str, call: str) -> None:
@@ -277,7 +228,7 @@ class _Module:
         """The element of a number, where there is one, else 0."""
         body = self._body()
         body.line(f"if (here >= args.count) {{ return {self._returned}(0u); }}")
-        self._from_flat(body)
+        self._outer_positions(body, "here", self.program.rank)
         body.line(f"return {self._call()};")
         head = f"fn from_flat(here: u32) -> {self._returned} {{"
         return "\n".join([head, *body.lines, "}\n"])
@@ -315,7 +266,7 @@ class _Module:
         last, size = self.program.rank - 1, self.grid.columns
         body.line("let row = group.x + (group.y + group.z * groups.y) * groups.x;")
         body.line("if (row >= args.rows) { return; }")
-        self._outer_positions(body, "row")
+        self._outer_positions(body, "row", last)
         if self.loops == "counted":
             body.line(_REFILL)
         for statement in partition.of_row:
@@ -331,13 +282,46 @@ class _Module:
                 body.line(_REFILL)
             for statement in partition.of_position:
                 body.statement(statement)
-            results = [body.value(value) for value in self.program.body.results]
-            if self.atomic:
-                channels = self.program.output.channels or 1
-                for i, text in enumerate(results):
-                    body.put_own_byte(body.let(U32, f"here * {channels}u + {i}u", "e"), text)
+            self._store_results(body)
+        if self.reports:
+            body.line(_REPORT)
+        return self._entry(body)
+
+    def _store_results(self, body: Memory) -> None:
+        """Write what the program leaves, where others may write to the same words."""
+        results = [body.value(value) for value in self.program.body.results]
+        if not self.atomic:
+            self._store(body, "here", self._joined(results))
+            return
+        channels = self.program.output.channels or 1
+        for i, text in enumerate(results):
+            body.put_own_byte(body.let(U32, f"here * {channels}u + {i}u", "e"), text)
+
+    # -- tiles -----------------------------------------------------------------------------------
+
+    def _tile_main(self) -> str:
+        """A workgroup for each tile; those of its invocations that lie outside help the others."""
+        body, product = self._body(), product_of(self.program)
+        assert product is not None
+        last = self.program.rank - 1
+        body.line(f"let across = local % {TILE}u;")
+        body.line(f"let down = local / {TILE}u;")
+        body.line(f"let column = group.x * {TILE}u + across;")
+        body.line(f"let row = group.y * {TILE}u + down;")
+        self._outer_positions(body, "group.z", last - 1)
+        body.line(f"let p{last - 1} = i32(row);")
+        body.line(f"let p{last} = i32(column);")
+        body.line(f"let here = (group.z * args.size_{last - 1} + row) * args.size_{last} + column;")
+        if self.loops == "counted":
+            body.line(_REFILL)
+        for statement in self.program.body.statements:
+            if statement is product.node:
+                body.values[statement], tiles = tiled_sum(body, product)
+                self.shared += tiles
             else:
-                self._store(body, "here", self._joined(results))
+                body.statement(statement)
+        with body.inside(f"if ((column < args.size_{last}) & (row < args.size_{last - 1}))"):
+            self._store_results(body)
         if self.reports:
             body.line(_REPORT)
         return self._entry(body)
@@ -349,7 +333,7 @@ class _Module:
         total = body.fold(node, trips, "local", size)
         half = body.name("n")
         parts = f"parts_{node.type}"
-        self.shared[node.type] = f"var<workgroup> {parts}: array<{type}, {size}>;"
+        self.shared.append(f"var<workgroup> {parts}: array<{type}, {size}>;")
         body.line(f"{parts}[local] = {total};")
         body.line("workgroupBarrier();")
         with body.inside(f"for (var {half} = {size // 2}u; {half} > 0u; {half} >>= 1u)"):

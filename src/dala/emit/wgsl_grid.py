@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 from dala.emit.partition import Partition
+from dala.emit.wgsl_tiles import TILE, product_of
 from dala.ir.nodes import AtomicAdd, Const, Extent, Reduce, walk
 from dala.ir.record import value
 from dala.ir.types import F64, U8
@@ -19,9 +21,11 @@ WIDEST = 64
 """Invocations side by side along a row, where there are other rows to compute with it."""
 SHARED_FROM = 64
 """Terms of a row's reduction from which on a workgroup shares them."""
+SERIAL = 1 << 14
+"""Positions that a single invocation computes one after another in a dispatch."""
 WORD = 4
 
-Kind = Literal["flat", "grid", "rows", "serial"]
+Kind = Literal["flat", "grid", "rows", "tiles", "serial"]
 
 
 @value
@@ -29,7 +33,8 @@ class Grid:
     """One invocation for every `step` positions, in groups of `columns` × `rows`.
 
     `flat` counts positions through all rows; `grid` knows columns and rows apart; in `rows` a
-    workgroup shares one row; in `serial` a single invocation computes everything.
+    workgroup shares one row, in `tiles` a square of rows and columns; in `serial` a single
+    invocation computes everything, in as many dispatches as that takes.
     """
 
     kind: Kind
@@ -46,9 +51,16 @@ class Grid:
             return spread(rows)
         if self.kind == "flat":
             return spread(-(-rows * width // (self.step * self.columns)))
+        if self.kind == "tiles":
+            *outer, down, across = domain
+            return (-(-across // self.columns), -(-down // self.rows), math.prod(outer))
         down = -(-rows // self.rows)
         y = min(down, MOST_GROUPS)
         return (-(-width // (self.step * self.columns)), y, -(-down // y))
+
+    def firsts(self, domain: tuple[int, ...]) -> Sequence[int]:
+        """The positions at which the dispatches of one run begin; as a rule there is just one."""
+        return range(0, math.prod(domain), SERIAL) if self.kind == "serial" else (0,)
 
 
 def spread(groups: int) -> tuple[int, int, int]:
@@ -66,6 +78,9 @@ def grid_for(task: Task) -> Grid:
     longest = _longest_row(task)
     if longest >= SHARED_FROM:
         return Grid("rows", min(GROUP, _power(longest)), 1)
+    tiles = Grid("tiles", TILE, TILE)
+    if _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
+        return tiles
     width, rows = task.domain[-1], math.prod(task.domain[:-1])
     packed = output.type == U8 and output.channels != WORD and not task.scattered
     step = WORD if packed else 1
@@ -74,6 +89,14 @@ def grid_for(task: Task) -> Grid:
     if len(task.domain) == 1 or width % step or units > MOST_GROUPS * columns:
         return Grid("flat", GROUP, 1, step)
     return Grid("grid", columns, min(_power(rows), GROUP // columns), step)
+
+
+def _suits_tiles(task: Task) -> bool:
+    """Whether there are enough rows, columns and terms for tiles to pay off."""
+    product = product_of(task.program)
+    if product is None:
+        return False
+    return min(*task.domain[-2:]) >= TILE and _terms(task, product.node) >= 2 * TILE
 
 
 def _longest_row(task: Task) -> int:

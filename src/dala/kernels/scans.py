@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from dala.devices import current_device
 from dala.errors import ArgumentError
 from dala.ir.types import Scalar
 from dala.kernels import language as dala
+from dala.kernels import shared_scans
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.elementwise import fill
 from dala.kernels.matrices import transposed
@@ -27,6 +29,8 @@ from dala.runtime.recipe import Stage, reshaped, scratch
 CHUNK = 16
 """Elements of a row that are summed together: a vector of them."""
 COLUMN_CHUNK = 8
+SHARED_ROW = 64
+"""Elements of a row from which on a workgroup of a GPU shares it."""
 NARROW = 16
 """Columns fewer than this are turned into rows."""
 
@@ -63,6 +67,9 @@ def prefix_sum(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
 
 def _along_rows(x: Buffer, output: Buffer, scalar: Scalar, exclusive: bool) -> Iterator[Stage]:
     rows, n = x.shape
+    if n >= SHARED_ROW and current_device().runs_text:
+        yield from shared_scans.along_rows(x, output, scalar, exclusive)
+        return
     chunks = -(-n // CHUNK)
     before = scratch((rows, chunks), scalar)
     to = SCALARS[scalar.name]

@@ -163,10 +163,14 @@ class Kernel:
         *,
         border: Border = "clamp",
         replace: bool = False,
+        language: str = "dala",
+        groups: Sequence[int] | Callable[[tuple[int, ...]], tuple[int, int, int]] | None = None,
     ) -> Kernel:
         """A kernel known by name from now on: from text, a function, or another kernel.
 
         `inputs` (a count or names) and `params` (names) are checked against the source.
+        `language="wgsl"` takes WGSL text, for WebGPU devices (docs/devices.md); there `params` may
+        be a mapping that gives defaults, and `groups` says how many workgroups there are.
 
         >>> from dala.gpu import compute
         >>> compute.Kernel.register("halve", "def halve(x): return x * 0.5", inputs=1)
@@ -179,7 +183,14 @@ class Kernel:
                 f"a kernel named {name!r} is registered already: choose another name, or give "
                 f"replace=True."
             )
-        if isinstance(source, Kernel):
+        if language not in ("dala", "wgsl"):
+            raise ArgumentError(f"language {language!r} is not known: give 'dala' or 'wgsl'.")
+        if language == "wgsl":
+            from dala.runtime.wgsl_kernel import from_wgsl
+
+            kernel_: Kernel = from_wgsl(name, source, params, groups)
+            params = None if isinstance(params, Mapping) else params
+        elif isinstance(source, Kernel):
             kernel_ = source
         elif isinstance(source, str):
             text = from_text(source, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
