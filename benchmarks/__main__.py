@@ -22,10 +22,11 @@ ROWS = {**CPU_ROWS, **webgpu.ROWS}
 def main() -> None:
     arguments = parse_arguments()
     rounds = QUICK_ROUNDS if arguments.quick else ROUNDS
+    names = measurable(arguments.rows or list(ROWS))
     results: dict[str, Result] = {}
     if not arguments.json:
         print(table_head())
-    for name in with_adapter(arguments.rows or list(ROWS)):
+    for name in names:
         with compute.device("webgpu" if name in webgpu.ROWS else "cpu"):
             # Made one at a time: a row's buffers are gone before the next one's are made.
             results[name] = ROWS[name]().measure(rounds)
@@ -35,15 +36,15 @@ def main() -> None:
         print(json.dumps({name: asdict(result) for name, result in results.items()}, indent=2))
 
 
-def with_adapter(names: list[str]) -> list[str]:
-    """The rows that can be measured here; says which WebGPU adapter they use, or that none is."""
+def measurable(names: list[str]) -> list[str]:
+    """The rows that can be measured here; says which WebGPU adapter is used, or why none is."""
     needing = [name for name in names if name in webgpu.ROWS]
     if not needing:
         return names
     try:
         said = f"WebGPU rows run on {find_device('webgpu').name}."
     except DeviceError as error:
-        said = f"left out: {', '.join(needing)}. {error}"
+        said = f"No WebGPU adapter, so {', '.join(needing)} are left out: {error}"
         names = [name for name in names if name not in needing]
     print(said, file=sys.stderr)
     return names

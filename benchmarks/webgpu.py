@@ -219,7 +219,7 @@ def creations_in_a_second_run() -> Count:
     buffers = [compute.from_numpy(item) for item in frames()]
     run_chain(buffers)
     probe = [storage(item) for item in frames()[:2]]
-    # What makes a shader, a pipeline and bindings is seen to: else a count of 0 would say nothing.
+    # Creations by hand are counted: else a count of 0 would say nothing.
     assert creations(lambda: Dispatch(grayscale, buffers[:2], probe, {})).total() >= len(STAGES)
     return Count(
         "shaders, pipelines, … made in a second run",

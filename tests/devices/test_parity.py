@@ -7,7 +7,7 @@ from dala.devices import CPU, find_device
 from dala.devices.agreement import difference
 from dala.devices.faulty import Faulty, FaultyRunner
 from dala.devices.parity import Parity
-from dala.errors import ArgumentError, ParityError
+from dala.errors import ArgumentError, KernelTimeoutError, ParityError
 from dala.gpu import compute
 
 NAN, INF = np.nan, np.inf
@@ -186,3 +186,17 @@ def test_the_cpu_and_the_gpu_agree(gpu, name):
         x, y = compute.from_numpy(values), compute.buffer_zeros(values.shape, "f32")
         compute.run_kernel(name, [x], y)
         assert np.isfinite(compute.read(y)).all()
+
+
+@pytest.mark.usefixtures("webgpu")
+def test_a_kernel_that_fails_on_one_of_the_two_changes_neither():
+    endless = compute.Kernel.register(
+        "endless", "def k(x):\n    while x == x:\n        x = x + 1.0\n    return x", replace=True
+    )
+    with compute.device("parity") as parity:
+        x, out = compute.buffer([1.0], (1,), "f32"), compute.buffer([5.0], (1,), "f32")
+        with pytest.raises(KernelTimeoutError):
+            compute.run_kernel(endless, [x], out)
+        memory = out.memory
+        for device, half in ((parity.first, memory.first), (parity.second, memory.second)):
+            assert device.read(half).view(np.float32).tolist() == [5.0]

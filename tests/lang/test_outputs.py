@@ -116,3 +116,15 @@ def test_a_float_for_each_pixel_is_gray_in_a_u8_image(device):
     assert (compute.read(out) == 200).all()
     compute.run_kernel(label, [image], out)
     assert (compute.read(out) == 2).all()
+
+
+def test_a_kernel_over_two_axes_may_count_into_bins(device):
+    @dala.kernel
+    def count(x, out: dala.Out):
+        i, j = dala.position(2)
+        out.add(x[i, j], 1)
+
+    x = compute.from_numpy(np.array([[0, 1, 1], [2, 1, 0]], np.int32))
+    out = compute.buffer_zeros((3,), "s32")
+    compute.run_kernel(count, [x], out)
+    assert compute.read_list(out) == [2, 3, 1]

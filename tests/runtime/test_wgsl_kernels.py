@@ -147,3 +147,32 @@ def test_more_workgroups_than_an_axis_has_are_refused():
 def test_an_unknown_language_is_refused():
     with pytest.raises(errors.ArgumentError, match="'dala' or 'wgsl'"):
         compute.Kernel.register("text", SAXPY, language="glsl", replace=True)
+
+
+@pytest.mark.usefixtures("webgpu")
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("@binding(1) @group(0)", "@binding(0) @group(0)"),
+        ("@binding(1) @group(0)", "@binding(99999) @group(0)"),
+        ("y: array<f32>", "y: array<vec4<f32>>"),
+        ("y: array<f32>", "y: array<f32, 99>"),
+    ],
+)
+def test_what_the_device_refuses_is_said_of_the_text(wrong, right):
+    assert wrong in SAXPY
+    register(SAXPY.replace(wrong, right))
+    x = compute.buffer([1.0, 2.0, 3.0], (3,), "f32")
+    with pytest.raises(errors.KernelSyntaxError, match="kernel 'text', which is WGSL text"):
+        compute.run_kernel("text", [x, x], x, {"a": 1.0, "times": 1})
+
+
+@pytest.mark.usefixtures("webgpu")
+@pytest.mark.parametrize("groups", [5, (1, 2), (1, 1, 0), (1.0, 1, 1), "abc"])
+def test_workgroups_that_are_no_three_numbers_are_refused(groups):
+    with pytest.raises(errors.ArgumentError, match="three numbers"):
+        register(SAXPY, groups=groups)
+    x = compute.buffer_zeros((3,), "f32")
+    kernel = register(SAXPY, groups=lambda shape: groups)
+    with pytest.raises(errors.ArgumentError, match="three numbers"):
+        compute.run_kernel(kernel, [x, x], x, {"a": 1.0, "times": 1})

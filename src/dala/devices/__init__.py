@@ -52,9 +52,9 @@ def find_device(which: str | Device) -> Device:
         raise ArgumentError(
             f"a device is named by a text such as 'cpu' or 'webgpu', not {which!r}."
         )
-    if which == CPU.id:
+    if which.lower() == CPU.id:
         return CPU
-    if which == "parity":
+    if which.lower() == "parity":
         from dala.devices.parity import pair
 
         return pair(CPU, find_device("webgpu"))

@@ -84,6 +84,7 @@ class Catalogue:
     def device(self, adapter: Adapter) -> WebGpu:
         """The adapter's device: opened when it is first asked for, and anew after it was lost."""
         from dala.devices.webgpu import WebGpu
+        from dala.devices.webgpu_opengl import OpenGl
 
         self._check_process(adapter.id)
         with self._lock:
@@ -91,7 +92,8 @@ class Catalogue:
             if known is None or known.lost:
                 fresh = adapter if known is None else self._again(adapter)
                 with quiet():
-                    known = self._opened[adapter.id] = WebGpu(fresh)
+                    kind = OpenGl if fresh.api == "OpenGL" else WebGpu
+                    known = self._opened[adapter.id] = kind(fresh)
             return known
 
     def _again(self, lost: Adapter) -> Adapter:
@@ -181,6 +183,11 @@ def _library() -> Any:
         raise DeviceError(
             f"WebGPU needs the library wgpu, which is not installed ({error}): pip install "
             f"dala-gpu[gpu], or use the device 'cpu'."
+        ) from error
+    except AssertionError as error:
+        raise DeviceError(
+            "wgpu does not load: somebody called logging.getLogger('wgpu') before it was imported. "
+            "Import wgpu first, or use the device 'cpu'."
         ) from error
     except (OSError, RuntimeError) as error:
         raise DeviceError(f"WebGPU cannot be used here: {error} Use the device 'cpu'.") from error

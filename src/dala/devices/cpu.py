@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dala.devices.device import Device, Held
+from dala.devices.device import Device, Held, forget_oldest
 from dala.devices.memory import HOST, HostMemory
 from dala.emit.layout import Slot
 from dala.emit.llvm import ENTRY, Emitted, Target, emit
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dala.devices.cpu_runner import CpuRunner
     from dala.devices.threads import Workers
 
+MOST_EXECUTABLES = 4096
+"""Compiled programs that are remembered, the latest ones; tasks keep their own."""
 _STRIP = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, *[ctypes.c_int64] * 4)
 
 
@@ -141,6 +143,7 @@ class Cpu(Device):
             packer = struct.Struct("=" + "".join(slot.format for slot in emitted.slots))
             known = Executable(emitted.slots, packer.pack, _STRIP(code.addresses[ENTRY]), code)
             self._executables[emitted.text] = known
+            forget_oldest(self._executables, MOST_EXECUTABLES)
         return known
 
     def run(self, executable: Executable, slots: bytes, strips: Strips) -> int:

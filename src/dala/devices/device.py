@@ -62,6 +62,12 @@ class TextRunner(Protocol):
         """Dispatch so many workgroups."""
 
 
+def forget_oldest(known: dict[Any, Any], most: int) -> None:
+    """Take out what was put in first, as long as there is more than there may be."""
+    while len(known) > most:
+        known.pop(next(iter(known)), None)
+
+
 class Device(ABC):
     """A place that holds memory and runs kernels."""
 

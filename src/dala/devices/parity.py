@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.devices.agreement import difference
 from dala.devices.device import Device, Held, Memory, Number, Runner
-from dala.errors import ParityError
+from dala.errors import DalaError, ParityError
 from dala.plan.task import Task
 
 
@@ -102,8 +102,13 @@ class ParityRunner:
 
     def run(self, inputs: Sequence[Twin], output: Twin, params: Sequence[Number]) -> None:
         """Compute the output twice; a ParityError where the two differ, which both then keep."""
-        self._first.run([item.first for item in inputs], output.first, params)
         self._second.run([item.second for item in inputs], output.second, params)
+        try:
+            self._first.run([item.first for item in inputs], output.first, params)
+        except DalaError:
+            device = self.device  # whose second result is taken back, so that neither has changed
+            device.second.write(output.second, device.first.read(output.first))
+            raise
         if output.size_bytes:
             self._compare(output)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dala.devices.device import Number
+from dala.devices.device import Number, forget_oldest
 from dala.emit.layout import layout_of, sizes_of
 from dala.emit.wgsl import ENTRY, Shader, emit
 from dala.emit.wgsl_body import Loops
@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from dala.devices.webgpu import WebGpu
     from dala.devices.webgpu_memory import GpuMemory
 
+RETRIES = 64
+"""How often an addition may have to be tried again while others add to the same word."""
 MOST_BOUND = 16
 """Combinations of buffers that a task remembers, the latest ones."""
+MOST_PIPELINES = 1024
+"""Pipelines that a device remembers, the latest ones."""
 _WORD_BYTES = 4
 
 
@@ -144,6 +148,12 @@ class WebGpuRunner:
         turns = most_turns(self.task.program, self.task.shapes)
         if self.grid.kind == "serial":
             turns = SERIAL * (1 + turns)
+        elif self.grid.kind == "rows":
+            turns = -(-self.task.domain[-1] // self.grid.columns) * (1 + turns)
+        else:
+            turns = self.grid.step * turns
+        if self.task.scattered and turns:
+            turns *= RETRIES
         return "free" if turns <= most else "checked"
 
     def _timeout(self) -> KernelTimeoutError:
@@ -167,6 +177,7 @@ class WebGpuRunner:
 
             usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
             self._arguments = self.device.gpu.create_buffer(size=len(packed), usage=usage)
+        self._packed = b""
         # Ordered with what was submitted before: that still sees the old ones.
         self.device.gpu.queue.write_buffer(self._arguments, 0, packed)
         self._packed = packed
@@ -210,6 +221,7 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
             compute={"module": module, "entry_point": ENTRY},
         )
         known = device.cache[key] = Compiled(shader, pipeline, layout)
+        forget_oldest(device.cache, MOST_PIPELINES)
     return known
 
 
@@ -248,6 +260,6 @@ def check_dtypes(device: WebGpu, kernel: str, program: Program) -> None:
     for scalar, has, instead in ((F64, device.has_f64, F32), (S64, device.has_s64, S32)):
         if scalar in types and not has:
             raise DtypeError(
-                f"{kernel} computes with {scalar}, which {device.name} does not have: use "
-                f"{instead}, or the CPU device (buffer.to('cpu'))."
+                f"{kernel} computes with {scalar}, which {device.id} ({device.name}) does not "
+                f"have: use {instead}, or the CPU device (buffer.to('cpu'))."
             )

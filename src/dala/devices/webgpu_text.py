@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import wgpu
@@ -27,8 +28,18 @@ class WebGpuText:
         self.name = name
         self.module = module
         device.check()
-        with device.guard():
+        with device.guard(), self._explained("does not compile"):
             self.pipeline, self.layout = self._compiled()
+
+    @contextmanager
+    def _explained(self, what: str) -> Iterator[None]:
+        """Inside, what the device refuses is a mistake of the text."""
+        try:
+            yield
+        except wgpu.GPUValidationError as error:
+            raise KernelSyntaxError(
+                f"kernel {self.name!r}, which is WGSL text, {what}:\n{error}"
+            ) from error
 
     def _compiled(self) -> tuple[Any, Any]:
         gpu = self.device.gpu
@@ -42,18 +53,13 @@ class WebGpuText:
                 for item in self.module.bindings
             ]
         )
-        try:
-            pipeline = gpu.create_compute_pipeline(
-                layout=gpu.create_pipeline_layout(bind_group_layouts=[layout]),
-                compute={
-                    "module": gpu.create_shader_module(code=self.module.text),
-                    "entry_point": self.module.entry,
-                },
-            )
-        except wgpu.GPUValidationError as error:
-            raise KernelSyntaxError(
-                f"kernel {self.name!r}, which is WGSL text, does not compile:\n{error}"
-            ) from error
+        pipeline = gpu.create_compute_pipeline(
+            layout=gpu.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={
+                "module": gpu.create_shader_module(code=self.module.text),
+                "entry_point": self.module.entry,
+            },
+        )
         return pipeline, layout
 
     def run(
@@ -72,7 +78,7 @@ class WebGpuText:
         if any(memory is output for memory in inputs):
             target = device.allocate(output.size_bytes, zeroed=False)
             device.copy(output, target)
-        with device.lock, device.guard():
+        with device.lock, device.guard(), self._explained("cannot run on these buffers"):
             encoder = device.gpu.create_command_encoder()
             compute = encoder.begin_compute_pass()
             compute.set_pipeline(self.pipeline)

@@ -274,8 +274,8 @@ class _Module:
                 body.values[statement] = self._shared_reduce(body, statement)
             else:
                 body.statement(statement)
-        columns = f"for (var column = local; column < args.size_{last}; column += {size}u)"
-        with body.inside(columns):
+        with body.turns("local", f"args.size_{last}", size) as column:
+            body.line(f"let column = {column};")
             body.line(f"let here = row * args.size_{last} + column;")
             body.line(f"let p{last} = i32(column);")
             if self.loops == "counted":

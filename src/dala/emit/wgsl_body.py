@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from dala.emit.wgsl_ops import TYPES, Ops, literal
+from dala.errors import LimitError
 from dala.ir.nodes import (
     Apply,
     AtomicAdd,
@@ -35,6 +36,10 @@ from dala.plan.limits import WHILE_COST
 SUMMED_IN_ORDER = 512
 """Terms that a float sum adds up before it carries the total over."""
 _MOST_TURNS = 0xFFFF_FFFF
+DEEPEST = 120
+"""Blocks inside each other; compilers of WGSL take 127 braces."""
+SECOND_EXIT = "if (args.zero != 0u) { break; }"
+"""Never taken; without it a compiler knows that a loop ended as it should, and drops the check."""
 
 
 Loops = Literal["free", "counted", "checked"]
@@ -81,6 +86,11 @@ class Body(ABC):
     @contextmanager
     def inside(self, head: str) -> Iterator[None]:
         """A block in braces; what is read in it is not known after it."""
+        if self._indent > DEEPEST:
+            raise LimitError(
+                f"{self.program.name} is nested more than {DEEPEST} deep, more than WGSL takes: "
+                f"write chains of elif as loops, or in several kernels."
+            )
         self.line(f"{head} {{")
         self._indent += 1
         self.read.append({})
@@ -193,6 +203,8 @@ class Body(ABC):
             self.line(f"if (!({holds})) {{ {ended} = true; break; }}")
             if self.loops == "counted":
                 self.line(f"if (spend({WHILE_COST}u) == 0u) {{ break; }}")
+            if self.loops == "checked":
+                self.line(SECOND_EXIT)
             self._assign(variables, self.block(node.body))
         if self.loops == "checked":
             self.line(f"if (!{ended}) {{ failed = true; }}")
@@ -220,13 +232,14 @@ class Body(ABC):
             first, last = (
                 self.ops.convert(self.value(item), item.type, S64) for item in (low, high)
             )
-            apart = f"u32(min(u64({last} - {first}), {_MOST_TURNS}lu))"
+            by = f" / {abs(step)}lu" if abs(step) != 1 else ""
+            apart = f"u32(min((u64({last} - {first}) - 1lu){by} + 1lu, {_MOST_TURNS}lu))"
         else:
             first, last = self.value(low), self.value(high)
             apart = " - ".join(self._word(item) for item in (high, low))
         ahead = self.ops.compare("lt", S64 if wide else low.type, first, last)
         some = self.let(U32, f"select(0u, {apart}, {ahead})", "t")
-        if abs(step) != 1:
+        if abs(step) != 1 and not wide:
             some = self.let(
                 U32, f"({some} / {abs(step)}u) + u32(({some} % {abs(step)}u) != 0u)", "t"
             )

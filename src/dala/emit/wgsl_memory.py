@@ -6,7 +6,7 @@ channels is read and written as one.
 
 from __future__ import annotations
 
-from dala.emit.wgsl_body import Body
+from dala.emit.wgsl_body import SECOND_EXIT, Body
 from dala.emit.wgsl_ops import TYPES, literal
 from dala.ir.nodes import AtomicAdd, Const, Extent, Input, Load, Output, Store, Value
 from dala.ir.types import F32, S32, S64, U8, U32, Scalar
@@ -65,7 +65,7 @@ class Memory(Body):
 
     def _pixel(self, node: Load, source: Input, text: str) -> str:
         """A whole pixel, read once however many of its channels are used."""
-        key = ("pixel", node.source, node.index)
+        key = ("pixel", node.source, node.index, node.border)
         known = self._known(key)
         if known is None:
             known = self.name("e")
@@ -106,8 +106,8 @@ class Memory(Body):
         """An index and the type that it is counted in."""
         type = TYPES[value.type]
         if isinstance(value, Const):
-            number = min(max(int(value.value), S32.lowest), S32.highest)
-            return literal(S32, number), "i32"
+            fits = S32.lowest <= int(value.value) <= S32.highest
+            return literal(S32 if fits else S64, value.value), "i32" if fits else "i64"
         text = self.value(value)
         if type == "bool":
             return f"u32({text})", "u32"
@@ -183,10 +183,18 @@ class Memory(Body):
         place = self.let(U32, word, "w")
         with self.inside(""):
             self.line(f"var old = atomicLoad(&out[{place}]);")
+            if self.loops == "checked":
+                self.line("var done = false;")
             with self.inside("loop"):
                 self.line(f"let tried = atomicCompareExchangeWeak(&out[{place}], old, {changed});")
-                self.line("if (tried.exchanged) { break; }")
+                if self.loops == "checked":
+                    self.line("if (tried.exchanged) { done = true; break; }")
+                    self.line(SECOND_EXIT)
+                else:
+                    self.line("if (tried.exchanged) { break; }")
                 self.line("old = tried.old_value;")
+            if self.loops == "checked":
+                self.line("if (!done) { failed = true; }")
 
 
 def _at(element: str) -> str:

@@ -35,14 +35,16 @@ MOST_UNROLLED = 2048
 
 def simplify(program: Program) -> Program:
     """The same program with fewer statements, or more of them and fewer loops."""
-    rewriter = _Rewriter()
+    rewriter = Rewriter()
     with rewriter.builder.block() as body:
         body.results = rewriter.copy(program.body)
-    _drop_dead(body, set())
+    drop_dead(body)
     return changed(program, body=body)
 
 
-class _Rewriter:
+class Rewriter:
+    """Copies blocks, folding what it meets; `value` and `load` may be told to copy otherwise."""
+
     def __init__(self) -> None:
         self.builder = Builder()
         self._new: dict[Value, Value] = {}
@@ -54,7 +56,7 @@ class _Rewriter:
             self._statement(statement)
         return self._values(block.results)
 
-    def _value(self, old: Value) -> Value:
+    def value(self, old: Value) -> Value:
         match old:
             case Const():
                 return self.builder.const(old.type, old.value)
@@ -70,7 +72,7 @@ class _Rewriter:
                 return self._new[old]
 
     def _values(self, old: tuple[Value, ...]) -> tuple[Value, ...]:
-        return tuple(self._value(value) for value in old)
+        return tuple(self.value(value) for value in old)
 
     def _block(self, block: Block) -> Block:
         with self.builder.block() as new:
@@ -88,8 +90,7 @@ class _Rewriter:
             case Apply():
                 self._new[old] = build.rebuild(old, self._values(old.args))
             case Load():
-                index = None if old.index is None else self._values(old.index)
-                self._new[old] = build.load(old.type, old.source, index, old.channel, old.border)
+                self._new[old] = self.load(old)
             case Reduce():
                 start, stop = self._values((old.start, old.stop))
                 counter = self._fresh(old.counter)
@@ -105,12 +106,16 @@ class _Rewriter:
                 node_ = While(carried, initial, self._block(old.condition), self._block(old.body))
                 self._results[old] = build.results(node_)
             case Store():
-                build.append(Store(self._values(old.index), self._value(old.value)))
+                build.append(Store(self._values(old.index), self.value(old.value)))
             case AtomicAdd():
-                build.append(AtomicAdd(self._values(old.index), self._value(old.value)))
+                build.append(AtomicAdd(self._values(old.index), self.value(old.value)))
+
+    def load(self, old: Load) -> Value:
+        index = None if old.index is None else self._values(old.index)
+        return self.builder.load(old.type, old.source, index, old.channel, old.border)
 
     def _if(self, old: If) -> None:
-        condition = self._value(old.condition)
+        condition = self.value(old.condition)
         if isinstance(condition, Const):
             self._results[old] = self.copy(old.then if condition.value else old.otherwise)
             return
@@ -149,6 +154,11 @@ def _unrolled_size(block: Block) -> int:
             inner *= count_turns(int(item.start.value), int(item.stop.value), item.step)
         size += 1 + inner
     return size
+
+
+def drop_dead(block: Block) -> None:
+    """Drop the statements that have no effect and that nothing uses."""
+    _drop_dead(block, set())
 
 
 def _drop_dead(block: Block, live: set[object]) -> None:

@@ -256,6 +256,10 @@ def _indexed_ranks(tree: ast.FunctionDef) -> dict[str, int]:
                 slice=ast.Constant(value=int(axis)),
             ):
                 ranks[name] = max(ranks.get(name, 1), axis + 1)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="add"), args=[where, *_]
+            ):
+                ranks[name] = len(where.elts) if isinstance(where, ast.Tuple) else 1
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             index = node.slice
             if isinstance(index, ast.Tuple):

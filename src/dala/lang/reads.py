@@ -142,11 +142,11 @@ class Reads(Expressions):
                     "Convert it: dala.s32(dala.floor(…)).",
                     KernelTypeError,
                 )
-            values.append(self.counting(number).value)
+            values.append((number if number.type == U32 else self.counting(number)).value)
         return tuple(values)
 
     def counting(self, number: Number) -> Number:
-        """A position or count as s32 or s64, the types that positions are compared in."""
+        """A count as s32 or s64, the types that loops count in."""
         if number.type in (S32, S64):
             return number
         return self.arithmetic.convert(number, S64 if number.type == U32 else S32)

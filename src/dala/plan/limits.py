@@ -37,17 +37,12 @@ def has_loops(statements: list[Statement]) -> bool:
     return any(isinstance(item, While | For | Reduce) for item in walk(Block(statements)))
 
 
-def may_time_out(program: Program) -> bool:
-    """Whether some input could make the loops go past their limit."""
-    return most_turns(program) > STEP_LIMIT
-
-
-def most_turns(program: Program, shapes: Shapes | None = None) -> float:
+def most_turns(program: Program, shapes: Shapes) -> float:
     """The most turns that the loops can take at one position, for buffers of given shapes."""
     return _most_turns(program.body, shapes)
 
 
-def _most_turns(block: Block, shapes: Shapes | None) -> float:
+def _most_turns(block: Block, shapes: Shapes) -> float:
     turns = 0.0
     for item in block.statements:
         inner = sum(_most_turns(part, shapes) for part in blocks_of(item))
@@ -59,12 +54,12 @@ def _most_turns(block: Block, shapes: Shapes | None) -> float:
     return turns
 
 
-def _trips(loop: For | Reduce, shapes: Shapes | None) -> float:
+def _trips(loop: For | Reduce, shapes: Shapes) -> float:
     start, stop = loop.start, loop.stop
     if isinstance(start, Const) and isinstance(stop, Const):
         return abs(float(stop.value) - float(start.value))
     if isinstance(start, Const) and isinstance(stop, Extent):
-        return float(2**31 if shapes is None else shapes[stop.source][stop.axis])
+        return float(shapes[stop.source][stop.axis])
     return math.inf
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices.device import Device
-from dala.errors import ArgumentError, DeviceError
+from dala.errors import ArgumentError, DeviceError, DeviceLostError
 from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
 from dala.lang.signature import Parameter
 from dala.runtime.buffer import Buffer
@@ -126,6 +126,11 @@ def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any)
         if i == 0:
             device = there
         elif there is not device:
+            if there.lost or device.lost:
+                raise DeviceLostError(
+                    f"{kernel}: {'the output' if device.lost else f'input {i - 1}'} was on "
+                    f"{device.id}, which was lost with all that its buffers held: make it again."
+                )
             raise DeviceError(
                 f"{kernel}: input {i - 1} is on {there.id}, but the output is on {device.id}: a "
                 f"kernel runs where all its buffers are. Move it with buffer.to({device.id!r})."

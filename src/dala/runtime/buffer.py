@@ -110,7 +110,10 @@ class Buffer:
             if copy is False:
                 raise ArgumentError(f"{self!r} cannot be seen as {np.dtype(dtype)} without a copy.")
             return view.astype(dtype)
-        return view.copy() if copy and isinstance(self.memory, HostMemory) else view
+        if isinstance(self.memory, HostMemory):
+            return view.copy() if copy else view
+        view.flags.writeable = bool(copy)  # what is written into a copy would be lost
+        return view
 
     def __buffer__(self, flags: int) -> memoryview:
         return self._exported.data

@@ -60,7 +60,9 @@ class WgslKernel(Kernel):
     def _groups_for(self, output: Buffer) -> Groups:
         if self.groups is None:
             return self.module.groups(output.shape, output.size, output.scalar)
-        return self.groups(output.shape) if callable(self.groups) else self.groups
+        if callable(self.groups):
+            return _groups(self.name, self.groups(output.shape))
+        return self.groups
 
     def explain(self, *_: Any, **__: Any) -> str:
         """The text itself."""
@@ -91,11 +93,14 @@ def from_wgsl(
 def _checked(
     name: str, groups: Sequence[int] | Callable[[tuple[int, ...]], Groups] | None
 ) -> Grouping | None:
-    if groups is None or callable(groups):
-        return groups
-    if len(groups) != 3 or not all(isinstance(item, int) and item > 0 for item in groups):
-        raise ArgumentError(f"kernel {name!r}: groups is three numbers from 1 on, not {groups!r}.")
-    x, y, z = groups
+    return groups if groups is None or callable(groups) else _groups(name, groups)
+
+
+def _groups(name: str, given: Any) -> Groups:
+    numbers = tuple(given) if isinstance(given, tuple | list) else ()
+    if len(numbers) != 3 or not all(isinstance(item, int) and item > 0 for item in numbers):
+        raise ArgumentError(f"kernel {name!r}: groups is three numbers from 1 on, not {given!r}.")
+    x, y, z = numbers
     return (x, y, z)
 
 
