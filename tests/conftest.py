@@ -19,6 +19,17 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
         _cache.cleanup()
 
 
+@pytest.fixture(autouse=True)
+def registry() -> Iterator[None]:
+    """The kernels that are registered are the same after a test as before it."""
+    from dala.runtime.kernel import KERNELS
+
+    before = dict(KERNELS)
+    yield
+    KERNELS.clear()
+    KERNELS.update(before)
+
+
 @pytest.fixture(params=DEVICES)
 def device(request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of each device in turn, on which new buffers are made."""
