@@ -16,7 +16,13 @@ from dala.gpu import compute
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCTESTED = ["dala.runtime.buffer", "dala.runtime.kernel", "dala.runtime.run", "dala.gpu.compute"]
+DOCTESTED = [
+    "dala.runtime.buffer",
+    "dala.runtime.kernel",
+    "dala.runtime.run",
+    "dala.runtime.stream",
+    "dala.gpu.compute",
+]
 
 
 def test_the_python_of_the_readme_prints_what_it_says(tmp_path):

@@ -19,6 +19,9 @@ DalaError
 ├── ParityError              (AssertionError) two devices that disagree about a result
 ├── CommandTimeoutError      (TimeoutError)  a wait was over before its command
 ├── CommandCancelledError    (RuntimeError)  the command was cancelled before it ran
+│   └── DroppedError                         a stream dropped it: it was full, or it was late
+├── ClosedError              (RuntimeError)  a stream used after it was closed
+├── FileError                (OSError)       a file that cannot be read or written
 └── InternalError            (RuntimeError)  a mistake in dala itself: please report it
 """
 
@@ -102,6 +105,22 @@ class CommandTimeoutError(DalaError, TimeoutError):
 
 class CommandCancelledError(DalaError, RuntimeError):
     """The command was cancelled before it ran."""
+
+
+class DroppedError(CommandCancelledError):
+    """A stream dropped the command before it ran; `late` if that was for its deadline."""
+
+    def __init__(self, message: str = "", *, late: bool = False) -> None:
+        super().__init__(message)
+        self.late = late
+
+
+class ClosedError(DalaError, RuntimeError):
+    """A stream was used after it was closed."""
+
+
+class FileError(DalaError, OSError):
+    """A file cannot be read or written."""
 
 
 class InternalError(DalaError, RuntimeError):

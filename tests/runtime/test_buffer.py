@@ -24,8 +24,8 @@ from dala.errors import (
     LimitError,
     ShapeError,
 )
+from dala.gpu import compute
 from dala.ir.types import DTYPES
-from dala.runtime import buffer as compute
 from dala.runtime.buffer import Buffer
 
 NAN = float("nan")

@@ -1,4 +1,4 @@
-"""Commands: in order, on one thread, answerable for long, and never in the way of an exit."""
+"""Commands: in order, beside the caller, answerable for long, and never in the way of an exit."""
 
 import asyncio
 import gc
@@ -20,15 +20,27 @@ from dala.errors import (
     CommandTimeoutError,
     UnknownCommandError,
 )
-from dala.runtime import commands
-from dala.runtime.commands import Queue
+from dala.gpu import compute
+from dala.runtime import queue as queues
+from dala.runtime.commands import Work
+from dala.runtime.queue import Queue
 
 PATIENCE_S = 30.0  # far beyond what anything here takes: a hang becomes a failure
 
 
+class InOrder(Queue):
+    """A queue of calls that all write the same memory."""
+
+    def submit(self, call):
+        return super().submit(Work(call, (), (SHARED,), "test"))
+
+
+SHARED = compute.buffer([1], (1,), "u8").to("cpu").memory
+
+
 @pytest.fixture
 def queue():
-    return Queue()
+    return InOrder()
 
 
 @pytest.fixture
@@ -55,13 +67,12 @@ def fail():
 # Order and status
 
 
-def test_commands_run_in_order_on_one_other_thread(queue):
+def test_commands_run_in_order_on_other_threads(queue):
     seen = []
     made = [queue.submit(lambda i=i: seen.append((i, threading.get_ident()))) for i in range(100)]
     made[-1].wait(PATIENCE_S)
     assert [i for i, _ in seen] == list(range(100))
-    assert len({ident for _, ident in seen}) == 1
-    assert seen[0][1] != threading.get_ident()
+    assert threading.get_ident() not in {ident for _, ident in seen}
     assert [command.id for command in made] == list(range(1, 101))
 
 
@@ -81,7 +92,7 @@ def test_the_status_follows_the_command(queue):
     assert (queue.poll(first.id), queue.poll(second)) == ("completed", "completed")
     assert first.done
     assert first.error is None
-    assert repr(first) == "<Command 1 completed>"
+    assert repr(first) == "<Command 1 test completed>"
 
 
 def test_wait_returns_only_after_the_call(queue):
@@ -111,9 +122,9 @@ def test_a_failed_command_raises_its_own_error_each_time_and_the_queue_goes_on(q
         with pytest.raises(ValueError, match="on purpose") as caught:
             wait()
         (note,) = caught.value.__notes__
-        assert "command 1" in note
+        assert "command 1 (test)" in note
         assert "in fail\n" in note
-        assert "in _run\n" not in note
+        assert "in execute\n" not in note
     assert queue.poll(command) == "failed"
     assert isinstance(command.error, ValueError)
     queue.submit(nothing).wait(PATIENCE_S)
@@ -354,8 +365,8 @@ def test_a_loop_that_was_closed_before_the_end_disturbs_nobody(queue, gate, capl
 
 
 def test_ended_commands_stay_answerable_up_to_a_number_and_live_ones_always(monkeypatch):
-    monkeypatch.setattr(commands, "REMEMBERED", 10)
-    queue, gate = Queue(), threading.Event()
+    monkeypatch.setattr(queues, "REMEMBERED", 10)
+    queue, gate = InOrder(), threading.Event()
     ended = [queue.submit(nothing) for _ in range(15)]
     live = queue.submit(lambda: gate.wait(PATIENCE_S))
     pending = [queue.submit(nothing) for _ in range(50)]
@@ -421,6 +432,7 @@ def test_a_cancelled_command_holds_nothing(queue, gate):
     alive = weakref.ref(held)
     queue.submit(lambda held=held: None).cancel()
     del held
+    Queue.submit(queue, Work(nothing, (), (), "free")).wait(PATIENCE_S)  # nobody looks at it now
     assert alive() is None
 
 
@@ -449,14 +461,16 @@ def test_a_failed_command_holds_neither_its_own_frames_nor_those_of_who_waited(q
     assert (inside[0](), outside[0]()) == (None, None)
 
 
-def test_a_queue_that_nobody_has_ends_its_thread():
-    queue = Queue()
+def test_a_queue_that_nobody_has_ends_its_threads():
+    queue = InOrder()
     queue.submit(nothing).wait(PATIENCE_S)
-    thread = queue._thread
+    threads = list(queue._scheduler.threads)
     del queue
     gc.collect()
-    thread.join(PATIENCE_S)
-    assert not thread.is_alive()
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert len(threads) == 2
+    assert not any(thread.is_alive() for thread in threads)
 
 
 # Threads, processes
@@ -490,7 +504,8 @@ def test_the_interpreter_exits_with_work_in_flight(call):
     program = f"""
 import ctypes, time
 from dala.runtime.buffer import buffer_zeros
-from dala.runtime.commands import Queue
+from dala.runtime.commands import Work
+from dala.runtime.queue import Queue
 buf = buffer_zeros(1 << 26, "u8")
 def sleep():
     time.sleep(60)
@@ -502,8 +517,8 @@ def fill():
     while True:
         ctypes.memset(memory.address, 1, memory.size_bytes)
 queue = Queue()
-first = queue.submit({call})
-rest = [queue.submit(lambda: None) for _ in range(100)]
+first = queue.submit(Work({call}, (), (buf.memory,), "test"))
+rest = [queue.submit(Work(lambda: None, (), (buf.memory,), "test")) for _ in range(100)]
 rest[-1].add_done_callback(print)
 while first.status == "pending":
     time.sleep(0.001)

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dala.devices.device import Device, Held, forget_oldest
+from dala.devices.device import Device, GroupRunner, Held, forget_oldest
 from dala.devices.memory import HOST, HostMemory
-from dala.emit.layout import Slot
 from dala.emit.llvm import ENTRY, Emitted, Target, emit
 from dala.ir.nodes import Program
 from dala.ir.record import record
 from dala.ir.types import U8
+from dala.plan.fuse import Group
 from dala.plan.strips import Strips
 from dala.plan.task import Task
 
@@ -35,7 +35,6 @@ _STRIP = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, *[ctypes.c_int64] * 4
 class Executable:
     """A program as machine code, and how its arguments are packed."""
 
-    slots: tuple[Slot, ...]
     pack: Any
     call: Any
     code: Code
@@ -112,6 +111,13 @@ class Cpu(Device):
 
         return CpuRunner(self, task)
 
+    def load_group(self, group: Group, kept: set[int]) -> GroupRunner:
+        from dala.devices.cpu_group import CpuGroup, suits
+
+        if len(group.steps) > 1 and suits(group, kept):
+            return CpuGroup(self, group, kept)
+        return super().load_group(group, kept)
+
     def synchronize(self) -> None:
         """Nothing is ever under way: a run returns when it is done."""
 
@@ -137,12 +143,17 @@ class Cpu(Device):
     def executable(self, program: Program, target: Target) -> Executable:
         """The program's machine code: from memory, from disk, or compiled now."""
         emitted = emit(program, target)
-        known = self._executables.get(emitted.text)
+        formats = "".join(slot.format for slot in emitted.slots)
+        return self.compiled(emitted.text, formats, vectorise=emitted.vectorise)
+
+    def compiled(self, text: str, formats: str, *, vectorise: bool) -> Executable:
+        """The machine code of a module whose slots are packed so."""
+        known = self._executables.get(text)
         if known is None:
-            code = self.compiler.compile(emitted.text, ENTRY, vectorise=emitted.vectorise)
-            packer = struct.Struct("=" + "".join(slot.format for slot in emitted.slots))
-            known = Executable(emitted.slots, packer.pack, _STRIP(code.addresses[ENTRY]), code)
-            self._executables[emitted.text] = known
+            code = self.compiler.compile(text, ENTRY, vectorise=vectorise)
+            packer = struct.Struct("=" + formats)
+            known = Executable(packer.pack, _STRIP(code.addresses[ENTRY]), code)
+            self._executables[text] = known
             forget_oldest(self._executables, MOST_EXECUTABLES)
         return known
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from dala.errors import DeviceError
 from dala.ir.record import record
 from dala.lang.wgsl import Groups, Module
+from dala.plan.fuse import Group
 from dala.plan.task import Task
 
 Number = bool | int | float
@@ -24,6 +27,16 @@ class Held:
     live_blocks: int
     pooled_bytes: int
     limit_bytes: int
+
+
+@record
+class Timing:
+    """When a call began by the host's clock, how long it took, and which clock says so."""
+
+    start_s: float
+    duration_s: float
+    clock: str
+    """"device" or "host"."""
 
 
 class Memory:
@@ -41,6 +54,23 @@ class Memory:
     def __reduce__(self) -> str:
         # A copied address would point at bytes that the copy does not keep alive.
         raise TypeError("memory cannot be copied or pickled: copy its buffer or an array of it.")
+
+
+class Pending:
+    """Memory that is asked for when it is first needed, if ever."""
+
+    __slots__ = ("_memory", "device", "size_bytes")
+
+    def __init__(self, device: Device, size_bytes: int) -> None:
+        self.device = device
+        self.size_bytes = size_bytes
+        self._memory: Memory | None = None
+
+    def get(self) -> Memory:
+        """The memory itself; what it holds at first is not defined."""
+        if self._memory is None:
+            self._memory = self.device.allocate(self.size_bytes, zeroed=False)
+        return self._memory
 
 
 class Runner(Protocol):
@@ -66,6 +96,32 @@ def forget_oldest(known: dict[Any, Any], most: int) -> None:
     """Take out what was put in first, as long as there is more than there may be."""
     while len(known) > most:
         known.pop(next(iter(known)), None)
+
+
+class GroupRunner(Protocol):
+    """A group of steps, ready to be run on a device."""
+
+    def run(self, memories: Mapping[int, Any], params: Mapping[str, Number]) -> None:
+        """Compute the outputs of all steps; memories are known by their numbers."""
+
+    def needs(self) -> set[int]:
+        """The numbers of the memories that have to be there."""
+
+
+class Sequential:
+    """A group whose steps are run one after another."""
+
+    def __init__(self, device: Device, group: Group) -> None:
+        self.steps = [(step, device.load(step.task())) for step in group.steps]
+
+    def needs(self) -> set[int]:
+        return {number for step, _ in self.steps for number in (*step.inputs, step.output)}
+
+    def run(self, memories: Mapping[int, Any], params: Mapping[str, Number]) -> None:
+        for step, runner in self.steps:
+            given = [params[item.name] for item in step.program.params]
+            inputs = [memories[number] for number in step.inputs]
+            runner.run(inputs, memories[step.output], given)
 
 
 class Device(ABC):
@@ -106,6 +162,14 @@ class Device(ABC):
     def load(self, task: Task) -> Runner:
         """The task, ready to be run here; compiled when it first runs."""
 
+    def load_group(self, group: Group, kept: set[int]) -> GroupRunner:
+        """The steps of a group, ready to be run here; what is not `kept` need not be there."""
+        return Sequential(self, group)
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Inside, work may be held back and sent off together."""
+        return nullcontext()
+
     def load_text(self, name: str, module: Module) -> TextRunner:
         """A WGSL text, compiled; a DeviceError where WGSL cannot be run."""
         raise DeviceError(
@@ -117,6 +181,13 @@ class Device(ABC):
     @abstractmethod
     def synchronize(self) -> None:
         """Return when everything that was run here is done."""
+
+    def timed(self, call: Callable[[], None]) -> Timing:
+        """How long a call takes, with all that it has this device do."""
+        start_s = time.perf_counter()
+        call()
+        self.synchronize()
+        return Timing(start_s, time.perf_counter() - start_s, "host")
 
     @abstractmethod
     def held(self) -> Held:

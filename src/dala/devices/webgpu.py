@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,14 @@ WAIT_S = 0.05
 """How often a wait looks whether the device is still there."""
 
 
+class Batch:
+    """Work that is encoded, and not yet sent off; what it uses stays alive until then."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder = encoder
+        self.used: list[GpuMemory] = []
+
+
 class WebGpu(Device):
     """One adapter, opened with all the limits that it has.
 
@@ -45,6 +54,7 @@ class WebGpu(Device):
         self.adapter = adapter
         self.lock = threading.RLock()
         self.suspect = False
+        self._batch: Batch | None = None
         self.cache: dict[Any, Any] = {}
         self._pid = os.getpid()
         try:
@@ -107,6 +117,43 @@ class WebGpu(Device):
             self.check()
             self.gpu.queue.submit(command_buffers)
 
+    @contextmanager
+    def encoding(self, *used: GpuMemory) -> Iterator[Any]:
+        """An encoder for some work on memories, which is sent off at the end, or with its batch."""
+        with self.lock:
+            if self._batch is not None:
+                self._batch.used += used
+                yield self._batch.encoder
+                return
+            encoder = self.gpu.create_command_encoder()
+            yield encoder
+            self.submit([encoder.finish()])
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Inside, what is encoded is sent off together at the end; others have to wait for it."""
+        with self.lock:
+            if self._batch is not None:
+                yield
+                return
+            self.check()
+            try:
+                with self.guard():
+                    self._batch = Batch(self.gpu.create_command_encoder())
+                yield
+                with self.guard():
+                    self.flush()
+            finally:
+                self._batch = None
+
+    def flush(self) -> None:
+        """Send off what a batch has held back so far: before the host looks at what it computes."""
+        batch = self._batch
+        if batch is not None and batch.used:
+            # Encoded work refers to buffers that must not be destroyed before it is submitted.
+            self.submit([batch.encoder.finish()])
+            self._batch = Batch(self.gpu.create_command_encoder())
+
     def wait(self, promise: Any) -> None:
         """Return when wgpu has kept the promise; never waits for a device that was lost."""
         # Not by sync_wait alone: the promises of a lost device are never kept.
@@ -119,6 +166,7 @@ class WebGpu(Device):
         with self.guard():
             with self.lock:
                 self.check()
+                self.flush()
                 promise = self.gpu.queue.on_submitted_work_done_async()
             self.wait(promise)
 
@@ -145,6 +193,8 @@ class WebGpu(Device):
         try:
             memory, new = self._taken(size_bytes)
         except MemoryLimitError:
+            with self.guard(), self.lock:
+                self.flush()
             if not self._blocks.trim():
                 raise
             memory, new = self._taken(size_bytes)
@@ -158,15 +208,14 @@ class WebGpu(Device):
         return GpuMemory(self, size_bytes, block, self._blocks), new
 
     def _clear(self, memory: GpuMemory) -> None:
-        with self.guard(), self.lock:
-            encoder = self.gpu.create_command_encoder()
+        with self.guard(), self.encoding(memory) as encoder:
             encoder.clear_buffer(memory.buffer)
-            self.submit([encoder.finish()])
 
     def write(self, memory: GpuMemory, data: np.ndarray) -> None:
         self.check()
         if memory.size_bytes:
-            with self.guard():
+            with self.guard(), self.lock:
+                self.flush()
                 self._transfers.write(self, memory, data)
 
     def read(self, memory: GpuMemory) -> np.ndarray:
@@ -174,6 +223,8 @@ class WebGpu(Device):
         if not memory.size_bytes:
             return np.empty(0, U8.numpy)
         with self.guard():
+            with self.lock:
+                self.flush()
             return self._transfers.read(self, memory)
 
     def copy(self, source: GpuMemory, target: GpuMemory) -> None:
@@ -181,10 +232,8 @@ class WebGpu(Device):
         if source is target or not target.size_bytes:
             return
         size = -(-target.size_bytes // 4) * 4
-        with self.guard(), self.lock:
-            encoder = self.gpu.create_command_encoder()
+        with self.guard(), self.encoding(source, target) as encoder:
             encoder.copy_buffer_to_buffer(source.buffer, 0, target.buffer, 0, size)
-            self.submit([encoder.finish()])
 
     def held(self) -> Held:
         self.check()

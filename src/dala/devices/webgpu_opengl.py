@@ -35,6 +35,10 @@ class OpenGl(WebGpu):
         with self.lock:
             super().synchronize()
 
+    def flush(self) -> None:
+        with self.lock:
+            super().flush()
+
     def allocate(self, size_bytes: int, *, zeroed: bool = True) -> GpuMemory:
         with self.lock:
             return super().allocate(size_bytes, zeroed=zeroed)

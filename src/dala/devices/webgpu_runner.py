@@ -131,13 +131,12 @@ class WebGpuRunner:
                 bound.append(status)
             for first in self.grid.firsts(self.task.domain):
                 self._set_arguments(code, params, first)
-                encoder = device.gpu.create_command_encoder()
-                compute = encoder.begin_compute_pass()
-                compute.set_pipeline(code.pipeline)
-                compute.set_bind_group(0, self._group(code, bound))
-                compute.dispatch_workgroups(*self.groups)
-                compute.end()
-                device.submit([encoder.finish()])
+                with device.encoding(*bound) as encoder:
+                    compute = encoder.begin_compute_pass()
+                    compute.set_pipeline(code.pipeline)
+                    compute.set_bind_group(0, self._group(code, bound))
+                    compute.dispatch_workgroups(*self.groups)
+                    compute.end()
         if status is not None and device.read(status).any():
             raise self._timeout()
 
@@ -177,8 +176,10 @@ class WebGpuRunner:
 
             usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
             self._arguments = self.device.gpu.create_buffer(size=len(packed), usage=usage)
+        else:
+            # What was submitted before still sees the old ones; what a batch holds back would not.
+            self.device.flush()
         self._packed = b""
-        # Ordered with what was submitted before: that still sees the old ones.
         self.device.gpu.queue.write_buffer(self._arguments, 0, packed)
         self._packed = packed
 

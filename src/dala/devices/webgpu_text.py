@@ -78,14 +78,16 @@ class WebGpuText:
         if any(memory is output for memory in inputs):
             target = device.allocate(output.size_bytes, zeroed=False)
             device.copy(output, target)
-        with device.lock, device.guard(), self._explained("cannot run on these buffers"):
-            encoder = device.gpu.create_command_encoder()
+        with (
+            device.guard(),
+            self._explained("cannot run on these buffers"),
+            device.encoding(*inputs, target) as encoder,
+        ):
             compute = encoder.begin_compute_pass()
             compute.set_pipeline(self.pipeline)
             compute.set_bind_group(0, self._group(inputs, target, params))
             compute.dispatch_workgroups(*groups)
             compute.end()
-            device.submit([encoder.finish()])
         if target is not output:
             device.copy(target, output)
 

@@ -46,13 +46,25 @@ class Emitted:
 
 def emit(program: Program, target: Target) -> Emitted:
     """The module of a program for a target."""
-    return _Module(program, target).emitted()
+    made = Functions(program, target)
+    parts = [*made.texts(), _entry(made)]
+    text = module_text(program.name, made.declarations, parts)
+    return Emitted(text, made.slots, made.lanes, made.vectorise)
 
 
-class _Module:
-    def __init__(self, program: Program, target: Target) -> None:
+def module_text(name: str, declarations: set[str], parts: list[str]) -> str:
+    """Functions as a module."""
+    head = f"; {name!r}".encode("ascii", "replace").decode().replace("\n", " ")
+    return "\n".join([head, *sorted(declarations), *parts, _METADATA])
+
+
+class Functions:
+    """The functions that compute a strip of a program; `prefix` tells them from another's."""
+
+    def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
         self.program = program
         self.target = target
+        self.prefix = prefix
         self.partition = Partition(program, target.vector_bits, wide=target.wide)
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
@@ -63,21 +75,22 @@ class _Module:
         self.loops = self.row_loops or self.span_loops
         self.declarations: set[str] = set()
 
-    def emitted(self) -> Emitted:
+    @property
+    def vectorise(self) -> bool:
+        """Whether there are loops that are left to LLVM's vectoriser."""
+        return self.lanes == 1 or any(isinstance(s, Reduce | For) for s in self.partition.of_row)
+
+    def texts(self) -> list[str]:
+        """The functions as text; `rows` computes a strip, given the slots one by one."""
         parts = [self._span("slow", 1)]
         if self.lanes > 1:
             parts += [self._span("fast", self.lanes), self._span("tail", self.lanes)]
-        parts += [self._rows(), self._entry()]
-        vectorise = self.lanes == 1 or any(
-            isinstance(s, Reduce | For) for s in self.partition.of_row
-        )
-        head = [f"; {self.program.name!r}".encode("ascii", "replace").decode().replace("\n", " ")]
-        text = "\n".join([*head, *sorted(self.declarations), *parts, _METADATA])
-        return Emitted(text, self.slots, self.lanes, vectorise)
+        return [*parts, self._rows()]
 
     # -- arguments -------------------------------------------------------------------------------
 
-    def _name(self, slot: Slot) -> str:
+    def argument(self, slot: Slot) -> str:
+        """What the functions call a slot."""
         names = [item.name for item in self.program.inputs]
         source = names.index(slot.source) if slot.source in names else "out"
         params = [param.name for param in self.program.params]
@@ -91,7 +104,7 @@ class _Module:
             "param": f"%param.{params.index(slot.source) if slot.source in params else 0}",
         }[slot.kind]
 
-    def _type(self, slot: Slot) -> str:
+    def argument_type(self, slot: Slot) -> str:
         if slot.scalar is not None:
             return llvm_type(slot.scalar)
         return {"out": "ptr", "input": "ptr", "extent": "i32"}.get(slot.kind, "i64")
@@ -102,7 +115,7 @@ class _Module:
             attributes = ""
             if declare and slot.kind in ("out", "input"):
                 attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
-            parts.append(f"{self._type(slot)}{attributes} {self._name(slot)}")
+            parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
         return parts
 
     def _row_arguments(self) -> list[str]:
@@ -150,9 +163,7 @@ class _Module:
         _return_status(writer, self.span_loops)
         self.declarations |= writer.declarations
         arguments = ", ".join([*self._arguments(declare=True), *self._row_arguments()])
-        return "\n".join(
-            [f"define internal i32 @{name}({arguments}) #0 {{", "entry:", *writer.lines, "}"]
-        )
+        return self._defined(name, arguments, writer)
 
     def _loop_again(self, writer: Writer, name: str, loops: bool, metadata: str = "") -> None:
         """Back to the head, unless a loop has used up its steps."""
@@ -203,11 +214,12 @@ class _Module:
         writer.begin("row.done")
         _return_status(writer, self.loops)
         self.declarations |= writer.declarations
-        strip = ["i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1"]
-        arguments = ", ".join([*self._arguments(declare=True), *strip])
-        return "\n".join(
-            [f"define internal i32 @rows({arguments}) #0 {{", "entry:", *writer.lines, "}"]
-        )
+        arguments = ", ".join([*self._arguments(declare=True), *STRIP])
+        return self._defined("rows", arguments, writer)
+
+    def _defined(self, name: str, arguments: str, writer: Writer) -> str:
+        head = f"define internal i32 @{self.prefix}{name}({arguments}) #0 {{"
+        return "\n".join([head, "entry:", *writer.lines, "}"])
 
     def _positions(self, writer: Writer) -> None:
         """The row's number as positions along the outer axes, and where its elements begin."""
@@ -278,31 +290,44 @@ class _Module:
         passed = [str(body.values[key]) for key, _ in self.passed]
         given = [*self._arguments(declare=False), *positions, "i64 %row.offset", *passed]
         arguments = ", ".join([*given, f"i64 {first}", f"i64 {last}"])
-        failed = writer.emit("i32", f"call i32 @{name}({arguments})")
+        failed = writer.emit("i32", f"call i32 @{self.prefix}{name}({arguments})")
         if self.span_loops:
             status = writer.emit("i32", "load i32, ptr %status")
             both = writer.emit("i32", f"or {status}, {failed.text}")
             writer.line(f"store {both}, ptr %status")
 
-    # -- the entry -------------------------------------------------------------------------------
 
-    def _entry(self) -> str:
-        """The one function that is called from outside: it unpacks the slots."""
-        lines = []
-        for i, slot in enumerate(self.slots):
-            name, type = self._name(slot), self._type(slot)
-            lines.append(f"  %slot.{i} = getelementptr i64, ptr %slots, i64 {i}")
-            if type == "i1":
-                lines.append(f"  %byte.{i} = load i8, ptr %slot.{i}")
-                lines.append(f"  {name} = icmp ne i8 %byte.{i}, 0")
-            else:
-                lines.append(f"  {name} = load {type}, ptr %slot.{i}")
-        strip = "i64 %row0, i64 %row1, i64 %x0, i64 %x1"
-        given = ", ".join(self._arguments(declare=False))
-        lines.append(f"  %status = call i32 @rows({given}, {strip})")
-        lines.append("  ret i32 %status")
-        head = f"define i32 @{ENTRY}(ptr %slots, {strip}) #0 {{"
-        return "\n".join([head, "entry:", *lines, "}"])
+STRIP = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
+"""What every function of strips takes last."""
+
+
+def unpacked(made: Functions, first: int = 0) -> list[str]:
+    """Lines that load the arguments of a program from the slots, from a first one on."""
+    lines = []
+    for i, slot in enumerate(made.slots, first):
+        name, type = made.argument(slot), made.argument_type(slot)
+        name = f"%{made.prefix}{name[1:]}"
+        lines.append(f"  %slot.{i} = getelementptr i64, ptr %slots, i64 {i}")
+        if type == "i1":
+            lines.append(f"  %byte.{i} = load i8, ptr %slot.{i}")
+            lines.append(f"  {name} = icmp ne i8 %byte.{i}, 0")
+        else:
+            lines.append(f"  {name} = load {type}, ptr %slot.{i}")
+    return lines
+
+
+def given(made: Functions) -> list[str]:
+    """The arguments of a program as they are called once unpacked."""
+    return [
+        f"{made.argument_type(slot)} %{made.prefix}{made.argument(slot)[1:]}" for slot in made.slots
+    ]
+
+
+def _entry(made: Functions) -> str:
+    """The one function that is called from outside: it unpacks the slots."""
+    call = f"  %status = call i32 @{made.prefix}rows({', '.join((*given(made), *STRIP))})"
+    head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(STRIP)}) #0 {{"
+    return "\n".join([head, "entry:", *unpacked(made), call, "  ret i32 %status", "}"])
 
 
 def _begin_status(writer: Writer, loops: bool) -> None:

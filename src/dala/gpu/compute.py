@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import dala.kernels  # noqa: F401  (registers the built-in kernels)
 from dala import __version__
 from dala.devices import Device, adapters, current_device, devices, use_device
 from dala.devices import using as device
+from dala.devices.device import Held
+from dala.runtime.arguments import Params
 from dala.runtime.buffer import (
     Buffer,
     buffer,
@@ -18,26 +21,42 @@ from dala.runtime.buffer import (
     free_many,
     from_dlpack,
     from_numpy,
-    memory,
     read,
     read_binary,
     read_list,
+    scratch,
     shape,
     size,
     to_numpy,
-    trim,
     write,
 )
 from dala.runtime.commands import Command
 from dala.runtime.kernel import KERNELS, Kernel
-from dala.runtime.run import poll, run_kernel, run_kernel_async, submit, wait
+from dala.runtime.pipeline import Pipeline
+from dala.runtime.pipeline_file import load_pipeline
+from dala.runtime.profile import Profile, Record, profile
+from dala.runtime.run import (
+    as_completed,
+    poll,
+    run_kernel,
+    run_kernel_async,
+    submit,
+    wait,
+    wait_all,
+)
+from dala.runtime.stream import Stream, stream
 
 __all__ = [
     "Buffer",
     "Command",
     "Device",
     "Kernel",
+    "Pipeline",
+    "Profile",
+    "Record",
+    "Stream",
     "add",
+    "as_completed",
     "buffer",
     "buffer_from_binary",
     "buffer_zeros",
@@ -47,14 +66,20 @@ __all__ = [
     "dtype",
     "free",
     "free_many",
+    "free_pipeline",
     "from_dlpack",
     "from_numpy",
     "gpu_available",
     "kernels",
+    "load_pipeline",
     "matmul",
     "memory",
     "multiply",
+    "pipeline",
+    "pipeline_add",
+    "pipeline_run",
     "poll",
+    "profile",
     "read",
     "read_binary",
     "read_list",
@@ -62,8 +87,10 @@ __all__ = [
     "run_kernel",
     "run_kernel_async",
     "scale",
+    "scratch",
     "shape",
     "size",
+    "stream",
     "submit",
     "synchronize",
     "to_numpy",
@@ -71,6 +98,7 @@ __all__ = [
     "use_device",
     "version",
     "wait",
+    "wait_all",
     "write",
 ]
 
@@ -100,6 +128,28 @@ def matmul(a: Buffer, b: Buffer, out: Buffer) -> None:
     run_kernel("matmul", [a, b], out)
 
 
+def pipeline(*, fuse: bool = True) -> Pipeline:
+    """A new pipeline without stages; `fuse=False` has it run every stage by itself."""
+    return Pipeline(fuse=fuse)
+
+
+def pipeline_add(
+    pipeline: Pipeline, stage: Mapping[str, Any] | None = None, /, **given: Any
+) -> Pipeline:
+    """The pipeline with one more stage: the same as `pipeline.add`."""
+    return pipeline.add(stage, **given)
+
+
+def pipeline_run(pipeline: Pipeline, params: Mapping[str, Params] | None = None) -> None:
+    """Run every stage: the same as `pipeline.run`."""
+    pipeline.run(params)
+
+
+def free_pipeline(pipeline: Pipeline) -> None:
+    """Forget the stages of a pipeline; the buffers stay."""
+    pipeline.free()
+
+
 def version() -> str:
     """The version of dala."""
     return __version__
@@ -118,6 +168,16 @@ def device_info() -> dict[str, Any]:
     'cpu'
     """
     return {**current_device().info(), "version": version()}
+
+
+def memory() -> Held:
+    """What buffers of the current device hold, and what is kept there for the next ones."""
+    return current_device().held()
+
+
+def trim() -> int:
+    """Give what is kept for reuse on the current device back; returns how many bytes."""
+    return current_device().trim()
 
 
 def synchronize() -> None:

@@ -22,9 +22,9 @@ from dala.kernels.reductions import accumulator
 from dala.kernels.shapes import require_shape, whole_number
 from dala.kernels.windows import Windows, padded, windows_of
 from dala.lang.marks import SCALARS
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped, scratch
+from dala.runtime.recipe import Stage, on_host, reshaped
 
 LANES = 16
 """Sums are computed by so many at a time."""

@@ -19,9 +19,9 @@ from dala.ir.types import Scalar
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, library, recipe
 from dala.kernels.shapes import around, axis_of
-from dala.runtime.buffer import Buffer, from_numpy
+from dala.runtime.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped, scratch
+from dala.runtime.recipe import Stage, on_host, reshaped
 
 NARROW = 16
 """A last axis shorter than this is walked together with those before it."""

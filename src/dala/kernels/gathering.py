@@ -16,9 +16,9 @@ from dala.kernels.builtin import Given, Inputs, helper, library, recipe, written
 from dala.kernels.reductions import averaging
 from dala.kernels.shapes import around, axis_of, require_shape, whole_number
 from dala.lang.marks import SCALARS
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped, scratch
+from dala.runtime.recipe import Stage, on_host, reshaped
 
 MOST_JOINED = 4
 """Inputs that one kernel joins: a device may give it few buffers at a time."""

@@ -16,9 +16,9 @@ from dala.kernels.elementwise import cast
 from dala.kernels.reductions import MOST_COUNTED, accumulator
 from dala.kernels.shapes import Shape, axes_of, require_shape
 from dala.lang.marks import SCALARS
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped, scratch
+from dala.runtime.recipe import Stage, on_host, reshaped
 
 PANEL_BYTES = 64
 """Width of the panels that a large matrix is cut into: a cache line, and whole vectors."""

@@ -18,9 +18,9 @@ from dala.kernels.elementwise import fill
 from dala.kernels.reductions import FEW_ROWS, RUN, Parts, averaging, reduced
 from dala.kernels.shapes import around, axes_of, axis_of, require_alike, runs_of
 from dala.lang.marks import SCALARS
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped, scratch
+from dala.runtime.recipe import Stage, reshaped
 
 SHARED_ROW = 1 << 13
 """Elements from which on a row is worth sharing, where there are few rows."""

@@ -15,9 +15,9 @@ from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.shapes import pair_of
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage, reshaped, scratch
+from dala.runtime.recipe import Stage, reshaped
 
 Triple = tuple[float, float, float]
 Mode = Literal["keep", "blend", "average"]

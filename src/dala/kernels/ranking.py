@@ -16,9 +16,9 @@ from dala.kernels.reductions import BLOCK, LONG_ROW, MOST_COUNTED, reduced_shape
 from dala.kernels.shapes import around, axis_of, require_shape
 from dala.kernels.sorting import key_type, rank_function, sort, sorted_positions
 from dala.lang.marks import SCALARS
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped, scratch
+from dala.runtime.recipe import Stage, on_host, reshaped
 
 MOST_RANKED = 128
 """More than so many elements of a row are found by sorting all of it."""

@@ -19,9 +19,9 @@ from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.elementwise import cast, fill
 from dala.kernels.shapes import Shape, around, axes_of, require_shape, runs_of
 from dala.lang.marks import SCALARS
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped, scratch
+from dala.runtime.recipe import Stage, reshaped
 
 BLOCK = 2048
 """Elements of a long row that are reduced at a time."""

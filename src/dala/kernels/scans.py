@@ -22,9 +22,9 @@ from dala.kernels.matrices import transposed
 from dala.kernels.reductions import accumulator
 from dala.kernels.shapes import around, axis_of, require_alike
 from dala.lang.marks import SCALARS
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped, scratch
+from dala.runtime.recipe import Stage, reshaped
 
 CHUNK = 16
 """Elements of a row that are summed together: a vector of them."""

@@ -1,9 +1,10 @@
-"""Axes and shapes of what a recipe is given: checked, and collapsed to as few axes as matter."""
+"""What a recipe is given, checked: numbers, and shapes collapsed to as few axes as matter."""
 
 from __future__ import annotations
 
 import math
 import operator
+from numbers import Real
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
@@ -20,6 +21,34 @@ def whole_number(kernel: str, name: str, value: Any) -> int:
     except TypeError:
         pass
     raise ArgumentError(f"{kernel}: {name} is a whole number, not {value!r}.")
+
+
+def number_within(
+    kernel: str, name: str, value: Any, least: float = -math.inf, most: float = math.inf
+) -> float:
+    """The value as a finite float; an ArgumentError where it is none, or beyond the bounds."""
+    number = _real(value)
+    if math.isfinite(number) and least <= number <= most:
+        return number
+    between = f" from {least:g} to {most:g}" if math.isfinite(most) else f" from {least:g} on"
+    bounds = between if math.isfinite(least) else ""
+    raise ArgumentError(f"{kernel}: {name} is a finite number{bounds}, not {value!r}.")
+
+
+def positive_number(kernel: str, name: str, value: Any) -> float:
+    """The value as a finite float above 0; an ArgumentError where it is none."""
+    number = _real(value)
+    if 0 < number < math.inf:
+        return number
+    raise ArgumentError(f"{kernel}: {name} is a finite number above 0, not {value!r}.")
+
+
+def _real(value: Any) -> float:
+    """The value as a float, NaN where it is no number."""
+    try:
+        return float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return math.inf
 
 
 def pair_of(kernel: str, name: str, value: Any, least: int) -> tuple[int, int]:

@@ -15,9 +15,9 @@ from dala.emit.wgsl_ops import TYPES
 from dala.ir.types import Scalar
 from dala.kernels.elementwise import cast, fill
 from dala.lang.wgsl import read_module
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, scratch
+from dala.runtime.recipe import Stage
 from dala.runtime.wgsl_kernel import WgslKernel
 
 INVOCATIONS, EACH = 256, 4

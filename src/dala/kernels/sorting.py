@@ -13,9 +13,9 @@ from dala.kernels import language as dala
 from dala.kernels.builtin import helper, library
 from dala.lang.calls import Function
 from dala.lang.marks import SCALARS
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage, scratch
+from dala.runtime.recipe import Stage
 
 
 def key_type(scalar: Scalar) -> Scalar:

@@ -9,8 +9,8 @@ from dala.errors import ArgumentError, ShapeError
 from dala.kernels import language as dala
 from dala.kernels.builtin import zero_outside
 from dala.kernels.shapes import pair_of
-from dala.runtime.buffer import Buffer
-from dala.runtime.recipe import Stage, reshaped, scratch
+from dala.runtime.buffer import Buffer, scratch
+from dala.runtime.recipe import Stage, reshaped
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ class Task:
         self.name = name
         self.inputs = inputs
         self.output = output
+        self.whole = program
+        """The program as it was lowered, whose rows are told apart."""
         self.program = program
         self.access = accesses(program)
         self.scattered = program.output.scattered

@@ -122,7 +122,7 @@ def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any)
                 f"{kernel}: {which} is {type(item).__name__}, not a Buffer: make one with "
                 f"compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
             )
-        there = item.memory.device
+        there = (item._memory or item.memory).device  # scratch need not come to be for this
         if i == 0:
             device = there
         elif there is not device:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.devices import CPU, Device, current_device, find_device
-from dala.devices.device import Held, Memory
+from dala.devices.device import Memory, Pending
 from dala.devices.memory import Borrowed, HostMemory
 from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
 from dala.ir.types import U8, Scalar, dtype_of
@@ -33,13 +33,13 @@ class Buffer:
     # Installed with the first buffer, not on import: it loads LLVM.
     _export_pending: ClassVar[bool] = pybuffer.NEEDED
 
-    _memory: Memory | None  # None once freed
+    _memory: Memory | Pending | None  # None once freed
     device: str
     scalar: Scalar
     shape: tuple[int, ...]
     size: int
 
-    def __init__(self, memory: Memory, scalar: Scalar, shape: tuple[int, ...]) -> None:
+    def __init__(self, memory: Memory | Pending, scalar: Scalar, shape: tuple[int, ...]) -> None:
         if Buffer._export_pending:
             pybuffer.install(Buffer, "_exported")
             Buffer._export_pending = False
@@ -72,6 +72,18 @@ class Buffer:
                 f"{self!r} cannot be used: it was freed. Free a buffer after its last use, or make "
                 f"a new one."
             )
+        if isinstance(self._memory, Pending):
+            return self._memory.get()
+        return self._memory
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether nobody reads it but the stages of a pipeline, so that it need not be there."""
+        return isinstance(self._memory, Pending)
+
+    @property
+    def place(self) -> object:
+        """What tells its memory from that of other buffers, whether it is there yet or not."""
         return self._memory
 
     def free(self) -> None:
@@ -149,7 +161,7 @@ class Buffer:
         self.free()
 
     def __repr__(self) -> str:
-        state = ", freed" if self._memory is None else ""
+        state = ", freed" if self._memory is None else ", scratch" if self.is_scratch else ""
         return f"<Buffer {self.scalar.name} {self.shape} {self.device}{state}>"
 
 
@@ -244,6 +256,20 @@ def from_dlpack(x: Any) -> Buffer:
     return Buffer(Borrowed(array.ctypes.data, size_bytes, array), scalar, extents)
 
 
+def scratch(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
+    """A buffer for what lies between stages of a pipeline, and that nobody reads otherwise.
+
+    Where stages are computed together it never exists. Reading it is refused.
+
+    >>> from dala.gpu import compute
+    >>> compute.scratch((1080, 1920, 4), "u8")
+    <Buffer u8 (1080, 1920, 4) cpu, scratch>
+    """
+    scalar = dtype_of(dtype)
+    extents, size_bytes = hostdata.check_shape(shape, scalar)
+    return Buffer(Pending(current_device(), size_bytes), scalar, extents)
+
+
 def read(buf: Buffer) -> np.ndarray:
     """The values as a new NumPy array.
 
@@ -251,7 +277,7 @@ def read(buf: Buffer) -> np.ndarray:
     >>> compute.read(compute.buffer([1.0, 2.0], (2,), "f32")).tolist()
     [1.0, 2.0]
     """
-    return _buffer(buf).__array__(copy=True)
+    return _readable(buf).__array__(copy=True)
 
 
 def to_numpy(buf: Buffer) -> np.ndarray:
@@ -266,7 +292,7 @@ def read_binary(buf: Buffer) -> memoryview:
     >>> bytes(compute.read_binary(compute.buffer([1, 2], (2,), "u8")))
     b'\\x01\\x02'
     """
-    memory = _buffer(buf).memory
+    memory = _readable(buf).memory
     if isinstance(memory, HostMemory):
         return memory.as_array(U8.numpy, (memory.size_bytes,)).data.toreadonly()
     return memory.device.read(memory).data.toreadonly()
@@ -274,7 +300,7 @@ def read_binary(buf: Buffer) -> memoryview:
 
 def read_list(buf: Buffer) -> list[Any]:
     """The values as one flat list of Python numbers."""
-    flat: list[Any] = _buffer(buf)._exported.reshape(-1).tolist()
+    flat: list[Any] = _readable(buf)._exported.reshape(-1).tolist()
     return flat
 
 
@@ -287,7 +313,7 @@ def write(buf: Buffer, data: object) -> None:
     >>> compute.read_list(x)
     [1.5, 2.5]
     """
-    memory, scalar = _buffer(buf).memory, buf.scalar
+    memory, scalar = _readable(buf).memory, buf.scalar
     if hostdata.is_binary(data):
         binary = hostdata.binary(data)
         if binary.size != buf.size:
@@ -327,21 +353,20 @@ def free_many(buffers: Iterable[Buffer]) -> None:
         buf.free()
 
 
-def memory() -> Held:
-    """What buffers hold at this moment, and what is kept for the next ones."""
-    return current_device().held()
-
-
-def trim() -> int:
-    """Give the memory that is kept for reuse back to the system; returns how many bytes."""
-    return current_device().trim()
-
-
 def _buffer(given: Buffer) -> Buffer:
     if not isinstance(given, Buffer):
         raise ArgumentError(
             f"a buffer is needed, but {type(given).__name__} was given: make one with buffer() or "
             f"from_numpy()."
+        )
+    return given
+
+
+def _readable(given: Buffer) -> Buffer:
+    if _buffer(given).is_scratch:
+        raise ArgumentError(
+            f"{given!r} cannot be read or written: it is only for what lies between stages of a "
+            f"pipeline. Use buffer_zeros() for what you want to see."
         )
     return given
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, overload
 
@@ -23,6 +23,7 @@ from dala.lang.source import from_function, from_text
 from dala.runtime.arguments import Params, check_buffers, complete, fitted, number, number_type
 from dala.runtime.buffer import Buffer
 from dala.runtime.launch import Consts, Types, task_for
+from dala.runtime.profile import ACTIVE, measure
 
 MOST_LAUNCHES = 512
 """Combinations of devices, shapes and constants that a kernel remembers, the latest ones."""
@@ -81,7 +82,12 @@ class Kernel:
         device = check_buffers(self.name, self.inputs, inputs, output)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
         runner, values = self._prepared(device, key, params)
-        runner.run([item.memory for item in inputs], output.memory, values)
+        memories, target = [item.memory for item in inputs], output.memory
+        if ACTIVE:
+            call = partial(runner.run, memories, target, values)
+            measure(self.name, device, memories, (target,), call)
+        else:
+            runner.run(memories, target, values)
 
     def _prepared(
         self, device: Device, key: Specs, params: Params | None
@@ -91,8 +97,24 @@ class Kernel:
         if not declared and not params:
             known = self._launches.get((device, key))
             return known or self._made((device, key), device, key, (), ()), []
-        given = complete(self.name, declared, params)
         scalars = tuple(dtype_of(name) for name, _ in key)
+        consts, types, values = self.arranged(scalars, params)
+        chosen = (tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
+        known = self._launches.get((device, key, *chosen))
+        if known is None:
+            full = (device, key, *chosen)
+            known = self._made(full, device, key, consts, types)
+        return known, values
+
+    def arranged(
+        self, scalars: tuple[Scalar, ...], params: Params | None
+    ) -> tuple[Consts, Types, list[bool | int | float]]:
+        """The constants, the types of numbers, and the values of the run-time parameters.
+
+        `scalars` are the dtypes of the inputs, then of the output.
+        """
+        declared = self.params
+        given = complete(self.name, declared, params)
         consts: list[tuple[str, bool | int | float]] = []
         types: list[tuple[str, Scalar]] = []
         values: list[bool | int | float] = []
@@ -106,12 +128,7 @@ class Kernel:
                 value = fitted(self.name, item.name, type, value)
                 types.append((item.name, type))
             values.append(value)
-        chosen = (tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
-        known = self._launches.get((device, key, *chosen))
-        if known is None:
-            full = (device, key, *chosen)
-            known = self._made(full, device, key, tuple(consts), tuple(types))
-        return known, values
+        return tuple(consts), tuple(types), values
 
     def _made(
         self, full: tuple[Any, ...], device: Device, key: Specs, consts: Consts, types: Types
@@ -193,8 +210,7 @@ class Kernel:
         elif isinstance(source, Kernel):
             kernel_ = source
         elif isinstance(source, str):
-            text = from_text(source, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
-            kernel_ = _checked(Definition(text, _border(border)), name)
+            kernel_ = from_source(name, source, border)
         else:
             kernel_ = _checked(Definition(from_function(source), _border(border)), name)
         _check_declared(kernel_, inputs, params)
@@ -260,6 +276,12 @@ def kernel(
     if function is None:
         return lambda given: _checked(Definition(from_function(given), rule), name)
     return _checked(Definition(from_function(function), rule), name)
+
+
+def from_source(name: str, text: str, border: str = "clamp") -> Kernel:
+    """A kernel from its text, not registered."""
+    source = from_text(text, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
+    return _checked(Definition(source, _border(border)), name)
 
 
 def function(given: Callable[..., Any]) -> Function:

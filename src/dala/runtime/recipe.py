@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from dala.devices import CPU, current_device, using
+from dala.devices import CPU, using
 from dala.errors import ArgumentError, InternalError
 from dala.ir.record import record
-from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
 from dala.runtime.arguments import Params, check_buffers, complete
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
+from dala.runtime.profile import ACTIVE, copy, measure
 
 Expand = Callable[[Sequence[Buffer], Buffer, dict[str, Any]], Iterator["Stage"]]
 Library = Callable[..., None]
@@ -91,7 +92,7 @@ class Recipe(Kernel):
             for stage in self.stages(inputs, target, params):
                 stage.kernel.run(stage.inputs, stage.output, stage.params)
             if target is not output:
-                device.copy(target.memory, output.memory)
+                copy(device, target.memory, output.memory)
 
 
 class Opaque(Kernel):
@@ -117,7 +118,13 @@ class Opaque(Kernel):
         return ()
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
-        self._call(*map(np.asarray, inputs), out=np.asarray(output), **(params or {}))
+        arrays, out = [np.asarray(item) for item in inputs], np.asarray(output)
+        call = partial(self._call, *arrays, out=out, **(params or {}))
+        if ACTIVE:
+            memories, target = [item.memory for item in inputs], output.memory
+            measure(self.name, target.device, memories, (target,), call)
+        else:
+            call()
 
 
 def _no_definition() -> Any:
@@ -129,13 +136,7 @@ def on_host(buffer: Buffer) -> bool:
     return buffer.memory.device is CPU
 
 
-def scratch(shape: tuple[int, ...], scalar: Scalar) -> Buffer:
-    """A buffer for what lies between two stages; it need not be zero."""
-    count = int(np.prod(shape, dtype=object))
-    memory = current_device().allocate(count * scalar.size_bytes, zeroed=False)
-    return Buffer(memory, scalar, tuple(shape))
-
-
 def reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
     """The same memory seen in another shape of as many elements."""
-    return Buffer(buffer.memory, buffer.scalar, tuple(shape))
+    there = buffer.memory if buffer._memory is None else buffer._memory  # a FreedError if it is not
+    return Buffer(there, buffer.scalar, tuple(shape))

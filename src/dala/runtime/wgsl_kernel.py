@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from dala.devices.device import Device, TextRunner
@@ -13,6 +14,7 @@ from dala.lang.wgsl import Groups, Module, read_module
 from dala.runtime.arguments import Params, check_buffers, complete, number
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
+from dala.runtime.profile import ACTIVE, measure
 
 Grouping = Groups | Callable[[tuple[int, ...]], Groups]
 """How many workgroups there are, or a function of the output's shape that says so."""
@@ -55,7 +57,12 @@ class WgslKernel(Kernel):
             return
         groups = self._groups_for(output)
         packed = self.module.pack(values) if values else b""
-        runner.run([item.memory for item in inputs], output.memory, packed, groups)
+        memories, target = [item.memory for item in inputs], output.memory
+        if ACTIVE:
+            call = partial(runner.run, memories, target, packed, groups)
+            measure(self.name, device, memories, (target,), call)
+        else:
+            runner.run(memories, target, packed, groups)
 
     def _groups_for(self, output: Buffer) -> Groups:
         if self.groups is None:

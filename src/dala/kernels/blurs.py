@@ -1,0 +1,128 @@
+"""Filters that make each pixel of an image the weighted mean of those around it.
+
+Down the columns an image is seen as a gray one with all channels side by side, so that whole
+vectors are read. Across, pixels are needed: the border rule is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from dala.devices import Device, current_device, using
+from dala.ir.nodes import Border
+from dala.ir.types import F32
+from dala.kernels import language as dala
+from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.images import checked_border, flat, radius_of, reader
+from dala.kernels.shapes import positive_number
+from dala.runtime.buffer import Buffer, from_numpy, scratch
+from dala.runtime.kernel import Kernel
+from dala.runtime.recipe import Stage
+
+MOST_TAPS = 32
+"""The radius up to which a mean is written out; farther ones are loops."""
+MOST_WEIGHTS = 32
+"""Sets of weights that are remembered, the latest ones."""
+
+
+@recipe("image", radius=3, sigma=1.5, border="clamp")
+def blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """A Gaussian blur of 2 · radius + 1 taps along each axis
+
+    The weights are exp(-k² / (2 · sigma²)) for a pixel k away, divided by their sum.
+    """
+    radius = radius_of("blur", params)
+    sigma = positive_number("blur", "sigma", params["sigma"])
+    yield from _means("blur", inputs[0], output, params, radius, sigma)
+
+
+@recipe("image", radius=1, border="clamp")
+def box_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The mean of the (2 · radius + 1)² pixels around each"""
+    yield from _means("box_blur", inputs[0], output, params, radius_of("box_blur", params), None)
+
+
+def _means(
+    kernel: str, image: Buffer, output: Buffer, params: Given, radius: int, sigma: float | None
+) -> Iterator[Stage]:
+    """Stages that weigh pixels across, then down, or with loops down, across and back."""
+    border = checked_border(kernel, image, output, params)
+    weights = _weights(radius, sigma, current_device())
+    between = scratch(image.shape, F32)
+    if radius <= MOST_TAPS:
+        across = _across_kernel(border, len(image.shape) == 2)
+        yield Stage(across, [image, weights], between, {"radius": radius})
+        down = _down_kernel(border)
+        yield Stage(down, [flat(between), weights], flat(output), {"radius": radius})
+        return
+    # Neighbours that a loop counts are read as vectors only where they lie below each other.
+    height, width, *channels = image.shape
+    turned, weighed = (scratch((width, height, *channels), F32) for _ in range(2))
+    down = _loop_down_kernel(border)
+    yield Stage(down, [flat(image), weights], flat(between))
+    yield Stage(_turn, [between], turned)
+    yield Stage(down, [flat(turned), weights], flat(weighed))
+    yield Stage(_turn, [weighed], output)
+
+
+@lru_cache(MOST_WEIGHTS)
+def _weights(radius: int, sigma: float | None, device: Device) -> Buffer:
+    """The weights of the pixel itself and of those 1 to radius away; all alike without a sigma."""
+    away = np.arange(radius + 1)
+    with np.errstate(over="ignore", under="ignore"):
+        weights = np.ones(radius + 1) if sigma is None else np.exp(-((away / sigma) ** 2) / 2)
+        weights /= weights[0] + 2 * weights[1:].sum()
+        stored = weights.astype(np.float32)
+    with using(device):
+        return from_numpy(stored)
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+@cache
+def _across_kernel(border: Border, is_gray: bool) -> Kernel:
+    pixel_at = reader(is_gray)
+
+    def weigh_across(image: dala.Image, weights: Any, radius: dala.const) -> Any:
+        y, x = dala.position(2)
+        total = pixel_at(image, y, x) * weights[0]
+        for k in range(1, radius + 1):
+            total += (pixel_at(image, y, x - k) + pixel_at(image, y, x + k)) * weights[k]
+        return total
+
+    return helper(weigh_across, border)
+
+
+@cache
+def _down_kernel(border: Border) -> Kernel:
+    def weigh_down(image: dala.Image, weights: Any, radius: dala.const) -> Any:
+        y, x = dala.position(2)
+        total = image[y, x].r * weights[0]
+        for k in range(1, radius + 1):
+            total += (image[y - k, x].r + image[y + k, x].r) * weights[k]
+        return total
+
+    return helper(weigh_down, border)
+
+
+@cache
+def _loop_down_kernel(border: Border) -> Kernel:
+    def weigh_down(image: dala.Image, weights: Any) -> Any:
+        y, x = dala.position(2)
+        total = image[y, x].r * weights[0]
+        for k in range(1, weights.shape[0]):
+            total += (image[y - k, x].r + image[y + k, x].r) * weights[k]
+        return total
+
+    return helper(weigh_down, border)
+
+
+@helper
+def _turn(image: dala.Image) -> Any:
+    y, x = dala.position(2)
+    return image[x, y]

@@ -1,0 +1,191 @@
+"""Filters that give each pixel of an image another colour; alpha stays as it was.
+
+Channels are numbers in 0..1. Of a gray image the one channel is red, green and blue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from dala.ir.types import U8
+from dala.kernels import language as dala
+from dala.kernels.builtin import REQUIRED, Given, Inputs, builtin, choice, helper
+from dala.kernels.shapes import number_within, positive_number
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import function
+from dala.runtime.recipe import Stage
+
+HALF_A_STEP = 0.5 / 255_000
+"""Half of the least by which the luma of two u8 pixels can differ."""
+
+_HUE = np.array([[0.213, 0.715, 0.072]] * 3)
+_HUE_COS = np.array([[0.787, -0.715, -0.072], [-0.213, 0.285, -0.072], [-0.213, -0.715, 0.928]])
+_HUE_SIN = np.array([[-0.213, -0.715, 0.928], [0.143, 0.140, -0.283], [-0.787, 0.715, 0.072]])
+_SEPIA = np.array([[0.393, 0.769, 0.189], [0.349, 0.686, 0.168], [0.272, 0.534, 0.131]])
+
+
+@function
+def recoloured(old: Any, new: Any) -> Any:
+    """The new pixel with the alpha of the old."""
+    return dala.rgba(new.r, new.g, new.b, old.a)
+
+
+@function
+def gray(old: Any, light: Any) -> Any:
+    """A gray pixel with the alpha of the old."""
+    return dala.rgba(light, light, light, old.a)
+
+
+@builtin
+def grayscale(image: dala.Image) -> Any:
+    """The luma of each pixel in every colour channel, or in the one of a gray output"""
+    return gray(image.pixel, dala.luma(image.pixel))
+
+
+@builtin
+def brightness(image: dala.Image, value: dala.f32) -> Any:
+    """x + value"""
+    return recoloured(image.pixel, image.pixel + value)
+
+
+@builtin
+def contrast(image: dala.Image, value: dala.f32) -> Any:
+    """(1 + value) · (x - 0.5) + 0.5"""
+    return recoloured(image.pixel, (1.0 + value) * (image.pixel - 0.5) + 0.5)
+
+
+@builtin
+def saturation(image: dala.Image, value: dala.f32) -> Any:
+    """luma + (1 + value) · (x - luma): -1 leaves no colour"""
+    light = dala.luma(image.pixel)
+    return recoloured(image.pixel, light + (1.0 + value) * (image.pixel - light))
+
+
+@builtin
+def exposure(image: dala.Image, stops: dala.f32) -> Any:
+    """x · 2^stops"""
+    return recoloured(image.pixel, image.pixel * dala.exp2(stops))
+
+
+@builtin
+def invert(image: dala.Image) -> Any:
+    """1 - x"""
+    return recoloured(image.pixel, 1.0 - image.pixel)
+
+
+@choice("image", degrees=REQUIRED)
+def hue(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """Colours turned by an angle, in degrees, as CSS hue-rotate does"""
+    angle = math.radians(number_within("hue", "degrees", params["degrees"]) % 360)
+    matrix = _HUE + math.cos(angle) * _HUE_COS + math.sin(angle) * _HUE_SIN
+    yield Stage(_mix_channels, inputs, output, _entries(matrix))
+
+
+@choice("image", intensity=0.8)
+def sepia(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The brown of old photographs as CSS sepia makes it, with an intensity of 0 to 1"""
+    intensity = number_within("sepia", "intensity", params["intensity"], 0, 1)
+    matrix = (1 - intensity) * np.eye(3) + intensity * _SEPIA
+    yield Stage(_mix_channels, inputs, output, _entries(matrix))
+
+
+@choice("image", value=REQUIRED)
+def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """x^(1/value), and 0 where x is negative"""
+    value = positive_number("gamma", "value", params["value"])
+    yield Stage(_raise, inputs, output, {"exponent": 1 / value})
+
+
+@choice("image", value=0.5)
+def threshold(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """White where luma > value, else black"""
+    value = number_within("threshold", "value", params["value"])
+    # The luma of whole numbers is rounded: what equals the value must not come out above it.
+    limit = value + HALF_A_STEP if inputs[0].scalar == U8 else value
+    yield Stage(_separate, inputs, output, {"limit": limit})
+
+
+@choice("image", exposure=1.0)
+def hdr(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """Highlights tamed: (1 - exp(-exposure · x)) / (1 - exp(-exposure))"""
+    half = number_within("hdr", "exposure", params["exposure"], 1e-6, 1e6) / 2
+    scale = (1 + math.tanh(half)) / math.tanh(half)
+    yield Stage(_tone_map, inputs, output, {"half": half, "scale": scale})
+
+
+@choice("image", intensity=0.5, radius=0.75, softness=0.45)
+def vignette(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """Darkened towards the corners: x · (1 - intensity · smoothstep(radius - softness, radius, d))
+
+    d is how far a pixel is from the centre in shares of the height and the width: 0.5 in the middle
+    of an edge, 0.707 in a corner. Intensity is 0 to 1, softness above 0.
+    """
+    intensity = number_within("vignette", "intensity", params["intensity"], 0, 1)
+    radius = number_within("vignette", "radius", params["radius"], 0)
+    softness = positive_number("vignette", "softness", params["softness"])
+    given = {"intensity": intensity, "dark": radius, "bright": radius - softness}
+    yield Stage(_darken, inputs, output, given)
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+def _entries(matrix: np.ndarray) -> dict[str, float]:
+    """A 3 × 3 matrix as the parameters of `_mix_channels`."""
+    return {f"{to}{of}": float(matrix[i, j]) for i, to in _CHANNELS for j, of in _CHANNELS}
+
+
+_CHANNELS = tuple(enumerate("rgb"))
+
+
+@helper
+def _mix_channels(
+    image: dala.Image,
+    rr: dala.f32,
+    rg: dala.f32,
+    rb: dala.f32,
+    gr: dala.f32,
+    gg: dala.f32,
+    gb: dala.f32,
+    br: dala.f32,
+    bg: dala.f32,
+    bb: dala.f32,
+) -> Any:
+    p = image.pixel
+    return dala.rgba(
+        rr * p.r + rg * p.g + rb * p.b,
+        gr * p.r + gg * p.g + gb * p.b,
+        br * p.r + bg * p.g + bb * p.b,
+        p.a,
+    )
+
+
+@helper
+def _raise(image: dala.Image, exponent: dala.f32) -> Any:
+    return recoloured(image.pixel, dala.pow(max(image.pixel, 0.0), exponent))
+
+
+@helper
+def _separate(image: dala.Image, limit: dala.f32) -> Any:
+    return gray(image.pixel, 1.0 if dala.luma(image.pixel) > limit else 0.0)
+
+
+@helper
+def _tone_map(image: dala.Image, half: dala.f32, scale: dala.f32) -> Any:
+    # 1 - exp(-2t) is 2 tanh(t) / (1 + tanh(t)), which loses nothing where t is small.
+    part = dala.tanh(image.pixel * half)
+    return recoloured(image.pixel, part / (1.0 + part) * scale)
+
+
+@helper
+def _darken(image: dala.Image, intensity: dala.f32, bright: dala.f32, dark: dala.f32) -> Any:
+    y, x = dala.position(2)
+    height, width = image.size
+    down = (dala.f32(y) + 0.5) / dala.f32(height) - 0.5
+    across = (dala.f32(x) + 0.5) / dala.f32(width) - 0.5
+    shade = dala.smoothstep(bright, dark, dala.sqrt(down * down + across * across))
+    return recoloured(image.pixel, image.pixel * (1.0 - intensity * shade))

@@ -1,0 +1,122 @@
+"""A pipeline's stages as groups that a device runs, made once and bound to buffers at each run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from dala.devices.device import Device, GroupRunner, Number
+from dala.ir.record import record
+from dala.plan.fuse import Group, Step, group_all, inline_all
+from dala.runtime.buffer import Buffer
+from dala.runtime.expansion import Arrangement, Setting
+from dala.runtime.profile import ACTIVE, measure
+
+
+@record
+class Unit:
+    """A group with what runs it on which buffers, or a call."""
+
+    group: Group | None
+    runner: GroupRunner | None
+    needs: tuple[int, ...]
+    call: Setting | None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return () if self.group is None else self.group.steps
+
+    @property
+    def name(self) -> str:
+        """The kernels that it computes, in order."""
+        return " → ".join(step.name.replace(", ", " → ") for step in self.steps)
+
+    def read_and_written(self) -> tuple[set[int], set[int]]:
+        """The memories that it reads before it has written them itself, and those it writes."""
+        read: set[int] = set()
+        written: set[int] = set()
+        for step in self.steps:
+            read |= set(step.inputs) - written
+            written.add(step.output)
+        needs = set(self.needs)
+        return read & needs, written & needs
+
+
+class Plan:
+    """Units in order, for all arrangements of one signature."""
+
+    def __init__(self, device: Device, arranged: Arrangement, *, fuse: bool) -> None:
+        self.device = device
+        self.fuse = fuse
+        self.signature = arranged.signature
+        self.apart = arranged.numbering.apart()
+        self.kept = {i for i, item in enumerate(arranged.buffers) if not item.is_scratch}
+        self.units: list[Unit] = []
+        segments = self._segments(arranged)
+        for i, segment in enumerate(segments):
+            if isinstance(segment, Setting):
+                needs = (*segment.inputs, segment.output)
+                self.units.append(Unit(None, None, needs, segment))
+            else:
+                self._add(segment, self._kept(segments, i))
+
+    def _segments(self, arranged: Arrangement) -> list[Setting | list[Step]]:
+        """Runs of steps, cut at barriers and at what can only be called."""
+        segments: list[Setting | list[Step]] = []
+        steps: list[Step] | None = None
+        for setting in arranged.settings:
+            if setting is None:
+                steps = None
+            elif setting.primitive.is_call:
+                segments.append(setting)
+                steps = None
+            else:
+                if steps is None:
+                    steps = []
+                    segments.append(steps)
+                steps.append(setting.step())
+        return segments
+
+    def _kept(self, segments: Sequence[Setting | list[Step]], here: int) -> set[int]:
+        """The buffers that users can read, that another segment uses, or that share memory."""
+        kept = self.kept | self.apart
+        for i, segment in enumerate(segments):
+            if i != here:
+                steps = [segment] if isinstance(segment, Setting) else segment
+                kept |= {n for step in steps for n in (*step.inputs, step.output)}
+        return kept
+
+    def _add(self, steps: list[Step], kept: set[int]) -> None:
+        if self.fuse:
+            groups = group_all(inline_all(steps, kept), self.apart)
+        else:
+            groups = [Group((step,), "fusion is off") for step in steps]
+        for i, group in enumerate(groups):
+            others = [step for j, other in enumerate(groups) if j != i for step in other.steps]
+            shared = {n for step in others for n in (*step.inputs, step.output)}
+            runner = self.device.load_group(group, kept | shared)
+            self.units.append(Unit(group, runner, tuple(sorted(runner.needs())), None))
+
+    def run(self, buffers: Sequence[Buffer], values: Mapping[str, Number]) -> None:
+        """Compute every unit in order, on the buffers and with the values of an arrangement."""
+        if ACTIVE:
+            self._run_measured(buffers, values)
+            return
+        with self.device.batch():
+            for unit in self.units:
+                if unit.runner is not None:
+                    memories = {number: buffers[number].memory for number in unit.needs}
+                    unit.runner.run(memories, values)
+                elif unit.call is not None:
+                    unit.call.run(buffers)
+
+    def _run_measured(self, buffers: Sequence[Buffer], values: Mapping[str, Number]) -> None:
+        """Compute every unit by itself, seen by profiles; what is called is seen in its own run."""
+        for unit in self.units:
+            if unit.runner is not None:
+                memories = {number: buffers[number].memory for number in unit.needs}
+                read, written = ([memories[n] for n in each] for each in unit.read_and_written())
+                call = partial(unit.runner.run, memories, values)
+                measure(unit.name, self.device, read, written, call)
+            elif unit.call is not None:
+                unit.call.run(buffers)
