@@ -7,7 +7,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from benchmarks import commands, webgpu
+from benchmarks import commands, pipelines, webgpu
 from benchmarks.compute import ROWS as CPU_ROWS
 from benchmarks.harness import Result, table_head, table_line
 from dala.devices import find_device
@@ -16,7 +16,7 @@ from dala.gpu import compute
 
 ROUNDS = 21
 QUICK_ROUNDS = 5
-ROWS = {**CPU_ROWS, **commands.ROWS, **webgpu.ROWS}
+ROWS = {**CPU_ROWS, **pipelines.ROWS, **commands.ROWS, **webgpu.ROWS}
 
 
 def main() -> None:

@@ -30,9 +30,11 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
     program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
     promised = re.findall(r"print\(.*?\)\s+# (.*)", program)
     (tmp_path / "readme.py").write_text(program, encoding="utf-8")
-    printed = subprocess.check_output([sys.executable, tmp_path / "readme.py"], text=True)
+    printed = subprocess.check_output(
+        [sys.executable, tmp_path / "readme.py"], text=True, cwd=tmp_path
+    )
     assert printed.splitlines() == promised
-    assert len(promised) == 4
+    assert len(promised) == 8
 
 
 def test_the_python_of_the_page_on_devices_runs(tmp_path):

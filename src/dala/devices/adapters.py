@@ -18,8 +18,8 @@ from dala.ir.record import record
 if TYPE_CHECKING:
     from dala.devices.webgpu import WebGpu
 
-FEATURES = ("shader-f64", "shader-int64", "shader-f16", "subgroup")
-"""What kernels can make use of where an adapter has it."""
+FEATURES = ("shader-f64", "shader-int64", "shader-f16", "subgroup", "timestamp-query")
+"""What kernels and profiles can make use of where an adapter has it."""
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")
 _SECOND_CHOICE = ("OpenGL", "OpenGLES")
 _GPU_NODES = ("dri/render*", "nvidia*", "dxg", "kgsl*", "mali*")

@@ -13,7 +13,8 @@ import numpy as np
 
 from dala.devices.device import Device, GroupRunner, Held, forget_oldest
 from dala.devices.memory import HOST, HostMemory
-from dala.emit.llvm import ENTRY, Emitted, Target, emit
+from dala.emit.llvm import ENTRY, Emitted, emit
+from dala.emit.llvm_functions import Target
 from dala.ir.nodes import Program
 from dala.ir.record import record
 from dala.ir.types import U8
@@ -45,6 +46,7 @@ class Cpu(Device):
 
     id = "cpu"
     backend = "cpu"
+    goes_by_rows = True
 
     def __init__(self) -> None:
         self._executables: dict[str, Executable] = {}

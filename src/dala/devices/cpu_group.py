@@ -19,7 +19,7 @@ from dala.plan.task import Task, flattened
 if TYPE_CHECKING:
     from dala.devices.cpu import Cpu, Executable
 
-WINDOW_BYTES = 512 << 10
+WINDOW_BYTES = 256 << 10
 """Room for the windows of a group on a thread's stack: within the cache of a core."""
 MOST_ROWS, LEAST_ROWS = 32, 2
 FLAT_STEP = 2048

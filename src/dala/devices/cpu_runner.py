@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dala.devices.device import Number
 from dala.devices.memory import HostMemory
 from dala.emit.layout import layout_of, sizes_of
-from dala.emit.llvm import Target
+from dala.emit.llvm_functions import Target
 from dala.emit.partition import loops_over_rows
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicAdd, walk

@@ -133,6 +133,8 @@ class Device(ABC):
     """What the hardware or its driver calls itself."""
     backend: str
     """Which kind of device it is: "cpu" or "webgpu"."""
+    goes_by_rows: bool = False
+    """Whether it computes the steps of a group a few rows at a time."""
     runs_text: bool = False
     """Whether kernels that are WGSL text run here."""
     lost: bool = False

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import wgpu
 
 from dala.devices import webgpu_guard, webgpu_process
 from dala.devices.adapters import Adapter, largest_buffer
-from dala.devices.device import Device, Held
+from dala.devices.device import Device, Held, Timing
 from dala.devices.webgpu_guard import Guard
 from dala.devices.webgpu_memory import Blocks, GpuMemory
 from dala.devices.webgpu_transfer import Transfers
@@ -23,6 +24,7 @@ from dala.lang.wgsl import Module
 from dala.plan.task import Task
 
 if TYPE_CHECKING:
+    from dala.devices.webgpu_clock import PassClock
     from dala.devices.webgpu_runner import WebGpuRunner
     from dala.devices.webgpu_text import WebGpuText
 
@@ -55,6 +57,7 @@ class WebGpu(Device):
         self.lock = threading.RLock()
         self.suspect = False
         self._batch: Batch | None = None
+        self._clock: PassClock | None = None
         self.cache: dict[Any, Any] = {}
         self._pid = os.getpid()
         try:
@@ -169,6 +172,36 @@ class WebGpu(Device):
                 self.flush()
                 promise = self.gpu.queue.on_submitted_work_done_async()
             self.wait(promise)
+
+    def begin_pass(self, encoder: Any) -> Any:
+        """A compute pass, which tells its time if somebody wants to know."""
+        clock = self._clock
+        return encoder.begin_compute_pass() if clock is None else clock.begin(encoder)
+
+    def timed(self, call: Callable[[], None]) -> Timing:
+        """How long the compute passes of a call take, if the device tells; else until it is done.
+
+        Others have to wait for it.
+        """
+        if "timestamp-query" not in self.gpu.features:
+            return super().timed(call)
+        from dala.devices.webgpu_clock import PassClock
+
+        with self.lock:
+            self.check()
+            start_s = time.perf_counter()
+            outer = self._clock
+            with self.guard():
+                clock = self._clock = PassClock(self)
+            try:
+                call()
+            finally:
+                self._clock = outer
+            duration_s = clock.read()
+            if duration_s is not None:
+                return Timing(start_s, duration_s, "device")
+            self.synchronize()
+            return Timing(start_s, time.perf_counter() - start_s, "host")
 
     def load(self, task: Task) -> WebGpuRunner:
         from dala.devices.webgpu_runner import WebGpuRunner

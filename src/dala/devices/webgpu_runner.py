@@ -132,7 +132,7 @@ class WebGpuRunner:
             for first in self.grid.firsts(self.task.domain):
                 self._set_arguments(code, params, first)
                 with device.encoding(*bound) as encoder:
-                    compute = encoder.begin_compute_pass()
+                    compute = device.begin_pass(encoder)
                     compute.set_pipeline(code.pipeline)
                     compute.set_bind_group(0, self._group(code, bound))
                     compute.dispatch_workgroups(*self.groups)

@@ -83,7 +83,7 @@ class WebGpuText:
             self._explained("cannot run on these buffers"),
             device.encoding(*inputs, target) as encoder,
         ):
-            compute = encoder.begin_compute_pass()
+            compute = device.begin_pass(encoder)
             compute.set_pipeline(self.pipeline)
             compute.set_bind_group(0, self._group(inputs, target, params))
             compute.dispatch_workgroups(*groups)

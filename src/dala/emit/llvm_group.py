@@ -8,7 +8,8 @@ rows that are still to be read; the rows that move out are overwritten.
 from __future__ import annotations
 
 from dala.emit.layout import Slot
-from dala.emit.llvm import ENTRY, STRIP, Functions, Target, given, module_text, unpacked
+from dala.emit.llvm import ENTRY, given, module_text, unpacked
+from dala.emit.llvm_functions import STRIP, Functions, Target
 from dala.ir.nodes import Program
 from dala.ir.record import record
 

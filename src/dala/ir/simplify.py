@@ -53,7 +53,7 @@ class Rewriter:
     def copy(self, block: Block) -> tuple[Value, ...]:
         """Rewrite a block's statements into the open one; what it leaves."""
         for statement in block.statements:
-            self._statement(statement)
+            self.statement(statement)
         return self._values(block.results)
 
     def value(self, old: Value) -> Value:
@@ -84,7 +84,7 @@ class Rewriter:
         self._new[variable] = fresh
         return fresh
 
-    def _statement(self, old: Statement) -> None:
+    def statement(self, old: Statement) -> None:
         build = self.builder
         match old:
             case Apply():

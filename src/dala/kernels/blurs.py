@@ -1,7 +1,8 @@
 """Filters that make each pixel of an image the weighted mean of those around it.
 
-Down the columns an image is seen as a gray one with all channels side by side, so that whole
-vectors are read. Across, pixels are needed: the border rule is theirs.
+First down the columns, where an image is a plain array with all channels side by side, and u8 is
+added up before it is converted. Then across, where pixels are needed: the border rule is theirs.
+Down comes first because what lies between is then read along its own row only.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from dala.devices import Device, current_device, using
 from dala.ir.nodes import Border
-from dala.ir.types import F32
+from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.images import checked_border, flat, radius_of, reader
@@ -49,15 +50,17 @@ def box_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 def _means(
     kernel: str, image: Buffer, output: Buffer, params: Given, radius: int, sigma: float | None
 ) -> Iterator[Stage]:
-    """Stages that weigh pixels across, then down, or with loops down, across and back."""
+    """Stages that weigh pixels down, then across; past some radius both by loops down columns."""
     border = checked_border(kernel, image, output, params)
-    weights = _weights(radius, sigma, current_device())
+    weights = _weights(radius, sigma, 1.0, current_device())
     between = scratch(image.shape, F32)
     if radius <= MOST_TAPS:
+        is_u8 = image.scalar == U8
+        scaled = _weights(radius, sigma, 1 / 255 if is_u8 else 1.0, current_device())
+        given = {"radius": radius}
+        yield Stage(_down_kernel(border, is_u8), [flat(image), scaled], flat(between), given)
         across = _across_kernel(border, len(image.shape) == 2)
-        yield Stage(across, [image, weights], between, {"radius": radius})
-        down = _down_kernel(border)
-        yield Stage(down, [flat(between), weights], flat(output), {"radius": radius})
+        yield Stage(across, [between, weights], output, given)
         return
     # Neighbours that a loop counts are read as vectors only where they lie below each other.
     height, width, *channels = image.shape
@@ -70,12 +73,15 @@ def _means(
 
 
 @lru_cache(MOST_WEIGHTS)
-def _weights(radius: int, sigma: float | None, device: Device) -> Buffer:
-    """The weights of the pixel itself and of those 1 to radius away; all alike without a sigma."""
+def _weights(radius: int, sigma: float | None, total: float, device: Device) -> Buffer:
+    """The weights of the pixel itself and of those 1 to radius away; all alike without a sigma.
+
+    All together, with those on both sides, they add up to `total`.
+    """
     away = np.arange(radius + 1)
     with np.errstate(over="ignore", under="ignore"):
         weights = np.ones(radius + 1) if sigma is None else np.exp(-((away / sigma) ** 2) / 2)
-        weights /= weights[0] + 2 * weights[1:].sum()
+        weights *= total / (weights[0] + 2 * weights[1:].sum())
         stored = weights.astype(np.float32)
     with using(device):
         return from_numpy(stored)
@@ -99,12 +105,14 @@ def _across_kernel(border: Border, is_gray: bool) -> Kernel:
 
 
 @cache
-def _down_kernel(border: Border) -> Kernel:
-    def weigh_down(image: dala.Image, weights: Any, radius: dala.const) -> Any:
-        y, x = dala.position(2)
-        total = image[y, x].r * weights[0]
+def _down_kernel(border: Border, is_u8: bool) -> Kernel:
+    exact = dala.s32 if is_u8 else dala.f32
+
+    def weigh_down(x: Any, weights: Any, radius: dala.const) -> Any:
+        y, j = dala.position(2)
+        total = dala.f32(x[y, j]) * weights[0]
         for k in range(1, radius + 1):
-            total += (image[y - k, x].r + image[y + k, x].r) * weights[k]
+            total += dala.f32(exact(x[y - k, j]) + exact(x[y + k, j])) * weights[k]
         return total
 
     return helper(weigh_down, border)

@@ -6,16 +6,18 @@ Channels are numbers in 0..1. Of a gray image the one channel is red, green and 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from dala.devices import Device, current_device, using
+from dala.devices.device import forget_oldest
 from dala.ir.types import U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import REQUIRED, Given, Inputs, builtin, choice, helper
 from dala.kernels.shapes import number_within, positive_number
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.kernel import function
 from dala.runtime.recipe import Stage
 
@@ -96,8 +98,12 @@ def sepia(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 @choice("image", value=REQUIRED)
 def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x^(1/value), and 0 where x is negative"""
-    value = positive_number("gamma", "value", params["value"])
-    yield Stage(_raise, inputs, output, {"exponent": 1 / value})
+    exponent = 1 / positive_number("gamma", "value", params["value"])
+    if inputs[0].scalar == U8:
+        table = _table(lambda x: x**exponent, ("gamma", exponent), current_device())
+        yield Stage(_look_up, [*inputs, table], output)
+    else:
+        yield Stage(_raise, inputs, output, {"exponent": exponent})
 
 
 @choice("image", value=0.5)
@@ -114,7 +120,12 @@ def hdr(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Highlights tamed: (1 - exp(-exposure · x)) / (1 - exp(-exposure))"""
     half = number_within("hdr", "exposure", params["exposure"], 1e-6, 1e6) / 2
     scale = (1 + math.tanh(half)) / math.tanh(half)
-    yield Stage(_tone_map, inputs, output, {"half": half, "scale": scale})
+    if inputs[0].scalar == U8:
+        curve = lambda x: -np.expm1(-2 * half * x) / -np.expm1(-2 * half)  # noqa: E731
+        table = _table(curve, ("hdr", half), current_device())
+        yield Stage(_look_up, [*inputs, table], output)
+    else:
+        yield Stage(_tone_map, inputs, output, {"half": half, "scale": scale})
 
 
 @choice("image", intensity=0.5, radius=0.75, softness=0.45)
@@ -140,6 +151,32 @@ def _entries(matrix: np.ndarray) -> dict[str, float]:
 
 
 _CHANNELS = tuple(enumerate("rgb"))
+
+
+# -- what 256 levels become ------------------------------------------------------------------------
+
+_tables: dict[tuple[object, ...], Buffer] = {}
+MOST_TABLES = 32
+"""Tables that are remembered, the latest ones."""
+
+
+def _table(
+    curve: Callable[[np.ndarray], np.ndarray], name: tuple[object, ...], device: Device
+) -> Buffer:
+    """What a curve makes of each level of a u8 channel, on a device; known by its name."""
+    known = _tables.get((*name, device))
+    if known is None:
+        with using(device):
+            known = from_numpy(curve(np.arange(256) / 255).astype(np.float32))
+        _tables[(*name, device)] = known
+        forget_oldest(_tables, MOST_TABLES)
+    return known
+
+
+@helper
+def _look_up(image: dala.Image, table: Any) -> Any:
+    p = image.levels.pixel
+    return dala.rgba(table[p.r], table[p.g], table[p.b], image.pixel.a)
 
 
 @helper

@@ -8,7 +8,7 @@ from typing import Any
 
 from dala.errors import ShapeError
 from dala.ir.nodes import Border
-from dala.ir.types import F32
+from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, choice, helper, recipe
 from dala.kernels.colours import gray
@@ -34,7 +34,8 @@ def dilate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 def sharpen(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x + amount · (4x - up - down - left - right)"""
     border = checked_border("sharpen", inputs[0], output, params)
-    yield Stage(_sharpen_kernel(border), inputs, output, {"amount": params["amount"]})
+    kernel = _sharpen_kernel(border, inputs[0].scalar == U8)
+    yield Stage(kernel, inputs, output, {"amount": params["amount"]})
 
 
 @recipe("image", border="clamp")
@@ -116,12 +117,16 @@ def _extreme_down_kernel(border: Border, least: bool) -> Kernel:
 
 
 @cache
-def _sharpen_kernel(border: Border) -> Kernel:
+def _sharpen_kernel(border: Border, is_u8: bool) -> Kernel:
+    # Levels of u8 are whole numbers, which are added up exactly before they are converted.
+    unit = 1 / 255 if is_u8 else 1.0
+
     def sharpen(image: dala.Image, amount: dala.f32) -> Any:
         y, x = dala.position(2)
-        here = image[y, x]
-        around = image[y - 1, x] + image[y + 1, x] + image[y, x - 1] + image[y, x + 1]
-        return here + amount * (4.0 * here - around)
+        levels = image.levels
+        here = levels[y, x]
+        around = levels[y - 1, x] + levels[y + 1, x] + levels[y, x - 1] + levels[y, x + 1]
+        return (here + amount * (here * 4 - around)) * unit
 
     return helper(sharpen, border)
 

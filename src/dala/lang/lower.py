@@ -230,7 +230,7 @@ def _stored(
                 return (_channel(lowering, lowering.arithmetic.typed(returned), U8),)
             return (lowering.arithmetic.convert(returned, output.type).value,)
         assert isinstance(returned, Pixel)
-        channels = (lowering.luma(returned),) if output.channels == 1 else returned.channels
+        channels = (_gray(lowering, returned),) if output.channels == 1 else returned.channels
         return tuple(_channel(lowering, item, output.type) for item in channels[: output.channels])
     except Mismatch as mismatch:
         raise lowering.error(
@@ -238,8 +238,30 @@ def _stored(
         ) from None
 
 
+def _gray(lowering: Lowering, pixel: Pixel) -> Number:
+    luma = lowering.luma(pixel)
+    of_levels = pixel.channels[0].type.is_integer and luma.type.is_float
+    return _unit(lowering, luma) if of_levels else luma
+
+
+def _unit(lowering: Lowering, level: Number) -> Number:
+    """A level of u8 as a number in 0..1."""
+    build = lowering.build
+    value = build.convert(level.value, F32)
+    return Number(build.apply("mul", value, build.const(F32, 1 / 255)))
+
+
 def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
-    """A channel in 0..1 as it is stored: u8 rounds to nearest and clamps."""
+    """A channel in 0..1, or a whole level of u8, as it is stored: u8 rounds and clamps."""
+    if channel.type.is_integer and type == U8:
+        build = lowering.build
+        wide = build.convert(channel.value, S32)
+        bounded = build.apply(
+            "min", build.apply("max", wide, build.const(S32, 0)), build.const(S32, 255)
+        )
+        return build.convert(bounded, U8)
+    if channel.type.is_integer:
+        channel = _unit(lowering, channel)
     if type == U8:
         scaled = lowering.arithmetic.binary("mul", channel, Literal(255.0))
         return lowering.arithmetic.convert(scaled, U8).value

@@ -38,11 +38,14 @@ class Reads(Expressions):
             )
         if item.channels is None:
             return Number(self.build.load(item.type, item.name, index, None, self.border))
+        read = self._level if source.levels else self._unit
         channels = [
-            self._unit(self.build.load(item.type, item.name, index, channel, self.border))
+            read(self.build.load(item.type, item.name, index, channel, self.border))
             for channel in range(item.channels)
         ]
         opaque = Number(self.build.const(F32, 1.0))
+        if channels[0].type == S32:
+            opaque = Number(self.build.const(S32, 255))
         if len(channels) == 1:
             return Pixel((channels[0], channels[0], channels[0], opaque))
         if len(channels) == 3:
@@ -55,6 +58,10 @@ class Reads(Expressions):
         if stored.type == U8:
             value = self.build.apply("mul", value, self.build.const(F32, 1 / 255))
         return Number(value)
+
+    def _level(self, stored: Value) -> Number:
+        """A channel as it is stored: s32 in 0..255 for u8, else f32."""
+        return Number(self.build.convert(stored, S32) if stored.type == U8 else stored)
 
     def luma(self, pixel: Pixel) -> Number:
         """0.299 R + 0.587 G + 0.114 B; a gray pixel's is its own value."""
@@ -84,6 +91,8 @@ class Reads(Expressions):
                 return owner.channels[_CHANNELS[name]]
             case InputRef() if name == "pixel" and owner.input.channels:
                 return self.load(owner, None)
+            case InputRef() if name == "levels" and owner.input.channels:
+                return InputRef(owner.input, levels=True)
             case InputRef() if name == ("size" if owner.input.channels else "shape"):
                 return self.extents(owner.input.name, owner.input.rank)
             case OutRef() if name == "shape":
@@ -91,10 +100,10 @@ class Reads(Expressions):
         has = {
             Pixel: "r, g, b and a",
             OutRef: "shape, and the method add",
-            InputRef: "pixel and size",
+            InputRef: "pixel, size and levels",
         }.get(type(owner), "no attributes")
         if isinstance(owner, InputRef) and not owner.input.channels:
-            has = "shape; annotated with dala.Image, it would have pixel and size"
+            has = "shape; annotated with dala.Image, it would have pixel, size and levels"
         raise self.error(
             node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError
         )

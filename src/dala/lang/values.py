@@ -51,9 +51,10 @@ class Pixel:
 
 @value
 class InputRef:
-    """An input: its element here, unless it is indexed."""
+    """An input: its element here, unless it is indexed; an image's pixels may be its levels."""
 
     input: Input
+    levels: bool = False
 
 
 @value

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from dala.ir.access import Access, accesses, is_elementwise
+from dala.ir.channels import over_channels
 from dala.ir.inline import fits, inlined
 from dala.ir.nodes import Load, Program, walk
 from dala.ir.record import changed, record
@@ -68,8 +69,12 @@ class Group:
     reach: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
-def inline_all(steps: Sequence[Step], kept: set[int]) -> list[Step]:
-    """The steps, those whose result is read in one place only computed where they are read."""
+def inline_all(steps: Sequence[Step], kept: set[int], *, by_rows: bool) -> list[Step]:
+    """The steps, those whose result is read in one place only computed where they are read.
+
+    Where a device goes through groups row by row, channels that are treated alike stay so: they
+    are computed faster by themselves.
+    """
     left = list(steps)
     at = 0
     while at < len(left):
@@ -80,6 +85,9 @@ def inline_all(steps: Sequence[Step], kept: set[int]) -> list[Step]:
         place, source = found
         producer, consumer = left[place], left[at]
         program = inlined(producer.program, consumer.program, source)
+        if by_rows and _mixes_channels(producer.program, program):
+            kept = kept | {producer.output}
+            continue
         numbers = {**producer.numbers(), **consumer.numbers()}
         seen = {**producer.seen(), **consumer.seen()}
         left[at] = changed(
@@ -92,6 +100,10 @@ def inline_all(steps: Sequence[Step], kept: set[int]) -> list[Step]:
         del left[place]
         at -= 1
     return left
+
+
+def _mixes_channels(producer: Program, both: Program) -> bool:
+    return over_channels(producer) is not None and over_channels(both) is None
 
 
 def _inlinable(steps: list[Step], at: int, kept: set[int]) -> tuple[int, str] | None:

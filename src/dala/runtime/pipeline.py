@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import math
+import os
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -244,24 +244,45 @@ class Pipeline:
         Prints it, and gives it back.
         """
         arranged, plan = self._prepared()
-        lines = [f"{self!r} on {plan.device.id}"]
-        before = after = 0
-        for setting in arranged.settings:
-            if setting is not None:
-                before += sum(_bytes(arranged, n) for n in (*setting.inputs, setting.output))
-        for number, unit in enumerate(plan.units):
-            moved = sum(_bytes(arranged, n) for n in set(unit.needs))
-            after += moved
-            if unit.group is None:
-                assert unit.call is not None
-                lines.append(f"{number}: {unit.call.primitive.kernel.name}, called by itself")
-                continue
-            names = " → ".join(step.name for step in unit.group.steps)
-            lines.append(f"{number}: {names}, {moved:,} bytes; because {unit.group.reason}")
-        lines.append(f"bytes moved: {before:,} stage by stage, {after:,} so")
-        explained = "\n".join(lines)
+        explained = f"{self!r} on {plan.device.id}\n{plan.explained(arranged)}"
         print(explained)
         return explained
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def to_dict(
+        self, buffers: Mapping[str, Buffer], kernels: Mapping[str, Kernel] | None = None
+    ) -> dict[str, Any]:
+        """The pipeline as plain dicts and lists, its buffers by the names that are given here.
+
+        Scratch needs no name. Users' kernels are kept as text; those in `kernels` by name only.
+        """
+        from dala.runtime.pipeline_file import to_document
+
+        self._check_there()
+        return to_document(self, buffers, kernels or {})
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        buffers: Mapping[str, Buffer],
+        kernels: Mapping[str, Kernel] | None = None,
+    ) -> None:
+        """Write what `to_dict` gives as a JSON file, which `compute.load_pipeline` reads."""
+        from dala.runtime.pipeline_file import write_document
+
+        write_document(path, self.to_dict(buffers, kernels))
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str],
+        buffers: Mapping[str, Buffer] | None = None,
+        kernels: Mapping[str, Kernel] | None = None,
+    ) -> Pipeline:
+        """The pipeline of a file: the same as `compute.load_pipeline`."""
+        from dala.runtime.pipeline_file import load_pipeline
+
+        return load_pipeline(path, buffers, kernels)
 
     def free(self) -> None:
         """Forget the stages and their plan; the buffers stay. A second time does nothing."""
@@ -360,8 +381,3 @@ def _buffers(entry: StageEntry) -> tuple[Buffer, ...]:
 def _replaced(entry: StageEntry, old: Buffer, new: Buffer) -> StageEntry:
     inputs = tuple(new if item is old else item for item in entry.inputs)
     return changed(entry, inputs=inputs, output=new if entry.output is old else entry.output)
-
-
-def _bytes(arranged: Arrangement, number: int) -> int:
-    buffer = arranged.buffers[number]
-    return buffer.scalar.size_bytes * math.prod(buffer.shape)

@@ -1,72 +1,48 @@
 """Pipelines as small documents: what runs on which named buffers, with which parameters.
 
-Nothing in a document is ever executed but kernels, through the kernel language.
+Nothing in a document is executed but kernels, through the kernel language or as WGSL.
 """
 
 from __future__ import annotations
 
-import ast
-import builtins
 import json
-import math
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dala.devices import current_device, using
-from dala.errors import (
-    ArgumentError,
-    DalaError,
-    DtypeError,
-    KernelSourceError,
-    ShapeError,
-    UnknownKernelError,
-)
-from dala.lang.marks import NAMES
-from dala.lang.source import Source
+from dala.errors import ArgumentError, DtypeError, ShapeError, UnknownKernelError
+from dala.ir.types import dtype_of
 from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.kernel import KERNELS, Kernel, from_source
+from dala.runtime.document import at, hint, key, mapping, plain, sequence, text, value
+from dala.runtime.kernel import KERNELS, Kernel
+from dala.runtime.kernel_text import described, is_built_in, made
 from dala.runtime.pipeline import Pipeline, StageEntry
-from dala.runtime.recipe import Opaque, Recipe
 from dala.runtime.textfile import read_text, write_text
-from dala.runtime.wgsl_kernel import WgslKernel, from_wgsl
 
 VERSION = 1
 Buffers = Mapping[str, Buffer]
 Kernels = Mapping[str, Kernel]
-_OURS = Path(__file__).parent.parent / "kernels"
-"""Where the kernels are that every dala has."""
+_KEYS = ("version", "fuse", "buffers", "scratch", "kernels", "stages")
 
 
 # -- out -------------------------------------------------------------------------------------------
 
 
-def save_pipeline(
-    pipeline: Pipeline,
-    path: str | os.PathLike[str],
-    buffers: Buffers | None = None,
-    kernels: Kernels | None = None,
-) -> None:
-    """Write a pipeline as a JSON document."""
-    if Path(path).suffix.lower() == ".toml":
-        raise ArgumentError(f"{path}: pipelines are written as JSON; .toml can only be read.")
-    document = to_document(pipeline, buffers, kernels)
+def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) -> None:
+    """Write a document as JSON; `Pipeline.save` says more."""
+    if str(path).lower().endswith(".toml"):
+        raise ArgumentError(f"{path}: a pipeline is written as JSON; .toml can only be read.")
     write_text(path, json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def to_document(
-    pipeline: Pipeline, buffers: Buffers | None = None, kernels: Kernels | None = None
-) -> dict[str, Any]:
-    """The pipeline as plain dicts, lists, texts and numbers; `Pipeline.to_dict` says more."""
-    writer = _Writer(buffers or {}, kernels or {})
-    stages = [writer.stage(i, entry) for i, entry in enumerate(pipeline.stages)]
-    for name in writer.names.values():
-        if name not in {**writer.buffers, **writer.scratch}:
-            raise ArgumentError(f"buffers has {name!r}, which no stage uses.")
+def to_document(pipeline: Pipeline, buffers: Buffers, kernels: Kernels) -> dict[str, Any]:
+    """The pipeline as plain dicts, lists, texts and numbers."""
+    _check_given(buffers, kernels)
+    writer = _Writer(buffers, kernels)
+    stages = [writer.stage(number, entry) for number, entry in enumerate(pipeline.stages)]
+    _check_used("buffers", buffers, [*writer.buffers, *writer.scratch])
     return {
         "version": VERSION,
         "fuse": pipeline.fuse,
@@ -91,105 +67,182 @@ class _Writer:
         self._known: dict[str, Kernel] = {}
 
     def stage(self, number: int, entry: StageEntry) -> dict[str, Any]:
-        made: dict[str, Any] = {"op": entry.op, "name": entry.name}
+        found: dict[str, Any] = {"op": entry.op, "name": entry.name}
         if entry.kernel is None or entry.output is None:
-            return made
-        with _at(f"stage {number} ({entry.name})"):
+            return found
+        with at(f"stage {number} ({entry.name})"):
             if entry.op == "run_kernel":
-                made["kernel"] = self._kernel(entry.kernel)
-            made["inputs"] = [self._buffer(item) for item in entry.inputs]
-            made["output"] = self._buffer(entry.output)
+                found["kernel"] = self._kernel(entry.kernel)
+            found["inputs"] = [self._buffer(item) for item in entry.inputs]
+            found["output"] = self._buffer(entry.output)
             if entry.params:
-                made["params"] = {name: _plain(name, it) for name, it in entry.params.items()}
-        return made
+                found["params"] = {k: plain(v, f"params.{k}") for k, v in entry.params.items()}
+        return found
 
     def _buffer(self, buffer: Buffer) -> str:
         name = self.names.get(id(buffer))
-        if name is None and not buffer.is_scratch:
-            raise ArgumentError(f"{buffer!r} has no name: give buffers={{'name': it}}.")
         if name is None:
-            name = self.names[id(buffer)] = self._free_name()
+            if not buffer.is_scratch:
+                raise ArgumentError(f"{buffer!r} has no name: give it one in buffers={{…}}.")
+            taken = set(self.names.values())
+            free = (f"scratch{i}" for i in range(len(taken) + 1))
+            name = self.names[id(buffer)] = next(item for item in free if item not in taken)
         there = self.scratch if buffer.is_scratch else self.buffers
         there[name] = {"shape": list(buffer.shape), "dtype": buffer.dtype}
         return name
-
-    def _free_name(self) -> str:
-        taken, count = set(self.names.values()), len(self.scratch)
-        return next(f"scratch{i}" for i in range(count, 2**62) if f"scratch{i}" not in taken)
 
     def _kernel(self, kernel: Kernel) -> str:
         named = next((name for name, item in self.given.items() if item is kernel), None)
         name = named or kernel.name
         if self._known.setdefault(name, kernel) is not kernel:
             raise ArgumentError(f"two kernels are named {name!r}: give one of them another name.")
-        if named is None and name not in self.kernels and not _is_built_in(kernel):
-            self.kernels[name] = _described(kernel)
+        if named is None and name not in self.kernels and not is_built_in(kernel):
+            self.kernels[name] = described(kernel)
         return name
 
 
-def _is_built_in(kernel: Kernel) -> bool:
-    if KERNELS.get(kernel.name) is not kernel or isinstance(kernel, WgslKernel):
-        return False
-    return isinstance(kernel, Recipe) or Path(kernel.definition.source.file).parent == _OURS
-
-
-def _described(kernel: Kernel) -> dict[str, Any]:
-    """A kernel of a user's as text; a KernelSourceError where its text is not all of it."""
-    if isinstance(kernel, WgslKernel):
-        if callable(kernel.groups):
-            raise _not_text(kernel, "its groups are a function")
-        defaults = {item.name: item.default for item in kernel.params if not item.required}
-        made = {"language": "wgsl", "source": kernel.module.text, "defaults": defaults}
-        return made if kernel.groups is None else {**made, "groups": list(kernel.groups)}
-    if isinstance(kernel, Recipe | Opaque):
-        raise _not_text(kernel, "it is planned on the host")
-    source = kernel.definition.source
-    for name in _free_names(source.tree):
-        if not _means_the_same(source, name):
-            raise _not_text(kernel, f"it uses `{name}`, which is defined outside of it")
-    text = "\n".join(source.lines[source.tree.lineno - 1 : source.tree.end_lineno])
-    return {"language": "dala", "border": kernel.definition.border, "source": text}
-
-
-def _free_names(tree: ast.FunctionDef) -> Iterator[str]:
-    """The names that the function takes from outside; its decorators are not part of it."""
-    parts = [*tree.body, tree.args]
-    nodes = [node for part in parts for node in ast.walk(part)]
-    own = {node.arg for node in nodes if isinstance(node, ast.arg)}
-    own |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    used = [node.id for node in nodes if isinstance(node, ast.Name)]
-    return (name for name in dict.fromkeys(used) if name not in own)
-
-
-def _means_the_same(source: Source, name: str) -> bool:
-    """Whether the name would mean in a text of its own what it means here."""
-    meaning = source.resolve(name)
-    if name == "dala":
-        return getattr(meaning, "position", None) is NAMES["position"]
-    return meaning is NAMES.get(name) or meaning is vars(builtins).get(name)
-
-
-def _not_text(kernel: Kernel, why: str) -> KernelSourceError:
-    return KernelSourceError(
-        f"kernel {kernel.name!r} cannot be saved as text: {why}. Give it by name, "
-        f"kernels={{{kernel.name!r}: it}}, both when saving and when loading."
-    )
-
-
-def _plain(place: str, value: Any) -> Any:
-    """A parameter's value as JSON has it; an infinity or NaN as {"float": "inf"}."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list | tuple):
-        return [_plain(f"{place}[{i}]", item) for i, item in enumerate(value)]
-    raise ArgumentError(
-        f"parameter {place} is {type(value).__name__}, which cannot be saved: numbers, texts and "
-        f"lists of them can."
-    )
-
-
 # -- in --------------------------------------------------------------------------------------------
+
+
+def load_pipeline(
+    path: str | os.PathLike[str],
+    buffers: Buffers | None = None,
+    kernels: Kernels | None = None,
+) -> Pipeline:
+    """The pipeline that a JSON or TOML file describes, on buffers given by their names in it.
+
+    Scratch is made anew. A kernel is the one in `kernels`, else the file's own, else the registered
+    one of that name. The file's own kernels are registered where their names are still free.
+    """
+    found = read_text(path)
+    kind = "TOML" if Path(path).suffix.lower() == ".toml" else "JSON"
+    try:
+        if kind == "TOML":
+            import tomllib
+
+            document = tomllib.loads(found)
+        else:
+            document = json.loads(found)
+    except (ValueError, RecursionError) as error:
+        raise ArgumentError(f"{path} is not {kind}: {error}.") from error
+    try:
+        with at(os.fspath(path)):
+            return from_document(document, buffers or {}, kernels or {})
+    except RecursionError as error:
+        raise ArgumentError(f"{path} is nested too deeply.") from error
+
+
+def from_document(document: Any, buffers: Buffers, kernels: Kernels) -> Pipeline:
+    """The pipeline that plain dicts and lists describe; an error names the place of a mistake."""
+    _check_given(buffers, kernels)
+    whole = mapping(document, "$")
+    version = whole.get("version")
+    if type(version) is not int or version != VERSION:
+        raise ArgumentError(f"$.version: {version!r} is not known here: {VERSION} is.")
+    for name in whole:
+        if name not in _KEYS:
+            raise ArgumentError(f"{key('$', name)} is not one of {', '.join(_KEYS)}.")
+    fuse = whole.get("fuse", True)
+    if not isinstance(fuse, bool):
+        raise ArgumentError(f"$.fuse: true or false is needed, not {fuse!r}.")
+    there = _buffers(whole, buffers)
+    own = {}
+    for name, given in mapping(whole.get("kernels", {}), "$.kernels").items():
+        with at(key("$.kernels", name)):
+            own[name] = made(name, given)
+    known = {**KERNELS, **own, **kernels}
+    pipeline = Pipeline(fuse=fuse)
+    stages = sequence(whole.get("stages"), "$.stages")
+    for i, stage in enumerate(stages):
+        place = f"$.stages[{i}]"
+        read = _stage(mapping(stage, place), place, there, known)
+        with at(place):
+            pipeline.add(read)
+    _check_used("kernels", kernels, [str(stage.get("kernel")) for stage in stages])
+    for name, kernel in own.items():
+        KERNELS.setdefault(name, kernel)
+    return pipeline
+
+
+def _buffers(whole: Mapping[str, Any], given: Buffers) -> dict[str, Buffer]:
+    """Every buffer by name: those given, as the document wants them, and its scratch."""
+    wanted = mapping(whole.get("buffers", {}), "$.buffers")
+    _check_used("buffers", given, wanted)
+    found: dict[str, Buffer] = {}
+    for name, kind in wanted.items():
+        place = key("$.buffers", name)
+        shape, dtype = _kind(kind, place)
+        if name not in given:
+            raise ArgumentError(f"{place}: no such buffer was given: buffers={{{name!r}: it}}.")
+        if list(given[name].shape) != shape:
+            raise ShapeError(f"{place}.shape: {given[name]!r} was given, but it has to be {shape}.")
+        if given[name].dtype != dtype:
+            raise DtypeError(f"{place}.dtype: {given[name]!r} was given, but it has to be {dtype}.")
+        found[name] = given[name]
+    device = next((item.memory.device for item in found.values()), current_device())
+    for name, kind in mapping(whole.get("scratch", {}), "$.scratch").items():
+        place = key("$.scratch", name)
+        shape, dtype = _kind(kind, place)
+        if name in found:
+            raise ArgumentError(f"{place}: $.buffers has one of that name too.")
+        with at(place), using(device):
+            found[name] = scratch(shape, dtype)
+    return found
+
+
+def _stage(
+    stage: Mapping[str, Any], place: str, buffers: Buffers, kernels: Kernels
+) -> dict[str, Any]:
+    """A stage as `Pipeline.add` takes it, with buffers and a kernel in place of their names."""
+    read = dict(stage)
+    if "inputs" in read:
+        names = sequence(read["inputs"], f"{place}.inputs")
+        places = [f"{place}.inputs[{i}]" for i in range(len(names))]
+        read["inputs"] = [_named(*each, buffers) for each in zip(names, places, strict=True)]
+    if "output" in read:
+        read["output"] = _named(read["output"], f"{place}.output", buffers)
+    if "kernel" in read:
+        name = text(read["kernel"], f"{place}.kernel")
+        if name not in kernels:
+            raise UnknownKernelError(
+                f"{place}.kernel: no kernel is named {name!r}.{hint(name, kernels)} One of your "
+                f"own is given by kernels={{{name!r}: it}}."
+            )
+        read["kernel"] = kernels[name]
+    if "name" in read:
+        text(read["name"], f"{place}.name")
+    if "params" in read:
+        params = mapping(read["params"], f"{place}.params")
+        read["params"] = {k: value(v, key(f"{place}.params", k)) for k, v in params.items()}
+    return read
+
+
+def _named(name: Any, place: str, buffers: Buffers) -> Buffer:
+    if text(name, place) not in buffers:
+        raise ArgumentError(
+            f"{place}: no buffer or scratch is named {name!r}.{hint(name, buffers)}"
+        )
+    return buffers[name]
+
+
+def _kind(given: Any, place: str) -> tuple[list[int], str]:
+    """The shape and the dtype of a buffer."""
+    kind = mapping(given, place)
+    if sorted(kind) != ["dtype", "shape"]:
+        raise ArgumentError(f"{place}: shape and dtype are needed, not {', '.join(kind) or '{}'}.")
+    dtype = text(kind["dtype"], f"{place}.dtype")
+    with at(f"{place}.dtype"):
+        return sequence(kind["shape"], f"{place}.shape"), dtype_of(dtype).name
+
+
+def _check_given(buffers: Any, kernels: Any) -> None:
+    for what, given, kind in (("buffers", buffers, Buffer), ("kernels", kernels, Kernel)):
+        pairs = given.items() if isinstance(given, Mapping) else [(None, None)]
+        if not all(isinstance(name, str) and isinstance(item, kind) for name, item in pairs):
+            raise ArgumentError(f"{what} is a mapping of names to {what}, not {given!r}.")
+
+
+def _check_used(what: str, given: Mapping[str, Any], used: Iterable[str]) -> None:
+    for name in given:
+        if name not in used:
+            raise ArgumentError(f"{what} has {name!r}, which no stage uses.{hint(name, used)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -88,7 +89,9 @@ class Plan:
 
     def _add(self, steps: list[Step], kept: set[int]) -> None:
         if self.fuse:
-            groups = group_all(inline_all(steps, kept), self.apart)
+            groups = group_all(
+                inline_all(steps, kept, by_rows=self.device.goes_by_rows), self.apart
+            )
         else:
             groups = [Group((step,), "fusion is off") for step in steps]
         for i, group in enumerate(groups):
@@ -120,3 +123,27 @@ class Plan:
                 measure(unit.name, self.device, read, written, call)
             elif unit.call is not None:
                 unit.call.run(buffers)
+
+    def explained(self, arranged: Arrangement) -> str:
+        """A line for each unit, and one with the bytes moved stage by stage and so."""
+        lines = []
+        before = after = 0
+        for setting in arranged.settings:
+            if setting is not None:
+                before += sum(_bytes(arranged, n) for n in (*setting.inputs, setting.output))
+        for number, unit in enumerate(self.units):
+            moved = sum(_bytes(arranged, n) for n in set(unit.needs))
+            after += moved
+            if unit.group is None:
+                assert unit.call is not None
+                lines.append(f"{number}: {unit.call.primitive.kernel.name}, called by itself")
+                continue
+            names = " → ".join(step.name for step in unit.group.steps)
+            lines.append(f"{number}: {names}, {moved:,} bytes; because {unit.group.reason}")
+        lines.append(f"bytes moved: {before:,} stage by stage, {after:,} so")
+        return "\n".join(lines)
+
+
+def _bytes(arranged: Arrangement, number: int) -> int:
+    buffer = arranged.buffers[number]
+    return buffer.scalar.size_bytes * math.prod(buffer.shape)

@@ -99,7 +99,9 @@ class Profile:
         for item in self._records:
             groups.setdefault((item.name, item.device, item.clock), []).append(item)
         whole_s = sum(item.duration_s for item in self._records)
-        sums = [(key, items, sum(item.duration_s for item in items)) for key, items in groups.items()]
+        sums = [
+            (key, items, sum(item.duration_s for item in items)) for key, items in groups.items()
+        ]
         rows = [("name", "device", "clock", "count", "total ms", "mean ms", "share %", "GB/s")]
         for (name, device, clock), items, spent_s in sorted(sums, key=lambda each: -each[2]):
             moved = sum(item.bytes_moved for item in items)

@@ -9,7 +9,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from queue import Empty, SimpleQueue
 from typing import SupportsIndex
 
@@ -39,25 +39,44 @@ class Queue:
         self._starting = threading.RLock()
         _queues.add(self)
 
-    def submit(self, work: Work, priority: int = 0, begin_by_s: float | None = None) -> Command:
+    def submit(
+        self,
+        work: Work,
+        priority: int = 0,
+        begin_by_s: float | None = None,
+        on_end: Callable[[Command], object] | None = None,
+    ) -> Command:
         """The command that will do the work; what is ready and has a higher priority goes first.
 
-        `begin_by_s` is the time of `time.monotonic()` at which it is too late to begin.
+        `begin_by_s` is the time of `time.monotonic()` at which it is too late to begin, and
+        `on_end` is called before all other callbacks.
         """
         if not self._scheduler.threads:
             self._start()
-        command = Command(self, next(self._ids), work, begin_by_s)
+        command = self._make(work, begin_by_s, on_end)
         command._turn = turn = Turn(command, priority)
-        self._known[command.id] = command
         self._scheduler.post(turn)
         return command
 
-    def turn_away(self, work: Work, why: str, *, late: bool = False) -> Command:
+    def turn_away(
+        self, work: Work, why: str, *, late: bool, on_end: Callable[[Command], object]
+    ) -> Command:
         """A command that was dropped before anything was done about it."""
-        command = Command(self, next(self._ids), work)
-        self._known[command.id] = command
+        command = self._make(work, None, on_end)
         said = f"command {command.id} ({work.label}) was dropped: {why}"
         command._refuse(DroppedError(said, late=late))
+        return command
+
+    def _make(
+        self,
+        work: Work,
+        begin_by_s: float | None,
+        on_end: Callable[[Command], object] | None,
+    ) -> Command:
+        command = Command(self, next(self._ids), work, begin_by_s)
+        if on_end is not None:
+            command.add_done_callback(on_end)
+        self._known[command.id] = command
         return command
 
     def poll(self, command: Command | SupportsIndex) -> Status:

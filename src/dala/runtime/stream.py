@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, get_args
@@ -19,6 +19,7 @@ from dala.runtime.run import Submittable, queue, work_of
 from dala.runtime.stream_stats import Stats, Tally
 from dala.runtime.wakers import FOR_EVER_S, Wakers
 
+OnEnd = Callable[[Command], object]
 WhenFull = Literal["block", "drop_oldest", "drop_newest"]
 
 KEPT = 1000
@@ -62,14 +63,14 @@ class Stream:
         """
         started_s = time.monotonic()
         begin_by_s = None if self.deadline_ms is None else started_s + self.deadline_ms / 1000
-        work = work_of(command, given)
-        while (made := self._enter(work, begin_by_s)) is None:
+        work, on_end = work_of(command, given), partial(self._note_end, started_s)
+        while (made := self._enter(work, begin_by_s, on_end)) is None:
             if self.when_full == "block":
                 self._wait_for_room(begin_by_s)
             elif self.when_full == "drop_newest" or not self._drop_oldest():
-                made = self._turn_away(work, f"its stream had {self.max_in_flight} in flight.")
+                why = f"its stream had {self.max_in_flight} in flight."
+                made = self._turn_away(work, why, on_end)
                 break
-        made.add_done_callback(partial(self._note_end, started_s))
         self._changed.wake(self)
         return made
 
@@ -121,6 +122,8 @@ class Stream:
         if wait:
             for command in rest:
                 command._sleep()
+            while not self._all_noted():
+                self._changed.sleep(self._all_noted, FOR_EVER_S)
 
     def __enter__(self) -> Stream:
         return self
@@ -142,27 +145,27 @@ class Stream:
 
     # -- room ------------------------------------------------------------------------------------
 
-    def _enter(self, work: Work, begin_by_s: float | None) -> Command | None:
+    def _enter(self, work: Work, begin_by_s: float | None, on_end: OnEnd) -> Command | None:
         """The command, in flight or too late for it; None if there is no room."""
         if begin_by_s is not None:
             for command in list(self._in_flight):
                 command._drop_if_late()
             if time.monotonic() >= begin_by_s:
                 why = "its deadline passed before there was room in its stream."
-                return self._turn_away(work, why, late=True)
+                return self._turn_away(work, why, on_end, late=True)
         with self._lock:
             self._check_open()
             if not self._has_room():
                 return None
-            made = queue().submit(work, self.priority, begin_by_s)
+            made = queue().submit(work, self.priority, begin_by_s, on_end)
             self._in_flight.append(made)
             self._count(made)
             return made
 
-    def _turn_away(self, work: Work, why: str, *, late: bool = False) -> Command:
+    def _turn_away(self, work: Work, why: str, on_end: OnEnd, *, late: bool = False) -> Command:
         with self._lock:
             self._check_open()
-            made = queue().turn_away(work, why, late=late)
+            made = queue().turn_away(work, why, late=late, on_end=on_end)
             self._count(made)
             return made
 
@@ -226,6 +229,11 @@ class Stream:
     def _note_end(self, started_s: float, command: Command) -> None:
         self._tally.put_down(command, started_s, time.monotonic())
         self._changed.wake(self)
+
+    def _all_noted(self) -> bool:
+        with self._lock:
+            self._tally.settle()
+            return self._tally.ended >= self._tally.submitted
 
     def _start_afresh(self) -> None:
         """In a forked child: whoever held the lock, or waited, is not there."""

@@ -59,6 +59,11 @@ class Tally:
             outcome = "late" if command.error.late else "dropped"
         self._ended.append((outcome, started_s, ended_s))
 
+    @property
+    def ended(self) -> int:
+        """How many were counted."""
+        return sum(self._counts.values())
+
     def settle(self) -> None:
         """Count what was put down."""
         while self._ended:

@@ -22,7 +22,7 @@ COLOURS = (
 )
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.small{font-size:11px;fill:#555}"
-    ".in{fill:#fff}.grid{stroke:#ddd}"
+    ".in{fill:#fff}.head{font-weight:600}.grid{stroke:#ddd}"
 )
 
 
@@ -78,7 +78,7 @@ def drawn(runs: Sequence[Run]) -> str:
     legend, height = _legend(names, spent_s, colours, bottom + 30)
     count = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
     busy = f"{_time(sum(spent_s.values()))} of work in {_time(span_s)}"
-    title = f'<text x="{MARGIN}" y="26" font-weight="bold">{count}, {busy}</text>'
+    title = _text(MARGIN, 26, f"{count}, {busy}", "head")
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}">'
@@ -96,9 +96,7 @@ def _axis(span_s: float, scale: float, left: float, top: float, bottom: float) -
     parts = []
     for i in range(int(span_s / step_s + 1e-9) + 1):
         x = left + i * step_s * scale
-        parts.append(
-            f'<line class="grid" x1="{x:.1f}" y1="{top - 6}" x2="{x:.1f}" y2="{bottom}"/>'
-        )
+        parts.append(f'<line class="grid" x1="{x:.1f}" y1="{top - 6}" x2="{x:.1f}" y2="{bottom}"/>')
         parts.append(_text(x, top - 12, _time(i * step_s), "small", "middle"))
     return parts
 
@@ -132,7 +130,7 @@ def _legend(
             f'fill="{colours[name]}"/>'
         )
         shown = _cut(name, WIDTH - 2 * MARGIN - 120)
-        parts.append(_text(MARGIN + 20, y, f"{shown}  {_time(spent_s[name])}"))
+        parts.append(_text(MARGIN + 20, y, f"{shown} · {_time(spent_s[name])}"))
         y += 20
     if len(names) > MOST_NAMED:
         parts.append(_text(MARGIN + 20, y, f"and {len(names) - MOST_NAMED} more", "small"))
@@ -158,6 +156,9 @@ def _escaped(said: str) -> str:
 
 
 def _time(seconds: float) -> str:
+    """As people write it, with a unit that suits it."""
+    if not seconds:
+        return "0"
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= size:
             return f"{seconds / size:.4g} {unit}"
