@@ -101,7 +101,20 @@ def test_neighbourhoods_follow_their_formula(run, name, params, formula, dtype):
     for shape in SHAPES:
         image = picture(shape, dtype)
         got = run(name, [image], shape, dtype, **params)
-        check(got, formula(in_units(image), "clamp"), tolerance=2e-6)
+        check(got, formula(in_units(image), "clamp"), tolerance=allowed(name, dtype))
+
+
+def allowed(name: str, dtype: str) -> float:
+    """How far a result may be from the exact one: blurs of u8 keep 7 bits of a level's fraction."""
+    return 0.03 / 255 if name.endswith("blur") and dtype == "u8" else 2e-6
+
+
+@pytest.mark.parametrize("radius", [1, 3, 7])
+@pytest.mark.parametrize("level", [0, 1, 127, 254, 255])
+@pytest.mark.parametrize("name", ["blur", "box_blur"])
+def test_what_is_flat_stays_flat(run, name, level, radius):
+    image = np.full((9, 21, 4), level, np.uint8)
+    np.testing.assert_array_equal(run(name, [image], image.shape, "u8", radius=radius), image)
 
 
 @pytest.mark.parametrize("border", RIMS)
@@ -186,7 +199,8 @@ def test_neighbourhoods_are_filtered_in_place(device):
     for name, params, formula in FORMULAS:
         buffer = compute.from_numpy(image)
         compute.run_kernel(name, [buffer], buffer, params)
-        check(compute.read(buffer), formula(in_units(image), "clamp"), tolerance=2e-6)
+        tolerance = allowed(name, "u8")
+        check(compute.read(buffer), formula(in_units(image), "clamp"), tolerance=tolerance)
 
 
 def test_images_without_pixels_stay_so(run):

@@ -67,6 +67,13 @@ class Ops:
             return self.extreme(op, scalar, a, b)
         if scalar.is_float:
             return self.emit(a, a.type, f"{_FLOAT[op]} {a}, {b.text}")
+        if op == "mulhi":
+            # Spelled out so, it is one instruction on vectors.
+            wide = self.type_like(a, "i32")
+            a_wide, b_wide = (self.emit(item, wide, f"zext {item} to {wide}") for item in (a, b))
+            product = self.emit(a, wide, f"mul {a_wide}, {b_wide.text}")
+            upper = self.emit(a, wide, f"lshr {product}, {self.number(product, S32, 16).text}")
+            return self.emit(a, a.type, f"trunc {upper} to {a.type}")
         if op in ("floordiv", "mod"):
             return self._divide(op, scalar, a, b)
         if op in ("shl", "shr"):

@@ -7,9 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dala.ir.record import value
-from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U16, U32, Scalar
 
-_TYPES = {F32: "float", F64: "double", S32: "i32", U32: "i32", S64: "i64", U8: "i8", BOOL: "i1"}
+_TYPES = {
+    F32: "float",
+    F64: "double",
+    S32: "i32",
+    U32: "i32",
+    S64: "i64",
+    U8: "i8",
+    U16: "i16",
+    BOOL: "i1",
+}
 
 
 @value

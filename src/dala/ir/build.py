@@ -28,7 +28,7 @@ from dala.ir.nodes import (
     While,
 )
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
-from dala.ir.types import BOOL, S32, Scalar
+from dala.ir.types import BOOL, S32, U16, U32, Scalar
 
 Leaf = TypeVar("Leaf", bound=Value)
 
@@ -129,6 +129,8 @@ class Builder:
                 return self.const(type, _fold(type, op, args))
             if op in OPS and OPS[op].commutes and isinstance(args[0], Const):
                 args = (args[1], args[0])
+            if op == CONVERT and type == U16 and (halves := _upper_half(args[0])) is not None:
+                return self.apply("mulhi", *halves)
             simpler = self._identity(op, args)
             if simpler is not None:
                 return simpler
@@ -200,3 +202,17 @@ def _is(value: Value, number: int) -> bool:
 def _bits(value: bool | float) -> Hashable:
     """Distinguishes 0.0 from -0.0, and lets NaN equal itself."""
     return value.hex() if isinstance(value, float) else value
+
+
+def _upper_half(value: Value) -> tuple[Value, Value] | None:
+    """a and b where the value is (u32(a) * u32(b)) >> 16 of two u16."""
+    if not isinstance(value, Apply) or value.op != "shr" or not _is(value.args[1], 16):
+        return None
+    product = value.args[0]
+    if not isinstance(product, Apply) or product.op != "mul" or product.type != U32:
+        return None
+    a, b = product.args
+    if not (isinstance(a, Apply) and isinstance(b, Apply)) or (a.op, b.op) != (CONVERT, CONVERT):
+        return None
+    halves = (a.args[0], b.args[0])
+    return halves if all(item.type == U16 for item in halves) else None

@@ -37,6 +37,7 @@ _NUMPY: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
+    "mulhi": lambda a, b: (a.astype(np.uint32) * b) >> np.uint32(16),
     "div": np.divide,
     "floordiv": _floordiv,
     "mod": _mod,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dala.ir.record import record
-from dala.ir.types import BOOL, Scalar
+from dala.ir.types import BOOL, U16, Scalar
 
 
 def _number(scalar: Scalar) -> bool:
@@ -22,6 +22,10 @@ def _float(scalar: Scalar) -> bool:
 
 def _bits(scalar: Scalar) -> bool:
     return not scalar.is_float
+
+
+def _narrow(scalar: Scalar) -> bool:
+    return scalar == U16
 
 
 def _any(scalar: Scalar) -> bool:
@@ -44,6 +48,7 @@ _TABLE = [
     Op("add", 2, _number, "+", commutes=True),
     Op("sub", 2, _number, "-"),
     Op("mul", 2, _number, "*", commutes=True),
+    Op("mulhi", 2, _narrow, commutes=True),  # the upper half of the product
     Op("div", 2, _float, "/"),
     Op("floordiv", 2, _integer, "//"),
     Op("mod", 2, _integer, "%"),

@@ -54,6 +54,8 @@ S32 = Scalar("s32", "s", 32)
 S64 = Scalar("s64", "s", 64)
 U32 = Scalar("u32", "u", 32)
 U8 = Scalar("u8", "u", 8)
+U16 = Scalar("u16", "u", 16)
+"""For what lies between stages on the CPU, where it is twice as fast as 32 bits; never a dtype."""
 BOOL = Scalar("bool", "b", 1)
 
 _NUMPY: dict[str, np.dtype] = {
@@ -63,9 +65,12 @@ _NUMPY: dict[str, np.dtype] = {
     "s64": np.dtype(np.int64),
     "u32": np.dtype(np.uint32),
     "u8": np.dtype(np.uint8),
+    "u16": np.dtype(np.uint16),
     "bool": np.dtype(np.bool_),
 }
 DTYPES = {scalar.name: scalar for scalar in (F32, F64, S32, S64, U32, U8)}
+STORED = {**DTYPES, U16.name: U16}
+"""All that memory may hold, by name."""
 _BY_NUMPY = {scalar.numpy: scalar for scalar in DTYPES.values()}
 
 
@@ -73,7 +78,7 @@ def dtype_of(given: object) -> Scalar:
     """The storage type that a name (`"f32"`), a NumPy dtype or its name stands for."""
     if isinstance(given, str) and given in DTYPES:
         return DTYPES[given]
-    if isinstance(given, Scalar) and given.name in DTYPES:
+    if isinstance(given, Scalar) and given != BOOL:
         return given
     try:
         if given is None:

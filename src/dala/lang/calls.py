@@ -19,7 +19,17 @@ from dala.lang.marks import Annotation, Intrinsic, ScalarMark
 from dala.lang.reads import Reads
 from dala.lang.signature import static_number, static_object
 from dala.lang.source import MISSING, Source, from_function
-from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Static, Tuple, describe
+from dala.lang.values import (
+    InputRef,
+    Literal,
+    Meaning,
+    Number,
+    OutRef,
+    Pixel,
+    Static,
+    Tuple,
+    describe,
+)
 
 _DEEPEST_CALL = 64
 
@@ -122,7 +132,12 @@ class Calls(Reads):
             raise self.error(node, "a conversion takes one value.", "Write e.g. dala.f32(x).")
         meaning = self.operand(node.args[0])
         if isinstance(target, ScalarMark):
-            return self.arithmetic.convert(meaning, target.scalar)
+            scalar = target.scalar
+            if isinstance(meaning, Pixel):
+                return self.arithmetic.by_channel(
+                    lambda channel: self.arithmetic.convert(channel, scalar), meaning
+                )
+            return self.arithmetic.convert(meaning, scalar)
         if target is int:
             meaning = call_intrinsic(self, "trunc", [meaning])
         if isinstance(meaning, Literal):

@@ -254,12 +254,10 @@ def _unit(lowering: Lowering, level: Number) -> Number:
 def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
     """A channel in 0..1, or a whole level of u8, as it is stored: u8 rounds and clamps."""
     if channel.type.is_integer and type == U8:
-        build = lowering.build
-        wide = build.convert(channel.value, S32)
-        bounded = build.apply(
-            "min", build.apply("max", wide, build.const(S32, 0)), build.const(S32, 255)
-        )
-        return build.convert(bounded, U8)
+        build, level = lowering.build, channel.value
+        if channel.type.kind == "s":
+            level = build.apply("max", level, build.const(channel.type, 0))
+        return build.convert(build.apply("min", level, build.const(channel.type, 255)), U8)
     if channel.type.is_integer:
         channel = _unit(lowering, channel)
     if type == U8:

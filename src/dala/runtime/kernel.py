@@ -14,7 +14,7 @@ from dala.devices.device import Device, Runner
 from dala.errors import ArgumentError, UnknownKernelError
 from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
-from dala.ir.types import Scalar, dtype_of
+from dala.ir.types import STORED, Scalar
 from dala.lang.calls import Function
 from dala.lang.lower import Definition
 from dala.lang.marks import NAMES
@@ -97,7 +97,7 @@ class Kernel:
         if not declared and not params:
             known = self._launches.get((device, key))
             return known or self._made((device, key), device, key, (), ()), []
-        scalars = tuple(dtype_of(name) for name, _ in key)
+        scalars = tuple(STORED[name] for name, _ in key)
         consts, types, values = self.arranged(scalars, params)
         chosen = (tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
         known = self._launches.get((device, key, *chosen))
@@ -133,7 +133,7 @@ class Kernel:
     def _made(
         self, full: tuple[Any, ...], device: Device, key: Specs, consts: Consts, types: Types
     ) -> Runner:
-        *inputs, output = ((dtype_of(name), shape) for name, shape in key)
+        *inputs, output = ((STORED[name], shape) for name, shape in key)
         task = task_for(self.name, self.definition, tuple(inputs), output, consts, types)
         runner = device.load(task)
         for known in list(self._launches):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dala.errors import ShapeError
-from dala.ir.types import F32, U8, Scalar
+from dala.ir.types import F32, U8, U16, Scalar
 from dala.lang.lower import Definition, Special
 from dala.plan.task import Kind, Task
 
@@ -65,7 +65,7 @@ def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:
 def image_channels(kind: Kind) -> int | None:
     """How many channels the buffer has as an image, or None where it cannot be one."""
     scalar, shape = kind
-    if scalar not in (U8, F32):
+    if scalar not in (U8, F32, U16):
         return None
     if len(shape) == 2:
         return 1
