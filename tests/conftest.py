@@ -61,10 +61,17 @@ def need_webgpu() -> None:
         pytest.skip("no WebGPU adapter: apt install mesa-vulkan-drivers, pip install wgpu")
 
 
+LESS_OFTEN = re.compile(
+    r"tests/(kernels|devices|faults|lang|runtime)/.*\[.*webgpu"
+    r"|tests/kernels/.*\[.*(f64|s32|s64|u32|kernels-cpu)"
+    r"|tests/kernels/test_neighbourhoods\.py::test_(borders|neighbourhoods_convert|what_is_flat)"
+)
+"""What `--fast` leaves to the full run: the second device, most dtypes, most borders."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every kernel on a GPU in software takes a minute: `--fast` leaves that to the full run."""
     for item in items:
-        if "tests/kernels/" in item.nodeid and "webgpu" in item.nodeid:
+        if LESS_OFTEN.search(item.nodeid):
             item.add_marker(pytest.mark.slow)
 
 

@@ -246,6 +246,7 @@ def test_a_buffer_cannot_be_given_another_shape():
     assert x.shape == (2,)
 
 
+@pytest.mark.slow
 def test_constant_loops_have_a_limit_too():
     loops = "".join(f"{'    ' * i}for i{i} in range(1000000):\n" for i in range(1, 4))
     source = f"def k(x):\n    t = 0.0\n{loops}                t += x\n    return t"
