@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-
 from dala.emit.llvm_ops import Ops
 from dala.emit.llvm_text import Operand, Writer, constant, llvm_type
+from dala.emit.statements import Statements
 from dala.emit.variance import Variance
 from dala.ir.nodes import (
     Apply,
     AtomicAdd,
-    Block,
     Const,
     Extent,
     For,
     If,
-    Load,
     Param,
     Position,
     Program,
     Reduce,
     Result,
-    Statement,
     Store,
     Value,
     While,
@@ -30,7 +26,7 @@ from dala.ir.nodes import (
 from dala.ir.types import BOOL
 
 
-class Body(ABC):
+class Body(Statements[Operand]):
     """Writes statements, for one position or for as many as the writer has lanes.
 
     `free_order` allows LLVM to reorder float sums: only where a value has one way to be computed,
@@ -40,20 +36,17 @@ class Body(ABC):
     def __init__(
         self, program: Program, writer: Writer, variance: Variance, *, free_order: bool
     ) -> None:
-        self.program = program
+        super().__init__(program)
         self.writer = writer
         self.variance = variance
         self.ops = Ops(writer)
         self.free_order = free_order
-        self.values: dict[object, Operand] = {}
         self.wide: dict[Value, Operand] = {}
-        self.bounds: dict[Value, tuple[Value, Value]] = {}
         self.mask: Operand | None = None
 
     # -- values ----------------------------------------------------------------------------------
 
     def value(self, value: Value) -> Operand:
-        """What an IR value is called here."""
         match value:
             case Const():
                 return constant(value.type, value.value)
@@ -75,11 +68,6 @@ class Body(ABC):
             known = self.writer.emit("i32", f"trunc {wide} to i32")
         return known
 
-    def source(self, name: str) -> str:
-        """The number by which the code knows an input: names are the user's, and may be any."""
-        names = [item.name for item in self.program.inputs]
-        return str(names.index(name)) if name in names else "out"
-
     def _param(self, name: str) -> int:
         return [param.name for param in self.program.params].index(name)
 
@@ -90,55 +78,8 @@ class Body(ABC):
     def shaped(self, value: Operand, like: Value) -> Operand:
         return self.writer.splat(value) if self.varies(like) else value
 
-    # -- statements ------------------------------------------------------------------------------
-
-    def block(self, block: Block) -> list[Operand]:
-        """Write a block's statements; what it leaves."""
-        for statement in block.statements:
-            self.statement(statement)
-        return [self.value(value) for value in block.results]
-
-    def statement(self, node: Statement) -> None:
-        match node:
-            case Apply():
-                args = tuple(self.value(arg) for arg in node.args)
-                self.values[node] = self.ops.apply(node, args)
-            case Load():
-                self.values[node] = self.load(node)
-            case Reduce():
-                self.values[node] = self.reduce(node)
-            case If():
-                self._keep(node, self.branch(node))
-            case For():
-                self._keep(node, self.for_loop(node))
-            case While():
-                self._keep(node, self.while_loop(node))
-            case Store() | AtomicAdd():
-                self.store(node)
-
-    def _keep(self, node: If | For | While, results: list[Operand]) -> None:
-        for i, result in enumerate(results):
-            self.values[(node, i)] = result
-
-    @abstractmethod
-    def reduce(self, node: Reduce) -> Operand:
-        """The sum, minimum or maximum over a counter."""
-
-    @abstractmethod
-    def for_loop(self, node: For) -> list[Operand]:
-        """What a counted loop leaves."""
-
-    @abstractmethod
-    def while_loop(self, node: While) -> list[Operand]:
-        """What a loop on a condition leaves."""
-
-    @abstractmethod
-    def load(self, node: Load) -> Operand:
-        """An element of an input."""
-
-    @abstractmethod
-    def store(self, node: Store | AtomicAdd) -> None:
-        """Write into a scattered output."""
+    def apply(self, node: Apply) -> Operand:
+        return self.ops.apply(node, tuple(self.value(arg) for arg in node.args))
 
     # -- branches --------------------------------------------------------------------------------
 

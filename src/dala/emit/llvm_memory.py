@@ -8,7 +8,7 @@ from dala.emit.llvm_borders import bordered, inside
 from dala.emit.llvm_loops import Loops
 from dala.emit.llvm_text import Operand, llvm_type
 from dala.ir.access import offset_from
-from dala.ir.nodes import AtomicAdd, Const, Extent, Load, Store, Value
+from dala.ir.nodes import AtomicAdd, Load, Store, Value
 from dala.ir.types import BOOL, S64, Scalar
 
 X = Operand("%x", "i64")
@@ -74,7 +74,7 @@ class Memory(Loops):
             if index is None:
                 wide = self.wide_index(value)
                 index = wide
-                if not self._stays_inside(node, axis, value):
+                if not self.stays_inside(node, axis, value):
                     index = bordered(self.writer, node.border, wide, size)
                     if node.border == "zero":
                         beyond = self.ops.unary("not", BOOL, inside(self.writer, wide, size))
@@ -91,16 +91,6 @@ class Memory(Loops):
             return None
         offset = offset_from(value, last)
         return None if offset is None else self.writer.emit("i64", f"add nsw {X}, {offset}")
-
-    def _stays_inside(self, node: Load, axis: int, value: Value) -> bool:
-        """Whether the index counts from a constant to the input's own size."""
-        start, stop = self.bounds.get(value, (None, None))
-        return (
-            isinstance(start, Const)
-            and start.value >= 0
-            and isinstance(stop, Extent)
-            and (stop.source, stop.axis) == (node.source, axis)
-        )
 
     def _or(self, a: Operand, b: Operand) -> Operand:
         a, b = self.writer.alike(a, b)

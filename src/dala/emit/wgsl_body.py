@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal
 
+from dala.emit.statements import Statements
 from dala.emit.wgsl_ops import TYPES, Ops, literal
 from dala.errors import LimitError
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
-    Block,
     Const,
     Extent,
     For,
     If,
-    Load,
     Param,
     Position,
     Program,
     Reduce,
     Result,
-    Statement,
-    Store,
     Value,
     Variable,
     While,
@@ -47,16 +42,14 @@ Loops = Literal["free", "counted", "checked"]
 or by the device itself, which stops them, so that it is checked whether they came to their end."""
 
 
-class Body(ABC):
+class Body(Statements[str]):
     """Writes statements for one position."""
 
     def __init__(self, program: Program, ops: Ops, loops: Loops) -> None:
-        self.program = program
+        super().__init__(program)
         self.ops = ops
         self.loops = loops
         self.lines: list[str] = []
-        self.values: dict[object, str] = {}
-        self.bounds: dict[Value, tuple[Value, Value]] = {}
         self.read: list[dict[object, str]] = [{}]
         self._indent = 1
         self._names = 0
@@ -119,52 +112,13 @@ class Body(ABC):
             case _:
                 return self.values[value]
 
-    def source(self, name: str) -> str:
-        """The number by which the code knows an input: names are the user's, and may be any."""
-        names = [item.name for item in self.program.inputs]
-        return str(names.index(name)) if name in names else "out"
-
-    # -- statements ------------------------------------------------------------------------------
-
-    def block(self, block: Block) -> list[str]:
-        """Write a block's statements; what it leaves."""
-        for statement in block.statements:
-            self.statement(statement)
-        return [self.value(value) for value in block.results]
-
-    def statement(self, node: Statement) -> None:
-        match node:
-            case Apply():
-                args = [self.value(arg) for arg in node.args]
-                self.values[node] = self.let(node.type, self.ops.apply(node, args))
-            case Load():
-                self.values[node] = self.load(node)
-            case Reduce():
-                self.values[node] = self.reduce(node)
-            case If():
-                self._keep(node, self._branch(node))
-            case For():
-                self._keep(node, self._for(node))
-            case While():
-                self._keep(node, self._while(node))
-            case Store() | AtomicAdd():
-                self.store(node)
-
-    def _keep(self, node: If | For | While, results: list[str]) -> None:
-        for i, result in enumerate(results):
-            self.values[(node, i)] = result
-
-    @abstractmethod
-    def load(self, node: Load) -> str:
-        """An element of an input."""
-
-    @abstractmethod
-    def store(self, node: Store | AtomicAdd) -> None:
-        """Write into a scattered output."""
+    def apply(self, node: Apply) -> str:
+        args = [self.value(arg) for arg in node.args]
+        return self.let(node.type, self.ops.apply(node, args))
 
     # -- branches and loops ----------------------------------------------------------------------
 
-    def _branch(self, node: If) -> list[str]:
+    def branch(self, node: If) -> list[str]:
         left = [self.var(value.type) for value in node.then.results]
         with self.inside(f"if ({self.value(node.condition)})"):
             self._assign(left, self.block(node.then))
@@ -185,7 +139,7 @@ class Body(ABC):
         for variable, name in zip(carried, variables, strict=True):
             self.values[variable] = self.let(variable.type, name)
 
-    def _for(self, node: For) -> list[str]:
+    def for_loop(self, node: For) -> list[str]:
         trips = self.trips(node, node.step)
         variables = self._carry(node.carried, node.initial)
         with self.turns("0u", trips) as turn:
@@ -194,7 +148,7 @@ class Body(ABC):
             self._assign(variables, self.block(node.body))
         return variables
 
-    def _while(self, node: While) -> list[str]:
+    def while_loop(self, node: While) -> list[str]:
         variables = self._carry(node.carried, node.initial)
         ended = self.var(BOOL, "false")
         with self.inside("loop"):

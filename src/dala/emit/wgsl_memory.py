@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dala.emit.wgsl_body import SECOND_EXIT, Body
 from dala.emit.wgsl_ops import TYPES, literal
-from dala.ir.nodes import AtomicAdd, Const, Extent, Input, Load, Output, Store, Value
+from dala.ir.nodes import AtomicAdd, Const, Input, Load, Output, Store, Value
 from dala.ir.types import F32, S32, S64, U8, U32, Scalar
 
 COMPONENTS = "xyzw"
@@ -89,7 +89,7 @@ class Memory(Body):
         for axis, value in enumerate(index):
             size = f"args.in_{self.source(node.source)}_size_{axis}"
             place, type = self._integer(value)
-            if self._stays_inside(node, axis, value):
+            if self.stays_inside(node, axis, value):
                 place = f"u32({place})"
             else:
                 if node.border == "zero":
@@ -112,16 +112,6 @@ class Memory(Body):
         if type == "bool":
             return f"u32({text})", "u32"
         return text, type
-
-    def _stays_inside(self, node: Load, axis: int, value: Value) -> bool:
-        """Whether the index counts from a constant to the input's own size."""
-        start, stop = self.bounds.get(value, (None, None))
-        return (
-            isinstance(start, Const)
-            and start.value >= 0
-            and isinstance(stop, Extent)
-            and (stop.source, stop.axis) == (node.source, axis)
-        )
 
     # -- writes ----------------------------------------------------------------------------------
 
