@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -316,23 +317,13 @@ class _Overridden:
         return self.pipeline.work(self.params)
 
 
-class _named:
-    """Inside it, an error says which stage it is about."""
-
-    def __init__(self, number: int, name: str) -> None:
-        self._stage = f"stage {number} ({name})"
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if isinstance(error, DalaError):
-            raise type(error)(f"{self._stage}: {error}") from error
+@contextmanager
+def _named(number: int, name: str) -> Iterator[None]:
+    """Inside, an error says which stage it is about."""
+    try:
+        yield
+    except DalaError as error:
+        raise type(error)(f"stage {number} ({name}): {error}") from error
 
 
 def _entry(number: int, wanted: Mapping[str, Any]) -> StageEntry:
