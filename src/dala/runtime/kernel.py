@@ -57,6 +57,12 @@ class Kernel:
         """Its parameters, with their defaults."""
         return self.definition.signature.params
 
+    def output_shape(
+        self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
+    ) -> tuple[int, ...]:
+        """The shape of the output that goes with inputs of such shapes: that of the first."""
+        return shapes[0]
+
     def describe(self) -> dict[str, Any]:
         """Its inputs, its parameters with their defaults, and what it does, in one line."""
         return {

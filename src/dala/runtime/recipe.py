@@ -20,6 +20,8 @@ from dala.runtime.profile import ACTIVE, copy, measure
 
 Expand = Callable[[Sequence[Buffer], Buffer, dict[str, Any]], Iterator["Stage"]]
 Library = Callable[..., None]
+Sizing = Callable[[Sequence[tuple[int, ...]], dict[str, Any]], tuple[int, ...]]
+"""The shape of an output, from the shapes of the inputs and the parameters."""
 
 
 @record
@@ -47,6 +49,7 @@ class Recipe(Kernel):
         self._inputs = inputs
         self._params = params
         self._expand = expand
+        self._sizing: Sizing | None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -55,6 +58,18 @@ class Recipe(Kernel):
     @property
     def params(self) -> tuple[Parameter, ...]:
         return self._params
+
+    def sized(self, sizing: Sizing) -> Sizing:
+        """Decorates what says how large the output is, where it is not as the first input."""
+        self._sizing = sizing
+        return sizing
+
+    def output_shape(
+        self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
+    ) -> tuple[int, ...]:
+        if self._sizing is None:
+            return super().output_shape(shapes, params)
+        return self._sizing(shapes, complete(self.name, self.params, params))
 
     def stages(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
