@@ -6,8 +6,9 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
+from statistics import geometric_mean
 
-from benchmarks import commands, pipelines, webgpu
+from benchmarks import commands, filters, pipelines, webgpu
 from benchmarks.compute import ROWS as CPU_ROWS
 from benchmarks.harness import Result, table_head, table_line
 from dala.devices import find_device
@@ -16,13 +17,20 @@ from dala.gpu import compute
 
 ROUNDS = 21
 QUICK_ROUNDS = 5
-ROWS = {**CPU_ROWS, **pipelines.ROWS, **commands.ROWS, **webgpu.ROWS}
+GROUPS = {
+    "compute": CPU_ROWS,
+    "pipelines": pipelines.ROWS,
+    "commands": commands.ROWS,
+    "filters": filters.ROWS,
+    "webgpu": webgpu.ROWS,
+}
+ROWS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 
 def main() -> None:
     arguments = parse_arguments()
     rounds = QUICK_ROUNDS if arguments.quick else ROUNDS
-    names = measurable(arguments.rows or list(ROWS))
+    names = measurable(chosen(arguments.rows))
     results: dict[str, Result] = {}
     if not arguments.json:
         print(table_head())
@@ -32,8 +40,16 @@ def main() -> None:
             results[name] = ROWS[name]().measure(rounds)
         if not arguments.json:
             print(table_line(results[name]), flush=True)
+    if not arguments.json and set(filters.ROWS) <= set(results):
+        ratios = [results[name].ratio or 1.0 for name in filters.ROWS]
+        print(f"all filters: {geometric_mean(ratios):.3f} on (geometric) average, bar ≤ 0.70 ×")
     if arguments.json:
         print(json.dumps({name: asdict(result) for name, result in results.items()}, indent=2))
+
+
+def chosen(given: list[str]) -> list[str]:
+    """The rows that are named, by themselves or by their group; all if none is."""
+    return [row for name in given or list(GROUPS) for row in GROUPS.get(name, {name: None})]
 
 
 def measurable(names: list[str]) -> list[str]:
@@ -51,17 +67,18 @@ def measurable(names: list[str]) -> list[str]:
 
 
 def parse_arguments() -> argparse.Namespace:
+    known = f"{', '.join(GROUPS)} (groups), {', '.join(ROWS)}"
     parser = argparse.ArgumentParser(
         prog="dala bench",
         description=__doc__,
         epilog="A bar that does not hold is no failure: the exit code tells whether it ran.",
     )
-    parser.add_argument("rows", nargs="*", metavar="row", help=f"only these: {', '.join(ROWS)}")
+    parser.add_argument("rows", nargs="*", metavar="row", help=f"only these: {known}")
     parser.add_argument("--json", action="store_true", help="for machines; times in seconds")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, the same work")
     arguments = parser.parse_args()
-    if unknown := [name for name in arguments.rows if name not in ROWS]:
-        parser.error(f"no row {unknown[0]!r}; there are: {', '.join(ROWS)}")
+    if unknown := [name for name in arguments.rows if name not in {**GROUPS, **ROWS}]:
+        parser.error(f"no row {unknown[0]!r}; there are: {known}")
     return arguments
 
 

@@ -31,3 +31,35 @@ def test_a_blur_of_bytes_multiplies_them_in_sixteen_bits():
     said = compute.Kernel.lookup("blur").explain([image], out)
     assert "mulhi" in said
     assert "x i16>" in said
+
+
+@pytest.mark.parametrize("name", ["erode", "dilate"])
+def test_the_least_and_the_greatest_of_bytes_are_found_in_bytes(name):
+    with compute.device("cpu"):
+        image, out = (compute.buffer_zeros((4, 64, 4), "u8") for _ in range(2))
+    said = compute.Kernel.lookup(name).explain([image], out)
+    assert "x i8> @llvm.um" in said
+    assert "@llvm.smin.v" not in said
+
+
+BOUNDS = [
+    ("min(dala.s32(x), dala.s32(y))", np.minimum),
+    ("max(dala.s32(x), 300)", lambda x, y: np.full_like(x, 300)),
+    ("max(dala.s32(x), -1)", lambda x, y: x),
+    ("min(dala.s32(x), 255)", lambda x, y: x),
+    ("min(max(dala.s32(x), 7), 200)", lambda x, y: x.clip(7, 200)),
+    ("min(dala.s32(x), 1000)", lambda x, y: x),
+    ("max(dala.s32(x), dala.s32(y) - 300)", lambda x, y: x),
+    ("dala.s32(dala.u32(x)) - 256", lambda x, y: x - 256),
+    ("dala.s32(dala.u8(dala.s32(x) + 1))", lambda x, y: (x + 1) % 256),
+]
+
+
+@pytest.mark.parametrize(("expression", "want"), BOUNDS, ids=[item[0] for item in BOUNDS])
+def test_bounds_beyond_bytes_are_kept(device, expression, want):
+    kernel = compute.Kernel.register("bounded", f"def bounded(x, y):\n    return {expression}\n")
+    x = np.arange(256, dtype=np.uint8)
+    y = x[::-1].copy()
+    out = compute.buffer_zeros((256,), "s32")
+    compute.run_kernel(kernel, [compute.from_numpy(x), compute.from_numpy(y)], out)
+    np.testing.assert_array_equal(np.asarray(out), want(x.astype(int), y.astype(int)))

@@ -173,6 +173,23 @@ def test_a_buffer_is_swapped_for_another(device):
 # -- commands --------------------------------------------------------------------------------------
 
 
+def test_buffers_stand_in_for_others_in_one_run(device):
+    x, between, out = vector(1.0, 2.0), compute.scratch((2,), "f32"), zeros(2)
+    pipeline = compute.pipeline()
+    pipeline.add(kernel="scale", inputs=[x], output=between, params={"factor": 3.0})
+    pipeline.add(kernel="relu", inputs=[between], output=out)
+    other, there = vector(-1.0, 5.0), zeros(2)
+    pipeline.run({"scale": {"factor": 2.0}}, {x: other, out: there})
+    assert compute.read_list(there) == [0.0, 10.0]
+    assert compute.read_list(out) == [0.0, 0.0]
+    pipeline.run(buffers={out: other, x: other})
+    assert compute.read_list(other) == [0.0, 15.0]
+    pipeline.run()
+    assert compute.read_list(out) == [3.0, 6.0]
+    with pytest.raises(errors.ShapeError, match="the shapes differ"):
+        pipeline.run(buffers={x: zeros(3)})
+
+
 def test_a_pipeline_can_be_submitted_and_awaited(device):
     x, out = vector(1.0, 2.0, 3.0), zeros()
     pipeline = compute.pipeline()

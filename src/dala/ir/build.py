@@ -28,7 +28,7 @@ from dala.ir.nodes import (
     While,
 )
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
-from dala.ir.types import BOOL, S32, U16, U32, Scalar
+from dala.ir.types import BOOL, S32, U8, U16, U32, Scalar
 
 Leaf = TypeVar("Leaf", bound=Value)
 
@@ -131,7 +131,7 @@ class Builder:
                 args = (args[1], args[0])
             if op == CONVERT and type == U16 and (halves := _upper_half(args[0])) is not None:
                 return self.apply("mulhi", *halves)
-            simpler = self._identity(op, args)
+            simpler = self._identity(op, args) or self._narrowed(type, op, args)
             if simpler is not None:
                 return simpler
         return self._known_or((op, type, *map(id, args)), Apply(type, op, args))
@@ -171,11 +171,26 @@ class Builder:
                 return args[0] if bool(last.value) == (op == "and") else last
             case "min" | "max" if args[0] is last:
                 return last
+            case "min" if isinstance(last, Const) and last.value == last.type.highest:
+                return args[0] if last.type.is_integer else None
+            case "max" if isinstance(last, Const) and last.value == last.type.lowest:
+                return args[0] if last.type.is_integer else None
             case "sub" | "xor" if args[0] is last and last.type.is_integer:
                 return self.const(last.type, 0)
             case "not" | "neg" if isinstance(last, Apply) and last.op == op:
                 return last.args[0]
         return None
+
+    def _narrowed(self, type: Scalar, op: str, args: tuple[Value, ...]) -> Value | None:
+        """The same in the narrower type that its operands were converted from."""
+        narrow = next((found for arg in args if (found := _widened(arg)) is not None), None)
+        if narrow is None:
+            return None
+        if op == CONVERT:
+            return self.convert(narrow, type)
+        if op not in ("min", "max") or not all(_fits(arg, narrow.type) for arg in args):
+            return None
+        return self.convert(self.apply(op, *(self.convert(arg, narrow.type) for arg in args)), type)
 
     def _joined_sum(self, left: Value, right: Const) -> Value | None:
         """(x + a) + b is x + (a + b) for integers: offsets are seen through their sums."""
@@ -202,6 +217,22 @@ def _is(value: Value, number: int) -> bool:
 def _bits(value: bool | float) -> Hashable:
     """Distinguishes 0.0 from -0.0, and lets NaN equal itself."""
     return value.hex() if isinstance(value, float) else value
+
+
+def _widened(value: Value) -> Value | None:
+    """The unsigned whole number of few bits that the value is, in a wider type of integers."""
+    if not isinstance(value, Apply) or value.op != CONVERT or not value.type.is_integer:
+        return None
+    (narrow,) = value.args
+    return narrow if narrow.type in (U8, U16) and narrow.type.bits < value.type.bits else None
+
+
+def _fits(value: Value, type: Scalar) -> bool:
+    """Whether it is a constant of the narrower type, or was converted from it."""
+    if isinstance(value, Const):
+        return type.lowest <= value.value <= type.highest
+    narrow = _widened(value)
+    return narrow is not None and narrow.type == type
 
 
 def _upper_half(value: Value) -> tuple[Value, Value] | None:

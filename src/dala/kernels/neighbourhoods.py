@@ -96,8 +96,9 @@ def _extreme_across_kernel(border: Border, least: bool, is_gray: bool) -> Kernel
 
     def find_across(image: dala.Image, gap: dala.const) -> Any:
         y, x = dala.position(2)
-        nearer = better(pixel_at(image, y, x - gap), pixel_at(image, y, x))
-        return better(nearer, pixel_at(image, y, x + gap))
+        levels = image.levels
+        nearer = better(pixel_at(levels, y, x - gap), pixel_at(levels, y, x))
+        return better(nearer, pixel_at(levels, y, x + gap))
 
     return helper(find_across, border)
 

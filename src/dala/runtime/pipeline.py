@@ -131,15 +131,10 @@ class Pipeline:
     def bind(self, old: Buffer, new: Buffer) -> Pipeline:
         """The pipeline with one buffer in place of another of the same shape and dtype."""
         self._check_there()
-        if old.shape != new.shape:
-            raise ShapeError(f"bind: {old!r} cannot be replaced by {new!r}: the shapes differ.")
-        if old.scalar != new.scalar:
-            raise DtypeError(f"bind: {old!r} cannot be replaced by {new!r}: the dtypes differ.")
-        if old.device != new.device:
-            raise ArgumentError(f"bind: {old!r} and {new!r} are on two devices.")
+        _check_exchange(old, new)
         if not any(old is item for entry in self._stages for item in _buffers(entry)):
             raise ArgumentError(f"bind: no stage uses {old!r}.")
-        self._stages = [_replaced(entry, old, new) for entry in self._stages]
+        self._stages = [_replaced(entry, {old: new}) for entry in self._stages]
         self._arranged = None
         return self
 
@@ -160,19 +155,31 @@ class Pipeline:
 
     # -- running ---------------------------------------------------------------------------------
 
-    def run(self, params: Mapping[str, Params] | None = None) -> None:
-        """Run every stage; `params` are other parameters for this run, by the names of stages."""
-        arranged, plan = self._prepared(params)
+    def run(
+        self,
+        params: Mapping[str, Params] | None = None,
+        buffers: Mapping[Buffer, Buffer] | None = None,
+    ) -> None:
+        """Run every stage.
+
+        For this run only, `params` are other parameters, by the names of stages, and `buffers` are
+        those that stand in for others, as with `bind`.
+        """
+        arranged, plan = self._prepared(params, buffers)
         for buffer in arranged.buffers:
             if buffer.freed:
                 raise self._freed_error(buffer)
         plan.run(arranged.buffers, arranged.values)
 
-    def _prepared(self, params: Mapping[str, Params] | None = None) -> tuple[Arrangement, Plan]:
+    def _prepared(
+        self,
+        params: Mapping[str, Params] | None = None,
+        buffers: Mapping[Buffer, Buffer] | None = None,
+    ) -> tuple[Arrangement, Plan]:
         """The stages as they are now, and the plan for them."""
         self._check_there()
-        if params:
-            arranged = self._arrange(self._overridden(params))
+        if params or buffers:
+            arranged = self._arrange(self._overridden(params or {}, buffers or {}))
         else:
             if self._arranged is None:
                 self._arranged = self._arrange(self._stages)
@@ -186,8 +193,12 @@ class Pipeline:
             self._plan = Plan(device, arranged, fuse=self.fuse)
         return arranged, self._plan
 
-    def _overridden(self, params: Mapping[str, Params]) -> list[StageEntry]:
-        stages = list(self._stages)
+    def _overridden(
+        self, params: Mapping[str, Params], buffers: Mapping[Buffer, Buffer]
+    ) -> list[StageEntry]:
+        for old, new in buffers.items():
+            _check_exchange(old, new)
+        stages = [_replaced(entry, buffers) for entry in self._stages]
         for name, given in params.items():
             place = self._place(name)
             entry = stages[place]
@@ -358,6 +369,16 @@ def _entry(number: int, wanted: Mapping[str, Any]) -> StageEntry:
     return StageEntry(op, name, found, tuple(inputs), output, dict(params))
 
 
+def _check_exchange(old: Buffer, new: Buffer) -> None:
+    """Refuse a buffer that cannot stand where another stands."""
+    if old.shape != new.shape:
+        raise ShapeError(f"bind: {old!r} cannot be replaced by {new!r}: the shapes differ.")
+    if old.scalar != new.scalar:
+        raise DtypeError(f"bind: {old!r} cannot be replaced by {new!r}: the dtypes differ.")
+    if old.device != new.device:
+        raise ArgumentError(f"bind: {old!r} and {new!r} are on two devices.")
+
+
 def _check_copy(source: Any, output: Buffer) -> None:
     if isinstance(source, Buffer) and source.shape != output.shape:
         raise ShapeError(f"the input is {source.shape}, the output {output.shape}.")
@@ -369,6 +390,8 @@ def _buffers(entry: StageEntry) -> tuple[Buffer, ...]:
     return entry.inputs if entry.output is None else (*entry.inputs, entry.output)
 
 
-def _replaced(entry: StageEntry, old: Buffer, new: Buffer) -> StageEntry:
-    inputs = tuple(new if item is old else item for item in entry.inputs)
-    return changed(entry, inputs=inputs, output=new if entry.output is old else entry.output)
+def _replaced(entry: StageEntry, new: Mapping[Buffer, Buffer]) -> StageEntry:
+    if not new or entry.output is None:
+        return entry
+    inputs = tuple(new.get(item, item) for item in entry.inputs)
+    return changed(entry, inputs=inputs, output=new.get(entry.output, entry.output))

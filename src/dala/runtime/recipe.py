@@ -23,6 +23,9 @@ Library = Callable[..., None]
 Sizing = Callable[[Sequence[tuple[int, ...]], dict[str, Any]], tuple[int, ...]]
 """The shape of an output, from the shapes of the inputs and the parameters."""
 
+FUSED_BYTES = 1 << 22
+"""The size of an output from which on it pays to go through the stages a few rows at a time."""
+
 
 @record
 class Stage:
@@ -104,6 +107,11 @@ class Recipe(Kernel):
             target = output
             if any(item.memory.overlaps(output.memory) for item in inputs):
                 target = scratch(output.shape, output.scalar)
+            elif device.goes_by_rows and output.size >= FUSED_BYTES:
+                from dala.runtime.fused import run_fused
+
+                run_fused(device, self, inputs, output, params)
+                return
             for stage in self.stages(inputs, target, params):
                 stage.kernel.run(stage.inputs, stage.output, stage.params)
             if target is not output:
