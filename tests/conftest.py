@@ -62,8 +62,9 @@ def need_webgpu() -> None:
 
 
 LESS_OFTEN = re.compile(
-    r"tests/(kernels|devices|faults|lang|runtime)/.*\[.*webgpu"
+    r"tests/(kernels|devices|faults|lang|media|references|runtime)/.*\[.*webgpu"
     r"|tests/kernels/.*\[.*(f64|s32|s64|u32|kernels-cpu)"
+    r"|tests/media/test_catalogue\.py::test_(both_ends|every_choice)"
     r"|tests/kernels/test_neighbourhoods\.py::test_(borders|neighbourhoods_convert|what_is_flat)"
 )
 """What `--fast` leaves to the full run: the second device, most dtypes, most borders."""
@@ -87,5 +88,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             if found is not None:
                 number = found.group(2)
                 outcomes[number] = outcomes.get(number, True) and status == "passed"
+    if "DALA_WRITE_TABLE" in os.environ:
+        from references import table
+
+        table.write(terminalreporter.stats.get("passed", []))
     if outcomes:
         terminalreporter.write_line(f"faults: {sum(outcomes.values())}/{len(outcomes)} passed")

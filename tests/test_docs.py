@@ -22,6 +22,8 @@ DOCTESTED = [
     "dala.runtime.run",
     "dala.runtime.stream",
     "dala.gpu.compute",
+    "dala.media.catalogue",
+    "dala.media.gpu",
 ]
 
 
@@ -34,16 +36,17 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
         [sys.executable, tmp_path / "readme.py"], text=True, cwd=tmp_path
     )
     assert printed.splitlines() == promised
-    assert len(promised) == 8
+    assert len(promised) == 10
 
 
-def test_the_python_of_the_page_on_devices_runs(tmp_path):
-    text = (ROOT / "docs" / "devices.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("page", "count", "printed"), [("devices", 2, "cpu "), ("filters", 1, "")])
+def test_the_python_of_other_pages_runs(tmp_path, page, count, printed):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.S)
-    (tmp_path / "devices.py").write_text("\n".join(blocks), encoding="utf-8")
-    printed = subprocess.check_output([sys.executable, tmp_path / "devices.py"], text=True)
-    assert printed.startswith("cpu ")
-    assert len(blocks) == 2
+    (tmp_path / "page.py").write_text("\n".join(blocks), encoding="utf-8")
+    said = subprocess.check_output([sys.executable, tmp_path / "page.py"], text=True)
+    assert said.startswith(printed)
+    assert len(blocks) == count
 
 
 @pytest.mark.parametrize("module", DOCTESTED)

@@ -21,6 +21,7 @@ LAYERS = [
     {"devices"},
     {"runtime"},
     {"kernels"},
+    {"media"},
     {"__init__", "__main__", "_typing", "cli", "demo", "gpu"},
 ]
 RANKS = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

@@ -1,4 +1,4 @@
-"""The command line: `dala demo`, `dala devices`, `dala kernels`."""
+"""The command line: `dala demo`, `dala filters`, `dala gallery`, `dala devices`, `dala kernels`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands.add_parser("demo", help="buffers in, kernels run, results and the device printed")
     commands.add_parser("devices", help="every device, and which one is used unless told otherwise")
     commands.add_parser("kernels", help="every kernel, its inputs, its parameters and what it does")
+    commands.add_parser("filters", help="every image filter, its parameters and what it does")
+    gallery = commands.add_parser("gallery", help="a page that shows what every filter does")
+    gallery.add_argument("folder", help="where the page and its pictures go; made if need be")
     chosen = parser.parse_args(arguments)
     if chosen.command is None:
         parser.print_help()
         return 2
     try:
-        return {"demo": _demo, "devices": _devices, "kernels": _kernels}[chosen.command]()
+        if chosen.command == "gallery":
+            return _gallery(chosen.folder)
+        run = {"demo": _demo, "devices": _devices, "filters": _filters, "kernels": _kernels}
+        return run[chosen.command]()
     except DalaError as error:
         print(f"dala: {error}", file=sys.stderr)
         return 1
@@ -65,4 +71,19 @@ def _kernels() -> int:
         kernel = compute.Kernel.lookup(name)
         arguments = ", ".join([*kernel.inputs, *map(str, kernel.params)])
         print(f"{name}({arguments})\n    {kernel.describe()['doc']}")
+    return 0
+
+
+def _filters() -> int:
+    from dala.media.listing import lines
+
+    for line in lines():
+        print(line)
+    return 0
+
+
+def _gallery(folder: str) -> int:
+    from dala.media.gallery import write_gallery
+
+    print(f"The gallery is in {write_gallery(folder)}")
     return 0

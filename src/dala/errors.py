@@ -22,6 +22,7 @@ DalaError
 │   └── DroppedError                         a stream dropped it: it was full, or it was late
 ├── ClosedError              (RuntimeError)  a stream used after it was closed
 ├── FileError                (OSError)       a file that cannot be read or written
+├── MediaError               (ValueError)    a picture or video that cannot be understood
 └── InternalError            (RuntimeError)  a mistake in dala itself: please report it
 """
 
@@ -121,6 +122,10 @@ class ClosedError(DalaError, RuntimeError):
 
 class FileError(DalaError, OSError):
     """A file cannot be read or written."""
+
+
+class MediaError(DalaError, ValueError):
+    """A picture or video cannot be understood: it is cut, damaged or of another format."""
 
 
 class InternalError(DalaError, RuntimeError):

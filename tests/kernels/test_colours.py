@@ -7,6 +7,7 @@ import pytest
 from kernels.pictures import LUMA, SHAPES, check, in_units, picture
 
 from dala import errors
+from dala.devices import using
 from dala.gpu import compute
 from dala.runtime.kernel import Kernel
 
@@ -131,11 +132,40 @@ def test_grayscale_fits_the_channels_of_its_output(run, dtype):
     assert (wide[..., 3] == (255 if dtype == "u8" else 1)).all()
 
 
+def test_grayscale_of_levels_is_the_nearest_level(run):
+    edges = np.array([0, 1, 127, 128, 254, 255])
+    corners = np.stack(np.meshgrid(edges, edges, edges), -1).reshape(1, -1, 3)
+    colours = np.random.default_rng(9).integers(0, 256, (1, 60_000, 3))
+    for image in (corners, colours):
+        got = run("grayscale", [image.astype(np.uint8)], image.shape[:2], "u8")
+        apart = np.abs(1000 * got.astype(int) - image @ [299, 587, 114])
+        assert apart.max() <= 500
+
+
+def test_brightness_of_levels_is_the_nearest_level(run):
+    levels = np.arange(256)
+    image = levels.astype(np.uint8).reshape(1, 256)
+    for value in (*np.arange(-256, 257, 3) / 255, 0.1, -0.1, 0.499 / 255, 3.0, -3.0, 1e30):
+        got = run("brightness", [image], image.shape, "u8", value=value)
+        want = (levels + float(value) * 255).clip(0, 255)
+        assert np.abs(got[0] - want).max() <= 0.5 + 1e-4
+
+
+def test_a_filter_with_a_table_runs_where_its_image_is(device):
+    image = picture((9, 21, 3), "u8")
+    buffer, output = compute.from_numpy(image), compute.buffer_zeros(image.shape, "u8")
+    with using("cpu"):
+        compute.run_kernel("gamma", [buffer], output, {"value": 2.2})
+    check(compute.read(output), filtered(image, lambda x: x ** (1 / 2.2)))
+
+
 def test_a_filter_converts_between_dtypes(run):
     image = picture((9, 21, 3), "u8")
     check(run("invert", [image], (9, 21, 3), "f32"), 1 - in_units(image))
+    check(run("brightness", [image], (9, 21, 3), "f32", value=0.3), in_units(image) + 0.3)
     image = picture((9, 21, 3), "f32")
     check(run("invert", [image], (9, 21, 3), "u8"), 1 - in_units(image))
+    check(run("brightness", [image], (9, 21, 3), "u8", value=0.3), in_units(image) + 0.3)
 
 
 @pytest.mark.parametrize("value", [None, 0.2, 128 / 255])
@@ -195,6 +225,23 @@ def test_another_value_is_not_compiled_anew(run, monkeypatch, name):
     assert (run(name, [image], image.shape, "u8", **{RUN_TIME[name]: 0.9}) != first).any()
 
 
+def test_levels_in_a_pipeline_give_what_they_give_alone(run, device):
+    image = picture((9, 21, 4), "u8")
+    steps = [("brightness", -0.2), ("contrast", 0.3), ("brightness", 0.1), ("grayscale", None)]
+    given = [(name, {} if value is None else {"value": value}) for name, value in steps]
+    want = image
+    for name, params in given:
+        want = run(name, [want], image.shape, "u8", **params)
+    pipeline, source = compute.pipeline(), compute.from_numpy(image)
+    output = compute.buffer_zeros(image.shape, "u8")
+    for i, (name, params) in enumerate(given):
+        made = output if i == len(given) - 1 else compute.scratch(image.shape, "u8")
+        pipeline.add(kernel=name, inputs=[source], output=made, params=params)
+        source = made
+    pipeline.run()
+    np.testing.assert_allclose(compute.read(output), want, atol=0 if device == "cpu" else 1)
+
+
 IMAGE = ((4, 4, 3), "u8")
 
 
@@ -202,7 +249,8 @@ IMAGE = ((4, 4, 3), "u8")
     ("name", "params", "words"),
     [
         ("brightness", {}, "parameter 'value' is missing"),
-        ("brightness", {"value": "much"}, "is a number, not str"),
+        ("brightness", {"value": "much"}, "brightness: value is a finite number, not 'much'"),
+        ("contrast", {"value": "much"}, "is a number, not str"),
         ("hue", {}, "parameter 'degrees' is missing"),
         ("hue", {"degrees": "90"}, "hue: degrees is a finite number, not '90'"),
         ("hue", {"degrees": np.inf}, "degrees is a finite number, not inf"),

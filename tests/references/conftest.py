@@ -1,12 +1,8 @@
-"""Filters held against what others make of the same images; the differences go into the docs.
-
-`./test tests/references --write-table` writes them into docs/filters.md.
-"""
+"""Filters held against what others make of the same images; the differences go into the docs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np

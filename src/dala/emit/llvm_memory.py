@@ -9,7 +9,7 @@ from dala.emit.llvm_loops import Loops
 from dala.emit.llvm_text import Operand, llvm_type
 from dala.ir.access import offset_from
 from dala.ir.nodes import AtomicAdd, Load, Store, Value
-from dala.ir.types import BOOL, S64, Scalar
+from dala.ir.types import BOOL, S64, U8, Scalar
 
 X = Operand("%x", "i64")
 
@@ -125,23 +125,35 @@ class Memory(Loops):
 
     def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
         """One element, or one for each lane from anywhere."""
-        writer, name = self.writer, llvm_type(type)
+        writer, name, channel = self.writer, llvm_type(type), node.channel or 0
+        base = self.pointer(node.source)
+        if element.vector and type == U8 and channels == 4:
+            return self._channel_of_words(base, element, channel)
         element = self._scaled(element, channels)
         if channels > 1:
-            element = self.ops.binary(
-                "add", S64, element, self.ops.number(element, S64, node.channel or 0)
-            )
-        base = self.pointer(node.source)
+            element = self.ops.binary("add", S64, element, self.ops.number(element, S64, channel))
         if not element.vector:
             place = writer.emit("ptr", f"getelementptr {name}, ptr {base}, {element}")
             return writer.emit(name, f"load {name}, {place}, align {type.size_bytes}")
+        return self._gathered(base, element, name, type.size_bytes)
+
+    def _channel_of_words(self, base: str, element: Operand, channel: int) -> Operand:
+        """A channel of RGBA bytes: whole pixels are gathered as words, once for all channels."""
+        words = self._gathered(base, element, "i32", 1)
+        bits = Operand(f"splat (i32 {8 * channel})", words.type, vector=True)
+        shifted = self.ops.emit(words, words.type, f"lshr {words}, {bits.text}")
+        narrow = self.writer.vector_type("i8")
+        return self.ops.emit(shifted, narrow, f"trunc {shifted} to {narrow}")
+
+    def _gathered(self, base: str, element: Operand, name: str, align: int) -> Operand:
+        writer = self.writer
         pointers = writer.vector_type("ptr")
         places = writer.emit(pointers, f"getelementptr {name}, ptr {base}, {element}", vector=True)
         vector = writer.vector_type(name)
         function = f"llvm.masked.gather.v{writer.lanes}{_short(name)}.v{writer.lanes}p0"
         every = Operand("splat (i1 true)", writer.vector_type("i1"), vector=True)
         none = Operand("poison", vector, vector=True)
-        return writer.gather(function, vector, places, type.size_bytes, every, none)
+        return writer.gather(function, vector, places, align, every, none)
 
     def _scaled(self, element: Operand, channels: int) -> Operand:
         if channels == 1:

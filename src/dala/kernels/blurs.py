@@ -3,11 +3,13 @@
 First down the columns, where an image is a plain array with all channels side by side, and u8 is
 added up before it is converted. Then across, where pixels are needed: the border rule is theirs.
 Down comes first because what lies between is then read along its own row only. On the CPU u8 is
-blurred by few pixels in 16 bits, 7 of them for fractions of a level; all else is in f32.
+blurred in 16 bits as far as that is exact enough (`narrow_blurs`); all else is in f32. Far taps are
+put together of fewer (`wide_blurs`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
@@ -16,85 +18,106 @@ import numpy as np
 
 from dala.devices import Device, current_device, using
 from dala.ir.nodes import Border
-from dala.ir.types import F32, U8, U16
+from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.images import checked_border, flat, radius_of, reader
+from dala.kernels.narrow_blurs import MOST_NARROW, MOST_NARROW_BOX, narrow_boxes, narrow_means
+from dala.kernels.premultiplied import premultiplied
 from dala.kernels.shapes import positive_number
-from dala.lang.marks import ScalarMark
+from dala.kernels.wide_blurs import wide_boxes, wide_means
 from dala.runtime.buffer import Buffer, from_numpy, scratch
-from dala.runtime.kernel import Kernel, function
+from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, on_host
 
-_narrow = ScalarMark(U16)
-"""Converts to 16 bits in a kernel."""
 MOST_TAPS = 32
-"""The radius up to which a mean is written out; farther ones are loops."""
-MOST_NARROW = 7
-"""The radius up to which 16 bits do: with every tap up to 1/128 of a level is lost."""
+"""The radius up to which every tap of a mean is computed."""
 MOST_WEIGHTS = 32
 """Sets of weights that are remembered, the latest ones."""
+LEAST_REACH = 8
+"""Taps up to here are computed even where a small sigma lets nobody see them."""
+FARTHEST_SIGMAS = 6.2
+"""Pixels that are more sigmas away weigh less than an f32 shows beside the nearest."""
 
 
-@recipe("image", radius=3, sigma=1.5, border="clamp")
+@recipe("image", radius=3, sigma=1.5, border="clamp", premultiply=False)
+@premultiplied
 def blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A Gaussian blur of 2 · radius + 1 taps along each axis
 
-    The weights are exp(-k² / (2 · sigma²)) for a pixel k away, divided by their sum.
+    The weights are exp(-k² / (2 · sigma²)) for a pixel k away, divided by their sum. Those that are
+    too small to show are left out. Results are exact, but for u8 on the CPU, where up to a radius
+    of 32 they are within half a level before they are rounded; and for radii above 32, where a
+    line between every few weights stands for those between them if that changes no image by more
+    than 0.4 levels of 255.
     """
     radius = radius_of("blur", params)
     sigma = positive_number("blur", "sigma", params["sigma"])
-    yield from _means("blur", inputs[0], output, params, radius, sigma)
+    border = checked_border("blur", inputs[0], output, params)
+    yield from gaussian(inputs[0], output, border, radius, sigma)
 
 
-@recipe("image", radius=1, border="clamp")
+@recipe("image", radius=1, border="clamp", premultiply=False)
+@premultiplied
 def box_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The mean of the (2 · radius + 1)² pixels around each"""
-    yield from _means("box_blur", inputs[0], output, params, radius_of("box_blur", params), None)
+    radius = radius_of("box_blur", params)
+    (image,), border = inputs, checked_border("box_blur", inputs[0], output, params)
+    if 0 in output.shape:
+        return
+    is_narrow = image.scalar == output.scalar == U8 and on_host(output)
+    if 0 < radius <= MOST_NARROW_BOX and is_narrow:
+        yield from narrow_boxes(image, output, border, radius)
+    elif radius <= MOST_NARROW_BOX:
+        yield from _means(image, output, border, radius, None)
+    else:
+        yield from wide_boxes(image, output, border, radius)
+
+
+def gaussian(
+    image: Buffer, output: Buffer, border: Border, radius: int, sigma: float
+) -> Iterator[Stage]:
+    """Stages that blur an image, of a border and parameters that were checked."""
+    if 0 in output.shape:
+        return
+    radius = reach_of(radius, sigma)
+    if radius > MOST_TAPS:
+        yield from wide_means(image, output, border, radius, sigma)
+    elif image.scalar == output.scalar == U8 and on_host(output) and radius <= MOST_NARROW:
+        yield from narrow_means(image, output, border, radius, sigma)
+    else:
+        yield from _means(image, output, border, radius, sigma)
+
+
+def reach_of(radius: int, sigma: float) -> int:
+    """How far the taps of a blur are that can be seen, in steps: each is compiled by itself."""
+    seen = math.ceil(min(FARTHEST_SIGMAS * sigma, radius))
+    return min(radius, max(LEAST_REACH, 1 << (seen - 1).bit_length()))
 
 
 def _means(
-    kernel: str, image: Buffer, output: Buffer, params: Given, radius: int, sigma: float | None
-) -> Iterator[Stage]:
-    """Stages that weigh pixels down, then across; past some radius both by loops down columns."""
-    border = checked_border(kernel, image, output, params)
-    weights = _weights(radius, sigma, 1.0, current_device())
-    between = scratch(image.shape, F32)
-    if 0 < radius <= MOST_NARROW and image.scalar == output.scalar == U8 and on_host(output):
-        yield from _narrow_means(image, output, border, radius, sigma)
-        return
-    if radius <= MOST_TAPS:
-        is_u8 = image.scalar == U8
-        scaled = _weights(radius, sigma, 1 / 255 if is_u8 else 1.0, current_device())
-        given = {"radius": radius}
-        yield Stage(_down_kernel(border, is_u8), [flat(image), scaled], flat(between), given)
-        across = _across_kernel(border, len(image.shape) == 2)
-        yield Stage(across, [between, weights], output, given)
-        return
-    # Neighbours that a loop counts are read as vectors only where they lie below each other.
-    height, width, *channels = image.shape
-    turned, weighed = (scratch((width, height, *channels), F32) for _ in range(2))
-    down = _loop_down_kernel(border)
-    yield Stage(down, [flat(image), weights], flat(between))
-    yield Stage(_turn, [between], turned)
-    yield Stage(down, [flat(turned), weights], flat(weighed))
-    yield Stage(_turn, [weighed], output)
-
-
-def _narrow_means(
     image: Buffer, output: Buffer, border: Border, radius: int, sigma: float | None
 ) -> Iterator[Stage]:
-    """Stages that weigh levels of u8, down and then across, in 16 bits."""
-    whole = _weights(radius, sigma, 65536.0, current_device())
-    between = scratch(image.shape, U16)
-    given = {"radius": radius}
-    yield Stage(_narrow_down_kernel(border), [flat(image), whole], flat(between), given)
-    across = _narrow_across_kernel(border, len(image.shape) == 2)
-    yield Stage(across, [between, whole], output, given)
+    """Stages that weigh pixels down, then across."""
+    between = scratch(image.shape, F32)
+    yield weigh_down(image, between, border, radius, sigma)
+    weights = weights_of(radius, sigma, 1.0, current_device())
+    across = _across_kernel(border, len(image.shape) == 2)
+    yield Stage(across, [between, weights], output, {"radius": radius})
+
+
+def weigh_down(
+    image: Buffer, between: Buffer, border: Border, radius: int, sigma: float | None
+) -> Stage:
+    """The stage that weighs pixels down the columns, in 0..1."""
+    is_u8 = image.scalar == U8
+    weights = weights_of(radius, sigma, 1 / 255 if is_u8 else 1.0, current_device())
+    down = _down_kernel(border, is_u8)
+    return Stage(down, [flat(image), weights], flat(between), {"radius": radius})
 
 
 @lru_cache(MOST_WEIGHTS)
-def _weights(radius: int, sigma: float | None, total: float, device: Device) -> Buffer:
+def weights_of(radius: int, sigma: float | None, total: float, device: Device) -> Buffer:
     """The weights of the pixel itself and of those 1 to radius away; all alike without a sigma.
 
     All together, with those on both sides, they add up to `total`.
@@ -137,58 +160,3 @@ def _down_kernel(border: Border, is_u8: bool) -> Kernel:
         return total
 
     return helper(weigh_down, border)
-
-
-@function
-def _share(value: Any, weight: Any) -> Any:
-    """The value times a weight of so many 65536ths: one instruction on vectors of 16 bits."""
-    return _narrow((dala.u32(value) * dala.u32(_narrow(weight))) >> 16)
-
-
-@cache
-def _narrow_down_kernel(border: Border) -> Kernel:
-    def weigh_down(x: Any, weights: Any, radius: dala.const) -> Any:
-        y, j = dala.position(2)
-        # Each tap loses half a unit on average.
-        total = _narrow((radius + 1) // 2) + _share(_narrow(x[y, j]) << 7, weights[0])
-        for k in range(1, radius + 1):
-            both = _narrow(x[y - k, j]) + _narrow(x[y + k, j])
-            total += _share(both << 7, weights[k])
-        return total
-
-    return helper(weigh_down, border)
-
-
-@cache
-def _narrow_across_kernel(border: Border, is_gray: bool) -> Kernel:
-    level_at = reader(is_gray)
-
-    def weigh_across(image: dala.Image, weights: Any, radius: dala.const) -> Any:
-        y, x = dala.position(2)
-        levels = image.levels
-        # Each tap loses half a unit on average, and half a level is for rounding.
-        total = _share(level_at(levels, y, x), weights[0]) + _narrow((radius + 1) // 2 + 64)
-        for k in range(1, radius + 1):
-            both = level_at(levels, y, x - k) + level_at(levels, y, x + k)
-            total += _share(both, weights[k])
-        return total >> 7
-
-    return helper(weigh_across, border)
-
-
-@cache
-def _loop_down_kernel(border: Border) -> Kernel:
-    def weigh_down(image: dala.Image, weights: Any) -> Any:
-        y, x = dala.position(2)
-        total = image[y, x].r * weights[0]
-        for k in range(1, weights.shape[0]):
-            total += (image[y - k, x].r + image[y + k, x].r) * weights[k]
-        return total
-
-    return helper(weigh_down, border)
-
-
-@helper
-def _turn(image: dala.Image) -> Any:
-    y, x = dala.position(2)
-    return image[x, y]

@@ -6,12 +6,13 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dala.devices import using
 from dala.ir.nodes import Border
 from dala.kernels import language
 from dala.lang.lower import Definition
 from dala.lang.signature import REQUIRED, Parameter
 from dala.lang.source import from_function, from_text
-from dala.runtime.arguments import Params
+from dala.runtime.arguments import Params, check_buffers
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import KERNELS, Kernel
 from dala.runtime.recipe import Expand, Library, Opaque, Recipe
@@ -63,8 +64,9 @@ class Choice(Recipe):
     """A recipe of one stage on the very buffers given, whose kernel sees to aliases itself."""
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
-        for stage in self.stages(inputs, output, params):
-            stage.kernel.run(stage.inputs, stage.output, stage.params)
+        with using(check_buffers(self.name, self.inputs, inputs, output)):
+            for stage in self.stages(inputs, output, params):
+                stage.kernel.run(stage.inputs, stage.output, stage.params)
 
 
 def _registered(

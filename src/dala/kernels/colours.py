@@ -11,16 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices import Device, current_device, using
+from dala.devices import CPU, Device, current_device, using
 from dala.devices.device import forget_oldest
-from dala.ir.types import U8
+from dala.ir.types import U8, U16
 from dala.kernels import language as dala
 from dala.kernels.builtin import REQUIRED, Given, Inputs, builtin, choice, helper
 from dala.kernels.shapes import number_within, positive_number
+from dala.lang.marks import ScalarMark
 from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.kernel import function
 from dala.runtime.recipe import Stage
 
+_narrow = ScalarMark(U16)
+"""Converts to 16 bits in a kernel."""
 HALF_A_STEP = 0.5 / 255_000
 """Half of the least by which the luma of two u8 pixels can differ."""
 
@@ -42,16 +45,22 @@ def gray(old: Any, light: Any) -> Any:
     return dala.rgba(light, light, light, old.a)
 
 
-@builtin
-def grayscale(image: dala.Image) -> Any:
+@choice("image")
+def grayscale(inputs: Inputs, output: Buffer, _: Given) -> Iterator[Stage]:
     """The luma of each pixel in every colour channel, or in the one of a gray output"""
-    return gray(image.pixel, dala.luma(image.pixel))
+    yield Stage(_weigh_levels if _is_narrow(inputs, output) else _weigh, inputs, output)
 
 
-@builtin
-def brightness(image: dala.Image, value: dala.f32) -> Any:
+@choice("image", value=REQUIRED)
+def brightness(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x + value"""
-    return recoloured(image.pixel, image.pixel + value)
+    value = number_within("brightness", "value", params["value"])
+    if _is_narrow(inputs, output):
+        levels = round(255 * min(max(value, -1.0), 1.0))
+        given = {"up": max(levels, 0), "down": max(-levels, 0)}
+        yield Stage(_shift_levels, inputs, output, given)
+    else:
+        yield Stage(_shift, inputs, output, {"value": value})
 
 
 @builtin
@@ -84,7 +93,7 @@ def hue(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Colours turned by an angle, in degrees, as CSS hue-rotate does"""
     angle = math.radians(number_within("hue", "degrees", params["degrees"]) % 360)
     matrix = _HUE + math.cos(angle) * _HUE_COS + math.sin(angle) * _HUE_SIN
-    yield Stage(_mix_channels, inputs, output, _entries(matrix))
+    yield Stage(mix_channels, inputs, output, entries(matrix))
 
 
 @choice("image", intensity=0.8)
@@ -92,7 +101,7 @@ def sepia(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The brown of old photographs as CSS sepia makes it, with an intensity of 0 to 1"""
     intensity = number_within("sepia", "intensity", params["intensity"], 0, 1)
     matrix = (1 - intensity) * np.eye(3) + intensity * _SEPIA
-    yield Stage(_mix_channels, inputs, output, _entries(matrix))
+    yield Stage(mix_channels, inputs, output, entries(matrix))
 
 
 @choice("image", value=REQUIRED)
@@ -145,12 +154,49 @@ def vignette(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-def _entries(matrix: np.ndarray) -> dict[str, float]:
-    """A 3 × 3 matrix as the parameters of `_mix_channels`."""
-    return {f"{to}{of}": float(matrix[i, j]) for i, to in _CHANNELS for j, of in _CHANNELS}
+def _is_narrow(inputs: Inputs, output: Buffer) -> bool:
+    """Whether levels can become levels in 16 bits, of which a vector of the CPU holds the most."""
+    return inputs[0].scalar == output.scalar == U8 and current_device() is CPU
 
 
-_CHANNELS = tuple(enumerate("rgb"))
+@helper
+def _weigh(image: dala.Image) -> Any:
+    return gray(image.pixel, dala.luma(image.pixel))
+
+
+@helper
+def _weigh_levels(image: dala.Image) -> Any:
+    p = image.levels.pixel
+    r, g, b = _narrow(p.r), _narrow(p.g), _narrow(p.b)
+    # (299r + 587g + 114b + 500) / 1000, rounded down: first its eighth, which fits 16 bits, then
+    # that divided by 125, for which 33555 / 2²² is exact enough.
+    eighth = r * 37 + g * 73 + b * 14 + 62 + (((r + g) * 3 + b * 2 + 4) >> 3)
+    level = _narrow((dala.u32(eighth) * dala.u32(_narrow(33555))) >> 16) >> 6
+    return dala.rgba(level, level, level, _narrow(p.a))
+
+
+@helper
+def _shift(image: dala.Image, value: dala.f32) -> Any:
+    return recoloured(image.pixel, image.pixel + value)
+
+
+@helper
+def _shift_levels(image: dala.Image, up: dala.s32, down: dala.s32) -> Any:
+    p = image.levels.pixel
+    return dala.rgba(
+        _shifted(p.r, up, down), _shifted(p.g, up, down), _shifted(p.b, up, down), _narrow(p.a)
+    )
+
+
+@function
+def _shifted(level: Any, up: Any, down: Any) -> Any:
+    return max(min(_narrow(level) + _narrow(up), _narrow(255)), _narrow(down)) - _narrow(down)
+
+
+def entries(matrix: np.ndarray, columns: str = "rgb") -> dict[str, float]:
+    """A matrix as parameters: each entry by the channel it makes and the one it is of."""
+    rows = zip("rgba", matrix.tolist(), strict=False)
+    return {f"{to}{of}": x for to, row in rows for of, x in zip(columns, row, strict=True)}
 
 
 # -- what 256 levels become ------------------------------------------------------------------------
@@ -180,7 +226,7 @@ def _look_up(image: dala.Image, table: Any) -> Any:
 
 
 @helper
-def _mix_channels(
+def mix_channels(
     image: dala.Image,
     rr: dala.f32,
     rg: dala.f32,

@@ -13,24 +13,28 @@ from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, choice, helper, recipe
 from dala.kernels.colours import gray
 from dala.kernels.images import border_of, checked_border, flat, radius_of, reader, require_image
+from dala.kernels.premultiplied import premultiplied
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage
 
 
-@recipe("image", radius=1, border="clamp")
+@recipe("image", radius=1, border="clamp", premultiply=False)
+@premultiplied
 def erode(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The least of the (2 · radius + 1)² pixels around each, by channel"""
     yield from _extremes("erode", inputs[0], output, params)
 
 
-@recipe("image", radius=1, border="clamp")
+@recipe("image", radius=1, border="clamp", premultiply=False)
+@premultiplied
 def dilate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The greatest of the (2 · radius + 1)² pixels around each, by channel"""
     yield from _extremes("dilate", inputs[0], output, params)
 
 
-@choice("image", amount=0.5, border="clamp")
+@choice("image", amount=0.5, border="clamp", premultiply=False)
+@premultiplied
 def sharpen(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x + amount · (4x - up - down - left - right)"""
     border = checked_border("sharpen", inputs[0], output, params)

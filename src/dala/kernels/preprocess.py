@@ -6,21 +6,21 @@ import math
 from collections.abc import Iterator
 from functools import cache
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
+from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
+from dala.kernels import resampling
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.shapes import pair_of
 from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.kernel import Kernel, function
+from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, reshaped
 
 Triple = tuple[float, float, float]
-Mode = Literal["keep", "blend", "average"]
 
 NORMALS: dict[str, tuple[Triple, Triple]] = {
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
@@ -28,7 +28,6 @@ NORMALS: dict[str, tuple[Triple, Triple]] = {
     "signed": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
 }
 """Mean and deviation by the name of what they make: ImageNet's, 0 to 1, -1 to 1."""
-MOST_COUNTED = 1 << 30
 
 
 @recipe("image", size=None, mean=0, std=1, layout="nchw", normalize=None)
@@ -50,37 +49,33 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     tall, wide = _target(output, params["size"], layout)
     if 0 in output.shape:
         return
-    if 2 * max(height * tall, width * wide) >= MOST_COUNTED:
-        raise LimitError(
-            f"preprocess: {height} × {width} to {tall} × {wide} is too large: the old size times "
-            f"the new, along each axis, is at most {MOST_COUNTED // 2}."
-        )
     rows = reshaped(image, (height, width * channels))
     if tall != height:
         resized = scratch((tall, width * channels), F32)
-        mode, taps = _mode(height, tall)
-        yield Stage(_row_kernel(mode), [rows], resized, {"taps": taps})
+        axis = resampling.rows("preprocess", height, tall, _method(height, tall))
+        given = [rows, axis.first, axis.weights]
+        yield Stage(resampling.down_kernel(axis.written), given, resized)
         rows = resized
-    mode, taps = _mode(width, wide)
+    planar = layout == "nchw"
+    # Where channels lie side by side, so do their weights: they are read along the row then.
+    spread = 1 if planar else 3
+    axis = resampling.columns("preprocess", width, wide, _method(width, wide), spread=spread)
     params = {
-        "old": width,
-        "new": wide,
-        "taps": taps,
         "full": 255.0 if image.scalar == U8 else 1.0,
         **{f"mean_{i}": value for i, value in enumerate(mean)},
         **{f"std_{i}": value for i, value in enumerate(deviation)},
     }
-    planar = layout == "nchw"
-    kernel = _column_kernel(mode, planar)
+    kernel = _column_kernel(axis.written, planar)
     target = reshaped(output, (3, tall, wide) if planar else (tall, wide * 3))
-    yield Stage(kernel, [reshaped(rows, (tall, width, channels))], target, params)
+    pixels = reshaped(rows, (tall, width, channels))
+    yield Stage(kernel, [pixels, axis.first, axis.weights], target, params)
 
 
-def _mode(old: int, new: int) -> tuple[Mode, int]:
-    """How an axis is resized, and how many old pixels a new one can touch."""
+def _method(old: int, new: int) -> str:
+    """How an axis is resized."""
     if old == new:
-        return "keep", 1
-    return ("average", -(-old // new) + 1) if old >= 2 * new else ("blend", 2)
+        return "nearest"
+    return "area" if old >= 2 * new else "blend"
 
 
 def _image(image: Buffer) -> tuple[int, int, int]:
@@ -151,63 +146,14 @@ def _triple(name: str, value: Any) -> Triple:
 
 
 @cache
-def _sampling(mode: Mode) -> tuple[Any, Any, Any]:
-    """Which old pixels a new one is made of: the first, the weight of each, what they add up to.
-
-    It is counted in whole numbers, so that no place is rounded.
-    """
-    keeps, averages = mode == "keep", mode == "average"
-
-    @function
-    def first(i: Any, old: Any, new: Any) -> Any:
-        if averages:
-            return i * old // new
-        return ((2 * i + 1) * old - new) // (2 * new)
-
-    @function
-    def weight(i: Any, k: Any, old: Any, new: Any) -> Any:
-        if keeps:
-            shared = 1
-        elif averages:
-            shared = min((i + 1) * old, (k + 1) * new) - max(i * old, k * new)
-        else:
-            shared = 2 * new - abs((2 * i + 1) * old - (2 * k + 1) * new)
-        return dala.f32(max(shared, 0))
-
-    @function
-    def total(old: Any, new: Any) -> Any:
-        if keeps:
-            return dala.f32(1)
-        return dala.f32(old if averages else 2 * new)
-
-    return first, weight, total
-
-
-@cache
-def _row_kernel(mode: Mode) -> Kernel:
-    first, weight, total = _sampling(mode)
-
-    def resize_rows(x: Any, taps: dala.const) -> Any:
-        i, j = dala.position(2)
-        old, new = x.shape[0], dala.shape(2)[0]
-        start = first(i, old, new)
-        value = dala.f32(0)
-        for k in range(taps):
-            value += dala.f32(x[start + k, j]) * weight(i, start + k, old, new)
-        return value / total(old, new)
-
-    return helper(resize_rows)
-
-
-@cache
-def _column_kernel(mode: Mode, planar: bool) -> Kernel:
-    first, weight, total = _sampling(mode)
+def _column_kernel(taps: int, planar: bool) -> Kernel:
+    """Columns, resized and normalised; 0 taps are as many as there are weights."""
+    count = resampling.counter(taps, 0)
 
     def resize_columns(
         x: Any,
-        old: dala.const,
-        new: dala.const,
-        taps: dala.const,
+        first: Any,
+        weights: Any,
         full: dala.f32,
         mean_0: dala.f32,
         mean_1: dala.f32,
@@ -219,13 +165,13 @@ def _column_kernel(mode: Mode, planar: bool) -> Kernel:
         if planar:
             c, i, j = dala.position(3)
         else:
-            i, place = dala.position(2)
-            j, c = place // 3, place % 3
-        start = first(j, old, new)
+            i, j = dala.position(2)
+            c = j % 3
+        start = first[j]
         value = dala.f32(0)
-        for k in range(taps):
-            value += dala.f32(x[i, start + k, c]) * weight(j, start + k, old, new)
-        value = value / total(old, new) / full
+        for k in range(count(weights)):
+            value += dala.f32(x[i, start + k, c]) * weights[k, j]
+        value = value / full
         return (value - (mean_0, mean_1, mean_2)[c]) / (std_0, std_1, std_2)[c]
 
     return helper(resize_columns)

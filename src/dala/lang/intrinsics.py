@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dala.ir.types import BOOL, F32, S32
+from dala.ir.types import BOOL, F32, S32, U16
 from dala.lang import maths, maths_angles, maths_angles_f64, maths_f64
 from dala.lang.arithmetic import Mismatch
 from dala.lang.marks import ScalarMark
@@ -59,6 +59,9 @@ def _shape(lower: Expressions, count: Meaning) -> Meaning:
 
 
 def _rgba(lower: Expressions, *channels: Meaning) -> Meaning:
+    if len(channels) == 4 and all(lower.arithmetic.type_of(item) == U16 for item in channels):
+        red, green, blue, alpha = map(lower.arithmetic.typed, channels)
+        return Pixel((red, green, blue, alpha))
     numbers = [lower.arithmetic.convert(channel, F32) for channel in channels]
     if len(numbers) == 3:
         numbers.append(lower.arithmetic.convert(Literal(1.0), F32))

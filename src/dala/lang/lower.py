@@ -13,7 +13,7 @@ from dala.ir.build import Builder
 from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
 from dala.ir.record import value
 from dala.ir.simplify import simplify
-from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import F32, F64, S32, S64, U8, U16, U32, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function
@@ -258,6 +258,8 @@ def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
         if channel.type.kind == "s":
             level = build.apply("max", level, build.const(channel.type, 0))
         return build.convert(build.apply("min", level, build.const(channel.type, 255)), U8)
+    if channel.type == type == U16:
+        return channel.value
     if channel.type.is_integer:
         channel = _unit(lowering, channel)
     if type == U8:

@@ -1,0 +1,155 @@
+"""Filters of what lies behind a person, whom a soft mask tells from it: 1 there, 0 behind.
+
+A mask is a gray image, u8 or f32. Of another size than the image it is sampled between its pixels,
+bilinearly, with half-pixel centres, as models give smaller ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from dala.errors import ShapeError
+from dala.ir.types import F32
+from dala.kernels import language as dala
+from dala.kernels.blurs import blur
+from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.images import border_of, radius_of, require_image
+from dala.kernels.shapes import positive_number, require_alike
+from dala.runtime.buffer import Buffer, scratch
+from dala.runtime.kernel import Kernel, function
+from dala.runtime.recipe import Stage
+
+LEAST_WEIGHT = 1e-6
+"""The share of background around a pixel below which no colour can be told from it."""
+
+
+@recipe("image", "mask", radius=15, sigma=7.5, border="clamp")
+def background_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The image with a Gaussian blur where the mask is 0, and as it was where it is 1
+
+    x becomes m · x + (1 - m) · b. What b is blurred from counts by 1 - m, so that the person does
+    not smear into the background: blur((1 - m) · x) / blur(1 - m). Alpha stays as it was.
+    """
+    name = "background_blur"
+    image, mask = inputs
+    given = {
+        "radius": radius_of(name, params),
+        "sigma": positive_number(name, "sigma", params["sigma"]),
+        "border": border_of(name, params),
+    }
+    _require_fitting(name, image, output)
+    sampled, mask = _sampled(name, image, mask)
+    yield from sampled
+    behind, blurred = (scratch((*image.shape[:2], 4), F32) for _ in range(2))
+    yield Stage(_weigh, [image, mask], behind)
+    yield from blur.stages([behind], blurred, given)
+    yield Stage(_reveal_kernel(len(image.shape) == 2), [image, blurred, mask], output)
+
+
+@recipe("image", "background", "mask")
+def background_replace(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The image where the mask is 1, and the background, of the same size, where it is 0
+
+    x becomes m · x + (1 - m) · b, alpha too, which is 1 where one of them has none. On a gray image
+    a coloured background is its luma.
+    """
+    name = "background_replace"
+    image, background, mask = inputs
+    _require_fitting(name, image, output)
+    require_image(name, "the background", background)
+    if background.shape[:2] != image.shape[:2]:
+        raise ShapeError(
+            f"{name}: the image is {image.shape}, but the background is {background.shape}: give "
+            f"one of the same height and width, made by resize."
+        )
+    sampled, mask = _sampled(name, image, mask)
+    yield from sampled
+    yield Stage(_mix_kernel(len(image.shape) == 2), [image, background, mask], output)
+
+
+def _require_fitting(kernel: str, image: Buffer, output: Buffer) -> None:
+    require_image(kernel, "the image", image)
+    require_image(kernel, "the output", output)
+    require_alike(kernel, image, output)
+
+
+def _sampled(kernel: str, image: Buffer, mask: Buffer) -> tuple[list[Stage], Buffer]:
+    """The mask in the size of the image, and the stages that make it so."""
+    require_image(kernel, "the mask", mask)
+    height, width = image.shape[:2]
+    if len(mask.shape) != 2 or (0 in mask.shape and height * width > 0):
+        raise ShapeError(
+            f"{kernel}: the mask is {mask.shape}, but it is gray, (height, width), with at least "
+            f"one pixel: give one channel of it."
+        )
+    if mask.shape == (height, width) or height * width == 0:
+        return [], mask if mask.shape == (height, width) else scratch((height, width), F32)
+    rows, fitting = scratch((height, mask.shape[1]), F32), scratch((height, width), F32)
+    return [
+        Stage(_sample_rows, [mask], rows, {"half_step": mask.shape[0] / (2 * height)}),
+        Stage(_sample_columns, [rows], fitting, {"half_step": mask.shape[1] / (2 * width)}),
+    ], fitting
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+@helper
+def _sample_rows(mask: dala.Image, half_step: dala.f32) -> Any:
+    i, j = dala.position(2)
+    at = dala.f32(2 * i + 1) * half_step - 0.5
+    first = dala.s32(dala.floor(at))
+    return dala.mix(mask[first, j].r, mask[first + 1, j].r, at - dala.floor(at))
+
+
+@helper
+def _sample_columns(rows: Any, half_step: dala.f32) -> Any:
+    i, j = dala.position(2)
+    at = dala.f32(2 * j + 1) * half_step - 0.5
+    first = dala.s32(dala.floor(at))
+    return dala.mix(rows[i, first], rows[i, first + 1], at - dala.floor(at))
+
+
+@helper
+def _weigh(image: dala.Image, mask: dala.Image) -> Any:
+    p, weight = image.pixel, 1.0 - dala.clamp(mask.pixel.r, 0.0, 1.0)
+    return dala.rgba(p.r * weight, p.g * weight, p.b * weight, weight)
+
+
+@cache
+def _merging(is_gray: bool) -> Any:
+    """What moves a pixel towards what is behind it, where the mask is not 1."""
+
+    @function
+    def merge(p: Any, behind: Any, mask: Any) -> Any:
+        share = 1.0 - dala.clamp(mask, 0.0, 1.0)
+        if is_gray:
+            light = p.r + share * (dala.luma(behind) - p.r)
+            return dala.rgba(light, light, light)
+        return p + share * (behind - p)
+
+    return merge
+
+
+@cache
+def _reveal_kernel(is_gray: bool) -> Kernel:
+    merge = _merging(is_gray)
+
+    def reveal(image: dala.Image, blurred: dala.Image, mask: dala.Image) -> Any:
+        p, b = image.pixel, blurred.pixel
+        shown = merge(p, b / b.a if b.a > LEAST_WEIGHT else p, mask.pixel.r)
+        return dala.rgba(shown.r, shown.g, shown.b, p.a)
+
+    return helper(reveal)
+
+
+@cache
+def _mix_kernel(is_gray: bool) -> Kernel:
+    merge = _merging(is_gray)
+
+    def mix(image: dala.Image, background: dala.Image, mask: dala.Image) -> Any:
+        return merge(image.pixel, background.pixel, mask.pixel.r)
+
+    return helper(mix)

@@ -1,0 +1,210 @@
+"""Two images as one: a layer over an image, by the compositing formulas of the W3C.
+
+Colours are not multiplied by alpha, as images are stored; gray and RGB are opaque. With αs the
+alpha of the layer and αb that of the image, the result's is αo = αs + αb · (1 - αs). Its colour cb
+moves by αs / αo towards (1 - αb) · cs + αb · B(cb, cs), where B is the blend mode: that is their
+formula, divided by αo. Where the layer is transparent the image stays as it was, its colour too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from dala.errors import ArgumentError, ShapeError
+from dala.ir.types import U8, U32
+from dala.kernels import language as dala
+from dala.kernels.blend_modes import COLOURS, CURVES
+from dala.kernels.builtin import Given, Inputs, choice, helper
+from dala.kernels.images import require_image
+from dala.kernels.pixel_pairs import view
+from dala.kernels.shapes import number_within, require_alike, whole_number
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel, function
+from dala.runtime.recipe import Stage, on_host
+
+MODES = (*CURVES, *COLOURS, "add", "dissolve")
+FARTHEST = 1 << 30
+"""A layer that is as far away is not seen."""
+
+
+@choice("image", "layer", x=0, y=0, alpha=1.0)
+def overlay(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The layer over the image, its upper left corner at (x, y), by source-over
+
+    The layer is of any size; what lies outside of the image is cut off. Its alpha, 1 where it has
+    none, is multiplied by `alpha`, from 0 to 1. On a gray image a coloured layer is its luma.
+    """
+    image, layer = _checked("overlay", inputs, output)
+    given = {name: whole_number("overlay", name, params[name]) for name in ("x", "y")}
+    place = {name: max(-FARTHEST, min(at, FARTHEST)) for name, at in given.items()}
+    alpha = number_within("overlay", "alpha", params["alpha"], 0, 1)
+    if 0 in layer.shape:
+        # Reads of what is not there are zeros: as the image itself is, it is hidden by alpha 0.
+        layer, alpha = image, 0.0
+    # What is read anywhere is best read at once: the four bytes of a pixel.
+    words = layer.scalar == U8 and _channels(layer) == 4 and on_host(layer)
+    seen = view(layer, U32, layer.shape[:2]) if words else layer
+    kernel = _overlay_kernel(_channels(image), words)
+    yield Stage(kernel, [image, seen], output, {**place, "alpha": alpha})
+
+
+@choice("image", "layer", mode="normal", alpha=0.5)
+def blend(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The layer blended with an image of its size, as the W3C compositing formulas say
+
+    Modes are normal, multiply, screen, overlay, darken, lighten, color-dodge, color-burn,
+    hard-light, soft-light, difference, exclusion, hue, saturation, color and luminosity; subtract,
+    max(cb - cs, 0), and divide, min(cb / cs, 1); add, which is plus-lighter: αs · cs + αb · cb and
+    αs + αb, each at most 1; and dissolve, where αs is the share of the pixels that are opaque, the
+    same ones every time. The layer's alpha is multiplied by `alpha`, from 0 to 1. On a gray image
+    the luma of the result is stored.
+    """
+    image, layer = _checked("blend", inputs, output)
+    if image.shape[:2] != layer.shape[:2]:
+        raise ShapeError(
+            f"blend: the image is {image.shape}, but the layer is {layer.shape}: give one of the "
+            f"same height and width (resize it), or place it with overlay."
+        )
+    mode = _mode(params["mode"])
+    alpha = number_within("blend", "alpha", params["alpha"], 0, 1)
+    yield Stage(_blend_kernel(mode, _channels(image)), inputs, output, {"alpha": alpha})
+
+
+def _checked(kernel: str, inputs: Inputs, output: Buffer) -> tuple[Buffer, Buffer]:
+    image, layer = inputs
+    for what, given in (("the image", image), ("the layer", layer), ("the output", output)):
+        require_image(kernel, what, given)
+    require_alike(kernel, image, output)
+    return image, layer
+
+
+def _channels(image: Buffer) -> int:
+    return image.shape[2] if len(image.shape) == 3 else 1
+
+
+def _mode(given: Any) -> str:
+    mode = given.replace("_", "-") if isinstance(given, str) else given
+    if mode in MODES:
+        return str(mode)
+    raise ArgumentError(f"blend: mode {given!r} is not known: give {', '.join(MODES)}.")
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+@cache
+def _moving(channels: int) -> Any:
+    """What moves a pixel of an image towards a colour by the share that the layer has of it."""
+
+    @function
+    def move(old: Any, colour: Any, covered: Any) -> Any:
+        if channels == 1:
+            light = old.r + covered * (dala.luma(colour) - old.r)
+            return dala.rgba(light, light, light)
+        if channels == 3:
+            new = old + covered * (colour - old)
+            return dala.rgba(new.r, new.g, new.b)
+        alpha = covered + old.a * (1.0 - covered)
+        new = old + (covered / alpha if covered > 0.0 else 0.0) * (colour - old)
+        return dala.rgba(new.r, new.g, new.b, alpha)
+
+    return move
+
+
+@function
+def _pixel_of(word: Any) -> Any:
+    """The pixel that four bytes are, as they lie in memory."""
+    return dala.rgba(
+        dala.f32(word & 255) * (1 / 255),
+        dala.f32(word >> 8 & 255) * (1 / 255),
+        dala.f32(word >> 16 & 255) * (1 / 255),
+        dala.f32(word >> 24) * (1 / 255),
+    )
+
+
+@cache
+def _overlay_kernel(channels: int, words: bool) -> Kernel:
+    move = _moving(channels)
+
+    @function
+    def put(image: Any, layer: Any, height: Any, width: Any, x: Any, y: Any, alpha: Any) -> Any:
+        i, j = dala.position(2)
+        down, across = i - y, j - x
+        inside = down >= 0 and down < height and across >= 0 and across < width
+        top = layer[down, across]
+        if words:
+            top = _pixel_of(top)
+        return move(image.pixel, top, top.a * alpha if inside else 0.0)
+
+    def overlay(
+        image: dala.Image, layer: dala.Image, x: dala.s32, y: dala.s32, alpha: dala.f32
+    ) -> Any:
+        return put(image, layer, layer.size[0], layer.size[1], x, y, alpha)
+
+    def overlay_words(
+        image: dala.Image, layer: Any, x: dala.s32, y: dala.s32, alpha: dala.f32
+    ) -> Any:
+        return put(image, layer, layer.shape[0], layer.shape[1], x, y, alpha)
+
+    return helper(overlay_words if words else overlay)
+
+
+def _blend_kernel(mode: str, channels: int) -> Kernel:
+    if mode == "add":
+        return _add
+    if mode == "dissolve":
+        return _dissolving_kernel(channels)
+    return _blending_kernel(mode, channels)
+
+
+def _by_channel(curve: Any) -> Any:
+    @function
+    def blended(below: Any, above: Any) -> Any:
+        return curve(below.r, above.r), curve(below.g, above.g), curve(below.b, above.b)
+
+    return blended
+
+
+@cache
+def _blending_kernel(mode: str, channels: int) -> Kernel:
+    blended = COLOURS[mode] if mode in COLOURS else _by_channel(CURVES[mode])
+    move = _moving(channels)
+
+    def blend(image: dala.Image, layer: dala.Image, alpha: dala.f32) -> Any:
+        old, new = image.pixel, layer.pixel
+        r, g, b = blended(old, new)
+        mixed = dala.rgba(r, g, b, new.a)
+        if channels == 4:
+            mixed = new + old.a * (mixed - new)
+        return move(old, mixed, new.a * alpha)
+
+    return helper(blend)
+
+
+@helper
+def _add(image: dala.Image, layer: dala.Image, alpha: dala.f32) -> Any:
+    old, new = image.pixel, layer.pixel
+    covered = new.a * alpha
+    total = min(old.a + covered, 1.0)
+    lit = min(old.a * old + covered * new, 1.0) / total
+    shown = lit if covered > 0.0 else old
+    return dala.rgba(shown.r, shown.g, shown.b, total)
+
+
+@cache
+def _dissolving_kernel(channels: int) -> Kernel:
+    move = _moving(channels)
+
+    def dissolve(image: dala.Image, layer: dala.Image, alpha: dala.f32) -> Any:
+        i, j = dala.position(2)
+        # A number that looks random: every bit of the place moves about half of its bits.
+        mixed = dala.u32(i) * dala.u32(0x9E3779B1) + dala.u32(j)
+        mixed = (mixed ^ (mixed >> 16)) * dala.u32(0x7FEB352D)
+        mixed = (mixed ^ (mixed >> 15)) * dala.u32(0x846CA68B)
+        chance = dala.f32((mixed ^ (mixed >> 16)) >> 8) * 2.0**-24
+        top = layer.pixel
+        return move(image.pixel, top, 1.0 if chance < top.a * alpha else 0.0)
+
+    return helper(dissolve)

@@ -1,0 +1,234 @@
+"""Images whose pixels move: cut out, turned over, rotated, warped.
+
+Positions are those of pixel centres, which lie at whole numbers: (0, 0) is the centre of the first
+pixel. What lies between centres is interpolated; what lies outside, the border rule answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError, ShapeError
+from dala.kernels import language as dala
+from dala.kernels.builtin import REQUIRED, Given, Inputs, choice, helper, recipe
+from dala.kernels.canvas import one_of, require_axes, require_images, sized
+from dala.kernels.images import border_of, flat
+from dala.kernels.interpolation import METHODS, warp_kernel
+from dala.kernels.premultiplied import flag_of, premultiplied
+from dala.kernels.shapes import Shape, number_within, require_alike, require_shape, whole_number
+from dala.runtime.buffer import Buffer
+from dala.runtime.recipe import Stage
+
+DIRECTIONS = ("horizontal", "vertical", "both")
+TURNS = ((1, 0), (0, 1), (-1, 0), (0, -1))
+"""Cosine and sine of whole quarter turns."""
+FURTHEST = 1e30
+"""Numbers of a matrix beyond this are taken for this: outside any image, but not beyond f32."""
+
+
+@choice("image", x=0, y=0, width=None, height=None)
+def crop(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The rectangle of an image whose upper left pixel is (x, y)
+
+    Width and height reach to the edge unless given. The rectangle lies inside the image.
+    """
+    (image,) = inputs
+    require_images("crop", image, output)
+    wanted = _crop_shape([image.shape], params)
+    require_shape("crop", output, f"the rectangle of the image {image.shape}", wanted)
+    left, top = (whole_number("crop", name, params[name]) for name in ("x", "y"))
+    yield Stage(_move, inputs, output, _moved(across=(1, 0, left), down=(0, 1, top)))
+
+
+@crop.sized
+def _crop_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    require_axes("crop", shapes[0])
+    tall, wide, *channels = shapes[0]
+    x, y = (whole_number("crop", name, params[name]) for name in ("x", "y"))
+    width = _length("width", params["width"], wide - x)
+    height = _length("height", params["height"], tall - y)
+    if min(x, y, width, height) < 0 or x + width > wide or y + height > tall:
+        raise ShapeError(
+            f"crop: {width} × {height} pixels at x = {x}, y = {y} are not all inside the image, "
+            f"which is {wide} × {tall}: give a rectangle within it."
+        )
+    return height, width, *channels
+
+
+def _length(name: str, value: Any, rest: int) -> int:
+    return rest if value is None else whole_number("crop", name, value)
+
+
+@choice("image", direction="horizontal")
+def flip(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The image turned over: left and right swapped, or top and bottom, or both
+
+    `direction` is "horizontal", "vertical" or "both".
+    """
+    (image,) = inputs
+    require_images("flip", image, output)
+    require_alike("flip", image, output)
+    direction = one_of("flip", "direction", params, DIRECTIONS)
+    height, width = image.shape[:2]
+    if direction == "vertical" and image.scalar == output.scalar:
+        yield Stage(_turn_over, [flat(image)], flat(output))
+        return
+    across = (1, 0, 0) if direction == "vertical" else (-1, 0, width - 1)
+    down = (0, 1, 0) if direction == "horizontal" else (0, -1, height - 1)
+    yield Stage(_move, inputs, output, _moved(across, down))
+
+
+@recipe(
+    "image", degrees=REQUIRED, expand=False, method="bilinear", border="zero", premultiply=False
+)
+@premultiplied
+def rotate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The image rotated about its centre, counter-clockwise
+
+    The output has the image's size, or with `expand` room for the whole of it:
+    |w · cos| + |h · sin| pixels by |w · sin| + |h · cos|, rounded up. Quarter turns that fit into
+    the output move pixels as they are; else `method` and `border` are those of `warp_affine`.
+    """
+    (image,) = inputs
+    require_images("rotate", image, output)
+    wanted = _rotate_shape([image.shape], params)
+    require_shape("rotate", output, f"the image {image.shape}", wanted)
+    method, border = one_of("rotate", "method", params, METHODS), border_of("rotate", params)
+    cosine, sine = _direction(params["degrees"])
+    (height, width), (tall, wide) = image.shape[:2], output.shape[:2]
+    across, down = (cosine, -sine), (sine, cosine)
+    if (cosine, sine) in TURNS and (tall, wide) == _turned(height, width, cosine, sine):
+        # The corner that the first pixel comes from: centres map to centres.
+        left = ((width - 1) - cosine * (wide - 1) + sine * (tall - 1)) // 2
+        top = ((height - 1) - sine * (wide - 1) - cosine * (tall - 1)) // 2
+        moved = _moved(across=(*across, left), down=(*down, top))
+        yield Stage(_move, inputs, output, {name: int(item) for name, item in moved.items()})
+        return
+    middles = {
+        "middle_x": (width - 1) / 2,
+        "middle_y": (height - 1) / 2,
+        "about_x": (wide - 1) / 2,
+        "about_y": (tall - 1) / 2,
+    }
+    given = {"xx": across[0], "xy": across[1], "yx": down[0], "yy": down[1], **middles}
+    yield Stage(warp_kernel(method, border, len(image.shape) == 2), inputs, output, given)
+
+
+@rotate.sized
+def _rotate_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    require_axes("rotate", shapes[0])
+    height, width, *channels = shapes[0]
+    cosine, sine = _direction(params["degrees"])
+    if not flag_of("rotate", "expand", params["expand"]):
+        return shapes[0]
+    return *_turned(height, width, cosine, sine), *channels
+
+
+def _turned(height: int, width: int, cosine: float, sine: float) -> tuple[int, int]:
+    """The height and width that hold a rotated image."""
+    # Sums that are whole but for rounding stay so.
+    tall = abs(width * sine) + abs(height * cosine)
+    wide = abs(width * cosine) + abs(height * sine)
+    return math.ceil(round(tall, 6)), math.ceil(round(wide, 6))
+
+
+def _direction(degrees: Any) -> tuple[float, float]:
+    """Cosine and sine of an angle, exact for quarter turns."""
+    angle = number_within("rotate", "degrees", degrees) % 360
+    if angle % 90 == 0:
+        return TURNS[int(angle // 90) % 4]
+    return math.cos(math.radians(angle)), math.sin(math.radians(angle))
+
+
+@recipe(
+    "image",
+    matrix=REQUIRED,
+    inverse=False,
+    size=None,
+    method="bilinear",
+    border="zero",
+    premultiply=False,
+)
+@premultiplied
+def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The image moved by a 2 × 3 matrix, which maps (x, y, 1) of the image to (x, y) of the output
+
+    With `inverse` it maps the output to the image. Centres of pixels are at whole numbers. `size`
+    of the output is (height, width), the image's own unless given. By method, a pixel is:
+    "nearest", the one whose centre is nearest; "bilinear", the mean of 4; "bicubic", of 16 by cubic
+    convolution with a = -0.75. Those outside are what the border rule says.
+    """
+    (image,) = inputs
+    require_images("warp_affine", image, output)
+    wanted = _warp_shape([image.shape], params)
+    require_shape("warp_affine", output, f"the image {image.shape}", wanted)
+    method = one_of("warp_affine", "method", params, METHODS)
+    border = border_of("warp_affine", params)
+    (xx, xy, x0), (yx, yy, y0) = _matrix(params["matrix"], params["inverse"])
+    # About the middle of the output positions are smaller, and keep more of their fractions.
+    tall, wide = output.shape[:2]
+    about_x, about_y = (wide - 1) / 2, (tall - 1) / 2
+    given = {"xx": xx, "xy": xy, "yx": yx, "yy": yy, "about_x": about_x, "about_y": about_y}
+    given["middle_x"] = xx * about_x + xy * about_y + x0
+    given["middle_y"] = yx * about_x + yy * about_y + y0
+    yield Stage(warp_kernel(method, border, len(image.shape) == 2), inputs, output, given)
+
+
+@warp_affine.sized
+def _warp_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return sized("warp_affine", shapes[0], params["size"])
+
+
+def _matrix(matrix: Any, inverse: Any) -> list[list[float]]:
+    """The matrix that maps the output to the image."""
+    try:
+        found = np.array(matrix, np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if found.shape != (2, 3) or not np.isfinite(found).all():
+        raise ArgumentError(f"warp_affine: matrix is 2 × 3 finite numbers, not {matrix!r}.")
+    if not flag_of("warp_affine", "inverse", inverse):
+        try:
+            back = np.linalg.inv(np.vstack([found, [0, 0, 1]]))[:2]
+        except np.linalg.LinAlgError:
+            back = np.full((2, 3), np.inf)
+        if not np.isfinite(back).all():
+            raise ArgumentError(
+                f"warp_affine: matrix {matrix!r} maps all pixels onto a line, so that none can be "
+                f"found back: its first two columns must be independent."
+            )
+        found = back
+    rows: list[list[float]] = np.clip(found, -FURTHEST, FURTHEST).tolist()
+    return rows
+
+
+# -- pixels moved as they are ----------------------------------------------------------------------
+
+
+def _moved(across: tuple[Any, Any, Any], down: tuple[Any, Any, Any]) -> dict[str, Any]:
+    """The parameters of `_move`: the factors of x and y, and what is added, for each axis."""
+    return dict(zip(("xx", "xy", "x0", "yx", "yy", "y0"), (*across, *down), strict=True))
+
+
+@helper
+def _move(
+    image: dala.Image,
+    xx: dala.s32,
+    xy: dala.s32,
+    x0: dala.s32,
+    yx: dala.s32,
+    yy: dala.s32,
+    y0: dala.s32,
+) -> Any:
+    y, x = dala.position(2)
+    return image[yx * x + yy * y + y0, xx * x + xy * y + x0]
+
+
+@helper
+def _turn_over(x: Any) -> Any:
+    i, j = dala.position(2)
+    return x[x.shape[0] - 1 - i, j]

@@ -1,0 +1,69 @@
+"""Filters of images whose colours count for as much as they are opaque.
+
+A spatial filter mixes the colours of pixels. Where some are transparent, theirs should not show:
+colours times alpha are filtered instead, and divided by the filtered alpha again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import wraps
+from typing import Any
+
+from dala.devices import using
+from dala.errors import ArgumentError
+from dala.ir.types import F32
+from dala.kernels import language as dala
+from dala.kernels.builtin import Given, Inputs, helper
+from dala.runtime.buffer import Buffer, scratch
+from dala.runtime.launch import image_channels
+from dala.runtime.recipe import Expand, Stage
+
+
+def premultiplied(expand: Expand) -> Expand:
+    """The filter with a parameter `premultiply`, which its recipe declares as False.
+
+    It filters its first input. With `premultiply=True` and RGBA on both sides, what it gets are
+    f32 colours times alpha; those of the output are divided by its alpha, and 0 where that is not
+    above 0. Gray and RGB images are filtered as they are.
+    """
+
+    @wraps(expand)
+    def expand_premultiplied(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+        image, *others = inputs
+        asked = flag_of(expand.__name__, "premultiply", params["premultiply"])
+        if not asked or not _is_rgba(image) or not _is_rgba(output):
+            yield from expand(inputs, output, params)
+            return
+        with using(image.device):
+            colours, filtered = scratch(image.shape, F32), scratch(output.shape, F32)
+        yield Stage(_multiply, [image], colours)
+        yield from expand([colours, *others], filtered, params)
+        yield Stage(_divide, [filtered], output)
+
+    return expand_premultiplied
+
+
+def flag_of(kernel: str, name: str, value: Any) -> bool:
+    """The value as a bool; an ArgumentError where it is none."""
+    if isinstance(value, bool):
+        return value
+    raise ArgumentError(f"{kernel}: {name} is True or False, not {value!r}.")
+
+
+def _is_rgba(image: Buffer) -> bool:
+    return image_channels((image.scalar, image.shape)) == 4
+
+
+@helper
+def _multiply(image: dala.Image) -> Any:
+    p = image.pixel
+    return dala.rgba(p.r * p.a, p.g * p.a, p.b * p.a, p.a)
+
+
+@helper
+def _divide(image: dala.Image) -> Any:
+    p = image.pixel
+    opaque = p.a > 0.0
+    red, green, blue = p.r / p.a, p.g / p.a, p.b / p.a
+    return dala.rgba(red if opaque else 0.0, green if opaque else 0.0, blue if opaque else 0.0, p.a)

@@ -1,0 +1,251 @@
+"""Filters that smooth an image where it is even and keep what stands out: edges and details."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from dala.devices import Device, current_device, using
+from dala.errors import ArgumentError
+from dala.ir.nodes import Border
+from dala.ir.types import F32, U8
+from dala.kernels import language as dala
+from dala.kernels.blurs import MOST_TAPS, gaussian, reach_of, weigh_down, weights_of
+from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.images import checked_border, radius_of, reader
+from dala.kernels.premultiplied import premultiplied
+from dala.kernels.shapes import number_within, positive_number
+from dala.runtime.buffer import Buffer, from_numpy, scratch
+from dala.runtime.kernel import Kernel, function
+from dala.runtime.recipe import Stage
+
+MOST_WRITTEN = 4
+"""The radius up to which the taps of a window are written out; larger ones are loops."""
+MOST_BILATERAL = 256
+"""The largest radius of a bilateral mean."""
+MOST_WEIGHTS = 32
+"""Sets of weights that are remembered, the latest ones."""
+NOTHING = -1000.0
+"""The logarithm of what counts as no weight."""
+TINY = 1e-9
+DENOISE_RADIUS = 3
+
+
+@recipe("image", radius=2, sigma=1.0, amount=1.0, threshold=0, border="clamp", premultiply=False)
+@premultiplied
+def unsharp(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """x + amount · (x - blur x) where x and blur x differ by more than threshold, else x
+
+    The blur is that of the kernel `blur`. The threshold is in 0..1 and held against each channel.
+    """
+    (image,), border = inputs, checked_border("unsharp", inputs[0], output, params)
+    radius = radius_of("unsharp", params)
+    sigma = positive_number("unsharp", "sigma", params["sigma"])
+    given = {
+        "amount": number_within("unsharp", "amount", params["amount"]),
+        "threshold": number_within("unsharp", "threshold", params["threshold"], 0),
+    }
+    blurred, reach = scratch(image.shape, F32), reach_of(radius, sigma)
+    if reach > MOST_TAPS:
+        yield from gaussian(image, blurred, border, radius, sigma)
+        yield Stage(_unsharpen, [image, blurred], output, given)
+    else:
+        yield weigh_down(image, blurred, border, reach, sigma)
+        weights = weights_of(reach, sigma, 1.0, current_device())
+        across = _unsharpen_across_kernel(border, len(image.shape) == 2)
+        yield Stage(across, [image, blurred, weights], output, {"radius": reach, **given})
+
+
+@recipe("image", radius=2, sigma_color=0.1, sigma_space=2.0, border="clamp", premultiply=False)
+@premultiplied
+def bilateral(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The mean of the pixels around each, those of other colours counting less
+
+    As OpenCV's bilateralFilter: over pixels up to `radius` away, in a circle, with the weights
+    exp(-d² / (2 · sigma_space²) - c² / (2 · sigma_color²)). d is the distance in pixels; c that of
+    the colours: how far the channels are apart, added up. All channels of a pixel have one weight,
+    and alpha is one of them.
+    """
+    border = checked_border("bilateral", inputs[0], output, params)
+    radius = radius_of("bilateral", params)
+    if radius > MOST_BILATERAL:
+        raise ArgumentError(
+            f"bilateral: radius is 0 to {MOST_BILATERAL}, not {radius}: every pixel in a circle of "
+            f"it is looked at. Filter a smaller image instead."
+        )
+    color = positive_number("bilateral", "sigma_color", params["sigma_color"])
+    space = positive_number("bilateral", "sigma_space", params["sigma_space"])
+    yield bilateral_mean(inputs[0], inputs[0], output, border, radius, color, space)
+
+
+@recipe("image", strength=0.5, border="clamp", premultiply=False)
+@premultiplied
+def denoise(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """Noise smoothed away, edges kept, with a strength of 0 to 1
+
+    The mean of the pixels up to 3 away, in a circle, with the weights
+    exp(-d² / (2 · (3 · strength)²) - c² / (2 · (0.3 · strength)²)). d is the distance in pixels; c
+    that of the colours, as `bilateral` has it, but in the image blurred with radius 1 and sigma 1:
+    it shows which pixels are alike under the noise. Strength 0 leaves the image as it was.
+    """
+    (image,), border = inputs, checked_border("denoise", inputs[0], output, params)
+    strength = number_within("denoise", "strength", params["strength"], 0, 1)
+    guide = scratch(image.shape, F32)
+    yield from gaussian(image, guide, border, 1, 1.0)
+    # At a sigma of almost 0 no pixel but the one itself has a weight.
+    sigmas = max(0.3 * strength, TINY), max(3 * strength, TINY)
+    yield bilateral_mean(image, guide, output, border, DENOISE_RADIUS, *sigmas)
+
+
+def bilateral_mean(
+    image: Buffer,
+    guide: Buffer,
+    output: Buffer,
+    border: Border,
+    radius: int,
+    sigma_color: float,
+    sigma_space: float,
+) -> Stage:
+    """The stage that takes the bilateral mean of an image; colours are compared in the guide."""
+    unit = 1 / 255 if guide.scalar == U8 else 1.0
+    # An f32 holds the square of at most 1e19.
+    scale = min(unit * np.sqrt(np.log2(np.e) / 2) / sigma_color, 1e15)
+    nearness = _nearness(radius, sigma_space, current_device())
+    given = {"scale": float(scale)}
+    is_gray, is_u8, is_guided = len(image.shape) == 2, image.scalar == U8, image is not guide
+    if radius > MOST_WRITTEN and not is_guided:
+        wide = _wide_bilateral_kernel(border, is_gray, is_u8)
+        return Stage(wide, [image, nearness], output, given)
+    kernel = _bilateral_kernel(border, is_gray, is_u8, is_guided)
+    read = [image, guide] if is_guided else [image]
+    return Stage(kernel, [*read, nearness], output, {"radius": radius, **given})
+
+
+@lru_cache(MOST_WEIGHTS)
+def _nearness(radius: int, sigma: float, device: Device) -> Buffer:
+    """The binary logarithms of the weights of pixels so far down and across, up to the radius."""
+    away = np.arange(radius + 1)
+    squares = (away**2)[:, None] + away**2
+    with np.errstate(over="ignore"):
+        logs = squares * (-np.log2(np.e) / 2 / np.square(max(sigma, 1e-100)))
+    logs[squares > radius**2] = NOTHING
+    with using(device):
+        return from_numpy(logs.clip(NOTHING, 0).astype(np.float32))
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+@function
+def _weight(x: Any) -> Any:
+    """2^x for x up to 0, to 3 parts in a million; 0 from -127 down."""
+    x = max(x, -127.0)
+    n = dala.round(x)
+    r = x - n
+    p = ((0.00958285 * r + 0.05590643) * r + 0.24024099) * r + 0.69312419
+    # Added to a whole number, this puts it into the lowest bits, to be shifted to the exponent's.
+    shifted = dala.bits(n + 1.5 * 2.0**23, dala.s32) << 23
+    return dala.bits(dala.bits(p * r + 1.0, dala.s32) + shifted, dala.f32)
+
+
+@cache
+def _distance(is_gray: bool) -> Any:
+    """How far the channels of two pixels are apart, added up."""
+
+    @function
+    def apart(a: Any, b: Any) -> Any:
+        c = abs(a - b)
+        if is_gray:
+            return c
+        return c.r + c.g + c.b + c.a
+
+    return apart
+
+
+@cache
+def _bilateral_kernel(border: Border, is_gray: bool, is_u8: bool, is_guided: bool) -> Kernel:
+    at, apart, unit = reader(is_gray), _distance(is_gray), 1 / 255 if is_u8 else 1.0
+
+    @function
+    def mean(x: Any, guide: Any, nearness: Any, scale: Any, radius: Any) -> Any:
+        i, j = dala.position(2)
+        # As floats: vectors of u8 are subtracted and converted more slowly.
+        here, total, weights = at(guide, i, j) * 1.0, at(x, i, j) * 1.0, 1.0
+        for k in range(-radius, radius + 1):
+            for m in range(-radius, radius + 1):
+                if 0 < k * k + m * m <= radius * radius:
+                    c = apart(at(guide, i + k, j + m) * 1.0, here) * scale
+                    weight = _weight(nearness[abs(k), abs(m)] - c * c)
+                    total += at(x, i + k, j + m) * weight
+                    weights += weight
+        return total * (unit / weights)
+
+    def smooth(image: dala.Image, nearness: Any, scale: dala.f32, radius: dala.const) -> Any:
+        return mean(image.levels, image.levels, nearness, scale, radius)
+
+    def smooth_guided(
+        image: dala.Image, guide: dala.Image, nearness: Any, scale: dala.f32, radius: dala.const
+    ) -> Any:
+        return mean(image.levels, guide.levels, nearness, scale, radius)
+
+    return helper(smooth_guided if is_guided else smooth, border)
+
+
+@cache
+def _wide_bilateral_kernel(border: Border, is_gray: bool, is_u8: bool) -> Kernel:
+    at, apart, unit = reader(is_gray), _distance(is_gray), 1 / 255 if is_u8 else 1.0
+
+    def smooth(image: dala.Image, nearness: Any, scale: dala.f32) -> Any:
+        i, j = dala.position(2)
+        x = image.levels
+        radius = nearness.shape[0] - 1
+        here, total, weights = at(x, i, j) * 1.0, at(x, i, j) * 0.0, 0.0
+        for k in range(-radius, radius + 1):
+            for m in range(-radius, radius + 1):
+                there = at(x, i + k, j + m) * 1.0
+                c = apart(there, here) * scale
+                weight = _weight(nearness[abs(k), abs(m)] - c * c)
+                total += there * weight
+                weights += weight
+        return total * (unit / weights)
+
+    return helper(smooth, border)
+
+
+@cache
+def _unsharpen_across_kernel(border: Border, is_gray: bool) -> Kernel:
+    at = reader(is_gray)
+
+    def unsharpen(
+        image: dala.Image,
+        down: dala.Image,
+        weights: Any,
+        amount: dala.f32,
+        threshold: dala.f32,
+        radius: dala.const,
+    ) -> Any:
+        y, x = dala.position(2)
+        blurred = at(down, y, x) * weights[0]
+        for k in range(1, radius + 1):
+            blurred += (at(down, y, x - k) + at(down, y, x + k)) * weights[k]
+        return _sharpened(image.pixel, blurred, amount, threshold)
+
+    return helper(unsharpen, border)
+
+
+@function
+def _sharpened(old: Any, blurred: Any, amount: Any, threshold: Any) -> Any:
+    detail = old - blurred
+    # 0 or 1 for each channel: a condition is about single numbers.
+    even = dala.step(abs(detail), threshold)
+    return old + detail * (amount * (1.0 - even))
+
+
+@helper
+def _unsharpen(
+    image: dala.Image, blurred: dala.Image, amount: dala.f32, threshold: dala.f32
+) -> Any:
+    return _sharpened(image.pixel, blurred.pixel, amount, threshold)

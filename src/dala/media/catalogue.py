@@ -1,0 +1,181 @@
+"""Every filter, with what its parameters may be: for command lines, pages and documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dala.ir.nodes import BORDERS
+from dala.ir.record import record
+from dala.kernels.compositing import MODES
+from dala.kernels.geometry import DIRECTIONS
+from dala.kernels.interpolation import METHODS as POINT_METHODS
+from dala.kernels.lookup_tables import INTERPOLATIONS
+from dala.kernels.pixel_formats import FORMATS
+from dala.kernels.resizing import METHODS
+from dala.runtime.kernel import Kernel
+
+
+@record
+class Param:
+    """What a parameter is, and between which values a slider for it would go."""
+
+    kind: str
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def describe(self) -> dict[str, Any]:
+        """The kind, with the range or the choices where there are any."""
+        described: dict[str, Any] = {"kind": self.kind}
+        if self.least is not None:
+            described |= {"least": self.least, "most": self.most}
+        if self.choices:
+            described["choices"] = list(self.choices)
+        return described
+
+
+def number(least: float, most: float) -> Param:
+    return Param("number", least, most)
+
+
+def whole(least: int, most: int) -> Param:
+    return Param("whole", least, most)
+
+
+def choice(*names: str) -> Param:
+    return Param("choice", choices=names)
+
+
+FLAG, COLOUR, MATRIX, TABLE, SIZE = map(Param, ("flag", "colour", "matrix", "table", "size"))
+BORDER = choice(*BORDERS)
+
+
+@record
+class Filter:
+    """Where a filter belongs, and its parameters."""
+
+    group: str
+    params: dict[str, Param]
+
+
+def _filter(group: str, **params: Param) -> Filter:
+    return Filter(group, params)
+
+
+AROUND = {"border": BORDER, "premultiply": FLAG}
+RESAMPLED = {"method": choice(*METHODS), "premultiply": FLAG}
+
+FILTERS: dict[str, Filter] = {
+    "grayscale": _filter("colour"),
+    "brightness": _filter("colour", value=number(-1, 1)),
+    "contrast": _filter("colour", value=number(-1, 2)),
+    "saturation": _filter("colour", value=number(-1, 2)),
+    "hue": _filter("colour", degrees=number(-180, 180)),
+    "gamma": _filter("colour", value=number(0.1, 5)),
+    "exposure": _filter("colour", stops=number(-4, 4)),
+    "white_balance": _filter("colour", temperature=number(2000, 12000), tint=number(-1, 1)),
+    "sepia": _filter("colour", intensity=number(0, 1)),
+    "invert": _filter("colour"),
+    "threshold": _filter("colour", value=number(0, 1)),
+    "hdr": _filter("colour", exposure=number(0.1, 10)),
+    "vignette": _filter(
+        "colour", intensity=number(0, 1), radius=number(0, 1.5), softness=number(0.01, 1)
+    ),
+    "color_matrix": _filter("colour", matrix=MATRIX),
+    "lut": _filter("colour", table=TABLE, interpolation=choice(*INTERPOLATIONS)),
+    "blur": _filter("smoothing", radius=whole(0, 100), sigma=number(0.1, 50), **AROUND),
+    "box_blur": _filter("smoothing", radius=whole(0, 100), **AROUND),
+    "median": _filter("smoothing", radius=whole(1, 2), **AROUND),
+    "bilateral": _filter(
+        "smoothing",
+        radius=whole(0, 10),
+        sigma_color=number(0.01, 1),
+        sigma_space=number(0.1, 10),
+        **AROUND,
+    ),
+    "denoise": _filter("smoothing", strength=number(0, 1), **AROUND),
+    "beauty": _filter("smoothing", strength=number(0, 1)),
+    "sharpen": _filter("detail", amount=number(0, 3), **AROUND),
+    "unsharp": _filter(
+        "detail",
+        radius=whole(0, 50),
+        sigma=number(0.1, 25),
+        amount=number(0, 5),
+        threshold=number(0, 1),
+        **AROUND,
+    ),
+    "edge_detect": _filter("detail", border=BORDER),
+    "erode": _filter("detail", radius=whole(0, 50), **AROUND),
+    "dilate": _filter("detail", radius=whole(0, 50), **AROUND),
+    "overlay": _filter(
+        "compositing", x=whole(-4096, 4096), y=whole(-4096, 4096), alpha=number(0, 1)
+    ),
+    "blend": _filter("compositing", mode=choice(*MODES), alpha=number(0, 1)),
+    "chroma_key": _filter(
+        "compositing", color=COLOUR, similarity=number(0.01, 1), blend=number(0, 1)
+    ),
+    "background_blur": _filter(
+        "compositing", radius=whole(0, 100), sigma=number(0.1, 50), border=BORDER
+    ),
+    "background_replace": _filter("compositing"),
+    "resize": _filter("geometry", size=SIZE, **RESAMPLED),
+    "letterbox": _filter("geometry", size=SIZE, color=COLOUR, **RESAMPLED),
+    "crop": _filter(
+        "geometry", x=whole(0, 8192), y=whole(0, 8192), width=whole(1, 8192), height=whole(1, 8192)
+    ),
+    "flip": _filter("geometry", direction=choice(*DIRECTIONS)),
+    "rotate": _filter(
+        "geometry",
+        degrees=number(-180, 180),
+        expand=FLAG,
+        method=choice(*POINT_METHODS),
+        **AROUND,
+    ),
+    "warp_affine": _filter(
+        "geometry",
+        matrix=MATRIX,
+        inverse=FLAG,
+        size=SIZE,
+        method=choice(*POINT_METHODS),
+        **AROUND,
+    ),
+    "convert": Filter(
+        "geometry",
+        {
+            "from": choice(*FORMATS),
+            "to": choice(*FORMATS),
+            "matrix": choice("bt601", "bt709"),
+            "range": choice("limited", "full"),
+            "width": whole(1, 8192),
+            "height": whole(1, 8192),
+        },
+    ),
+}
+
+
+def filters() -> dict[str, dict[str, Any]]:
+    """Every filter by name: its group, its images, its parameters, and what it does.
+
+    A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size), a default
+    unless it must be given, and `least` and `most`, within which it is useful, or `choices`.
+
+    >>> from dala.media import gpu
+    >>> gpu.filters()["sepia"]["params"]
+    {'intensity': {'kind': 'number', 'least': 0, 'most': 1, 'default': 0.8}}
+    """
+    return {name: _described(name, item) for name, item in FILTERS.items()}
+
+
+def _described(name: str, item: Filter) -> dict[str, Any]:
+    kernel = Kernel.lookup(name)
+    params = {}
+    for declared in kernel.params:
+        params[declared.name] = item.params[declared.name].describe()
+        if not declared.required:
+            params[declared.name]["default"] = declared.default
+    return {
+        "group": item.group,
+        "inputs": list(kernel.inputs),
+        "params": params,
+        "doc": kernel.describe()["doc"],
+    }

@@ -1,0 +1,162 @@
+"""Filters one after another on frames of one size: planned once, run on each frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+import dala.kernels  # noqa: F401  (registers the filters)
+from dala.devices.device import forget_oldest
+from dala.devices.memory import Borrowed
+from dala.errors import ArgumentError, DalaError
+from dala.ir.record import record
+from dala.media.frames import Frame, Shape, destination, frame_of, new_buffer
+from dala.runtime.arguments import complete
+from dala.runtime.buffer import Buffer, scratch
+from dala.runtime.kernel import Kernel
+from dala.runtime.pipeline import Pipeline
+
+MOST_CHAINS = 32
+"""Chains of filters that are remembered, the latest ones."""
+
+
+@record
+class FilterStep:
+    """A filter with its parameters, and the images that it takes beside the frame."""
+
+    kernel: Kernel
+    others: tuple[Frame, ...]
+    params: Mapping[str, Any]
+
+    def output_shape(self, shape: Shape) -> Shape:
+        """The shape that it makes of a frame's."""
+        return self.kernel.output_shape([shape, *(item.shape for item in self.others)], self.params)
+
+
+def filter_step(name: str, params: Mapping[str, Any]) -> FilterStep:
+    """A filter by its name; images beside the frame are among the parameters, by their names."""
+    kernel = Kernel.lookup(name)
+    if not isinstance(params, Mapping):
+        raise ArgumentError(
+            f"{name}: parameters are a mapping such as {{'radius': 3}}, not {params!r}."
+        )
+    rest = dict(params)
+    others = []
+    for wanted in kernel.inputs[1:]:
+        if wanted not in rest:
+            raise ArgumentError(
+                f"{name} takes {len(kernel.inputs)} images ({', '.join(kernel.inputs)}): give "
+                f"{wanted}=… too."
+            )
+        others.append(frame_of(f"{name}: {wanted}", rest.pop(wanted)))
+    return FilterStep(kernel, tuple(others), complete(name, kernel.params, rest))
+
+
+def named_filters(filters: Any) -> list[tuple[str, Mapping[str, Any]]]:
+    """The names and parameters of a list of names, and of pairs of both."""
+    if isinstance(filters, str | Mapping) or not isinstance(filters, Sequence):
+        raise ArgumentError(
+            f"filters are a list such as [('blur', {{'radius': 3}}), 'grayscale'], not {filters!r}."
+        )
+    named = []
+    for item in filters:
+        pair = (item, {}) if isinstance(item, str) else item
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise ArgumentError(
+                f"a filter is a name, or a name and its parameters, such as ('blur', {{'radius': "
+                f"3}}), not {item!r}."
+            )
+        named.append((pair[0], pair[1]))
+    return named
+
+
+def filter_steps(filters: Any) -> list[FilterStep]:
+    """The filters of a list, ready to be used; without any, a copy, which is its owner's alone."""
+    return [filter_step(*item) for item in named_filters(filters) or [("cast", {})]]
+
+
+def chain_key(frame: Frame, steps: Sequence[FilterStep]) -> tuple[Any, ...]:
+    """What a chain can be used again for: kernels and sizes, not the values of parameters."""
+    shape, parts = frame.shape, []
+    for step in steps:
+        shape = step.output_shape(shape)
+        others = tuple((item.shape, item.dtype) for item in step.others)
+        parts.append((step.kernel.name, id(step.kernel), others, shape))
+    return (frame.shape, frame.dtype, *parts)
+
+
+class Chain:
+    """A pipeline whose first input and last output are bound anew for each frame."""
+
+    def __init__(self, frame: Frame, steps: Sequence[FilterStep]) -> None:
+        shape, dtype = frame.shape, frame.dtype
+        self._pipeline = Pipeline()
+        self._source = here = scratch(shape, dtype)
+        self._others: list[Buffer] = []
+        for number, step in enumerate(steps):
+            others = [scratch(item.shape, item.dtype) for item in step.others]
+            shape = step.output_shape(shape)
+            there = scratch(shape, dtype)
+            self._pipeline.add(
+                kernel=step.kernel,
+                inputs=[here, *others],
+                output=there,
+                params=step.params,
+                name=_stage_name(number, step),
+            )
+            self._others += others
+            here = there
+        self._output = here
+
+    def run(self, frame: Frame, steps: Sequence[FilterStep], out: np.ndarray | None) -> Any:
+        """What the filters, with the parameters that they have now, make of a frame."""
+        shape, dtype = self._output.shape, self._output.dtype
+        made = new_buffer(shape, dtype) if out is None else destination(out, shape, dtype)
+        others = [item.buffer() for step in steps for item in step.others]
+        stand_ins = [self._source, *self._others, self._output]
+        bound = dict(zip(stand_ins, [frame.buffer(), *others, made], strict=True))
+        params = {_stage_name(i, step): step.params for i, step in enumerate(steps)}
+        self._pipeline.run(params, bound)
+        if out is None:
+            return frame.give_back(made)
+        if not isinstance(made.memory, Borrowed):
+            np.copyto(out, np.asarray(made))
+        return out
+
+
+class Chains:
+    """Chains that were planned, for the next frame; each is taken out while it runs.
+
+    So several threads can run the same filters at once, without waiting for each other.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Any, ...], Chain] = {}
+
+    def run(self, frame: Frame, steps: Sequence[FilterStep], out: np.ndarray | None) -> Any:
+        """What the filters make of a frame, by a chain that is known or is from now on."""
+        key = chain_key(frame, steps)
+        with _plainly(len(steps)):
+            chain = self._known.pop(key, None) or Chain(frame, steps)
+            result = chain.run(frame, steps, out)
+        self._known[key] = chain
+        forget_oldest(self._known, MOST_CHAINS)
+        return result
+
+
+@contextmanager
+def _plainly(count: int) -> Iterator[None]:
+    """Inside, an error about the only filter does not say which stage it is about."""
+    try:
+        yield
+    except DalaError as error:
+        if count == 1 and isinstance(error.__cause__, DalaError):
+            raise error.__cause__ from None
+        raise
+
+
+def _stage_name(number: int, step: FilterStep) -> str:
+    return f"{step.kernel.name}.{number}"

@@ -1,0 +1,162 @@
+"""Pictures read from files, and written to them whole or not at all; Pillow does the coding."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from dala.errors import ArgumentError, FileError, LimitError, MediaError, ShapeError
+from dala.media import containers
+from dala.media.coding import decode, encode, require_pillow, text_of
+from dala.media.frames import frame_of
+
+Mode = Literal["auto", "gray", "rgb", "rgba"]
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview
+
+LARGEST_PIXELS = 1 << 28
+"""How many pixels a picture may have that is loaded, unless `largest_pixels` says otherwise."""
+
+FORMATS = {
+    ".png": "PNG",
+    ".jpg": "JPEG",
+    ".jpeg": "JPEG",
+    ".webp": "WEBP",
+    ".tif": "TIFF",
+    ".tiff": "TIFF",
+}
+"""The format that each suffix stands for."""
+
+_MODES = {"gray": "L", "rgb": "RGB", "rgba": "RGBA"}
+# No format that is read takes more for a pixel, and metadata has room besides.
+_BYTES_PER_PIXEL, _SPARE_BYTES = 8, 1 << 26
+
+
+def load(source: Source, *, mode: Mode = "auto", largest_pixels: int = LARGEST_PIXELS) -> Any:
+    """The picture in a PNG, JPEG, WebP or TIFF file, as a new array of u8 in sRGB.
+
+    `source` is a path, or the bytes of such a file. The array is (height, width) for a gray
+    picture, (height, width, 3) for a coloured one and (height, width, 4) for one with transparency;
+    `mode` asks for "gray" (luma), "rgb" or "rgba" instead. What files hold besides is converted:
+
+    - It is turned upright as its EXIF orientation says. Of several pages or frames it is the first.
+    - Colours of an embedded ICC profile become sRGB; a profile that moves no colour by more than
+      1 of 255, and one that is broken, leave the pixels as they are. A PNG's gAMA chunk is honoured
+      where there is neither a profile nor an sRGB chunk; its cHRM chunk is not.
+    - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte.
+    - Palettes and 1 bit become gray or colours, gray with transparency RGBA, CMYK and YCbCr RGB.
+
+    A picture of more than `largest_pixels` is refused from its header (LimitError). A file that
+    ends too early, or cannot be decoded, is a MediaError and gives no pixels at all. Of the four
+    formats only PNG has checksums: bits that flip inside of another can go unnoticed.
+    """
+    if mode != "auto" and mode not in _MODES:
+        raise ArgumentError(f"load: mode {mode!r} is not known: give auto, {', '.join(_MODES)}.")
+    if isinstance(largest_pixels, bool) or not isinstance(largest_pixels, int):
+        raise ArgumentError(f"load: largest_pixels is a whole number, not {largest_pixels!r}.")
+    name, data = _read(source, _BYTES_PER_PIXEL * max(largest_pixels, 0) + _SPARE_BYTES)
+    require_pillow("load")
+    image = decode(name, data, largest_pixels)
+    from dala.media.profiles import as_srgb
+
+    try:
+        image = as_srgb(image)
+        if mode != "auto" and image.mode != _MODES[mode]:
+            image = image.convert(_MODES[mode])
+        return np.array(image)
+    except (ValueError, OSError) as error:
+        raise MediaError(f"{name} cannot be converted to sRGB: {text_of(error)}.") from error
+
+
+def save(image: Any, path: str | os.PathLike[str], *, quality: int | None = None) -> None:
+    """Write a picture to a file, in the format of its suffix: .png .jpg .jpeg .webp .tif .tiff.
+
+    `image` is an array, a Buffer or a Pillow image: gray, RGB or RGBA, u8 or f32 (0..1: clamped and
+    rounded to nearest, NaN is 0), its colours sRGB. PNG, TIFF and WebP keep every value, though a
+    gray WebP is loaded as RGB; JPEG is written with quality 90. A `quality` of 1 to 100 is for JPEG
+    and for WebP, which then is lossy as well. JPEG knows no transparency: it takes RGBA only when
+    all of it is opaque.
+
+    The file appears under its name when it is whole; where writing fails, what was there stays.
+    """
+    target = _path(path)
+    format = FORMATS.get(target.suffix.lower())
+    if format is None:
+        raise ArgumentError(
+            f"save: {target} ends in {target.suffix or 'no suffix'!r}, which stands for no format: "
+            f"give one of {', '.join(FORMATS)}."
+        )
+    require_pillow("save")
+    data = encode(_bytes_of(frame_of("save", image).pixels), format, target, quality)
+    try:
+        if target.exists() and not target.is_file() and not target.is_dir():
+            target.write_bytes(data)  # a device or a pipe is not replaced
+        else:
+            _replace(target.resolve(), data)
+    except OSError as error:
+        raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
+
+
+def _read(source: Any, largest_bytes: int) -> tuple[str, bytes]:
+    """What to call the source, and what is in it: all of it only if it begins like a picture."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        name, stream = "the picture given as bytes", io.BytesIO(source)
+        return name, _read_stream(name, stream, largest_bytes)
+    path = _path(source)
+    try:
+        with path.open("rb") as file:
+            return str(path), _read_stream(str(path), file, largest_bytes)
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _read_stream(name: str, stream: Any, largest_bytes: int) -> bytes:
+    head: bytes = stream.read(containers.HEAD_BYTES)
+    if not head:
+        raise MediaError(f"{name} is empty: there is no picture in it.")
+    if containers.format_of(head) is None:
+        raise MediaError(
+            f"{name} is none of the pictures that are read, PNG, JPEG, WebP and TIFF: "
+            f"{containers.describe(head)}. Convert it to one of them."
+        )
+    data: bytes = head + stream.read(largest_bytes)
+    if len(data) > largest_bytes:
+        raise LimitError(
+            f"{name} has more than {largest_bytes:,} bytes, which is the most that is read: give a "
+            f"larger largest_pixels, or a smaller file."
+        )
+    return data
+
+
+def _bytes_of(pixels: Any) -> np.ndarray:
+    """The pixels as u8."""
+    values = np.asarray(pixels)
+    if not values.size:
+        raise ShapeError(f"save: an image of shape {values.shape} has no pixels to write.")
+    if values.dtype == np.uint8:
+        return np.ascontiguousarray(values)
+    levels: np.ndarray = np.rint(np.nan_to_num(values, nan=0.0).clip(0.0, 1.0) * np.float32(255))
+    return levels.astype(np.uint8)
+
+
+def _replace(target: Path, data: bytes) -> None:
+    aside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
+    try:
+        with aside.open("xb") as file:
+            file.write(data)
+        aside.replace(target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def _path(given: Any) -> Path:
+    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
+        raise ArgumentError(f"a picture's file is named by a text or a path, not by {given!r}.")
+    if "\0" in str(os.fspath(given)):
+        raise ArgumentError(f"{given!r} names no file: it has a NUL in it.")
+    return Path(given)

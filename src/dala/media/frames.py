@@ -1,0 +1,138 @@
+"""Images as callers hold them: bytes, arrays, Pillow's images, buffers; and given back as such."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dala.devices import CPU, current_device
+from dala.devices.memory import Borrowed
+from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.ir.record import record
+from dala.ir.types import DTYPES, F32, U8
+from dala.runtime.buffer import Buffer, from_numpy
+
+PILLOW_MODES = ("L", "RGB", "RGBA")
+Shape = tuple[int, ...]
+
+
+@record
+class Frame:
+    """An image: its pixels, where they are, and how what is made of them is given back."""
+
+    pixels: np.ndarray | Buffer
+    give_back: Callable[[Buffer], Any]
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.pixels.shape)
+
+    @property
+    def dtype(self) -> str:
+        if isinstance(self.pixels, Buffer):
+            return self.pixels.dtype
+        return "u8" if self.pixels.dtype == np.uint8 else "f32"
+
+    def buffer(self) -> Buffer:
+        """The pixels on the current device, for reading; copied where that cannot be helped."""
+        pixels = self.pixels
+        if isinstance(pixels, Buffer):
+            return pixels
+        if current_device() is not CPU or not (pixels.flags.c_contiguous and pixels.flags.aligned):
+            return from_numpy(pixels)
+        memory = Borrowed(pixels.ctypes.data, pixels.nbytes, pixels)
+        return Buffer(memory, DTYPES[self.dtype], self.shape)
+
+    def kept(self) -> Frame:
+        """The same image, safe from what its owner does to it from now on."""
+        if isinstance(self.pixels, Buffer) or not self.pixels.flags.writeable:
+            return self
+        return Frame(self.pixels.copy(), self.give_back)
+
+
+def frame_of(what: str, image: Any, size: tuple[int, int] | None = None) -> Frame:
+    """The image, whatever holds it; bytes need a size (width, height)."""
+    if isinstance(image, bytes | bytearray | memoryview):
+        return Frame(_from_bytes(what, image, size), lambda buffer: _array(buffer).tobytes())
+    if size is not None:
+        raise ArgumentError(
+            f"{what}: width and height are for bytes; {type(image).__name__} has a size of its own."
+        )
+    if isinstance(image, Buffer):
+        _check(what, image.shape, image.scalar in (U8, F32), image.dtype)
+        return Frame(image, lambda buffer: buffer)
+    if isinstance(image, np.ndarray):
+        _check(what, image.shape, image.dtype in (np.uint8, np.float32), str(image.dtype))
+        return Frame(image, _array)
+    pillow = sys.modules.get("PIL.Image")  # whoever has such an image has loaded it
+    if pillow is not None and isinstance(image, pillow.Image):
+        if image.mode not in PILLOW_MODES:
+            raise ArgumentError(
+                f"{what}: the image's mode is {image.mode!r}, but it has to be one of "
+                f'{", ".join(PILLOW_MODES)}: give image.convert("RGB").'
+            )
+        return Frame(np.asarray(image), lambda buffer: pillow.fromarray(_array(buffer)))
+    raise ArgumentError(
+        f"{what}: an image is an array, bytes with their width and height, a Pillow image or a "
+        f"Buffer, not {type(image).__name__}."
+    )
+
+
+def _from_bytes(what: str, data: Any, size: tuple[int, int] | None) -> np.ndarray:
+    """Bytes as an array of u8, with as many channels as there are bytes for each pixel."""
+    if size is None:
+        raise ArgumentError(f"{what}: bytes have no size: give width and height after them.")
+    width, height = size
+    for name, extent in (("width", width), ("height", height)):
+        if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
+            raise ShapeError(f"{what}: {name} is a whole number from 1 on, not {extent!r}.")
+    flat = np.frombuffer(data, np.uint8)
+    channels, rest = divmod(flat.size, width * height)
+    if rest or channels not in (1, 3, 4):
+        raise ShapeError(
+            f"{what}: {flat.size:,} bytes are no image of {width} × {height}: that takes "
+            f"{width * height:,} (gray), {width * height * 3:,} (RGB) or {width * height * 4:,} "
+            f"(RGBA)."
+        )
+    return flat.reshape((height, width) if channels == 1 else (height, width, channels))
+
+
+def _check(what: str, shape: Shape, known: bool, dtype: str) -> None:
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (3, 4)):
+        raise ShapeError(
+            f"{what}: {shape} is not the shape of an image: that is (height, width), (height, "
+            f"width, 3) or (height, width, 4)."
+        )
+    if not known:
+        raise DtypeError(
+            f"{what}: the image is {dtype}, but images are u8 in 0..255 or f32 in 0..1: convert "
+            f"it first."
+        )
+
+
+def _array(buffer: Buffer) -> np.ndarray:
+    """What a filter has made, for the caller to keep: nobody else holds its memory."""
+    return np.asarray(buffer) if buffer.memory.device is CPU else np.array(buffer)
+
+
+def new_buffer(shape: Shape, dtype: str) -> Buffer:
+    """A buffer on the current device that will be written as a whole."""
+    scalar = DTYPES[dtype]
+    size_bytes = scalar.size_bytes * int(np.prod(shape, dtype=np.int64))
+    return Buffer(current_device().allocate(size_bytes, zeroed=False), scalar, shape)
+
+
+def destination(out: np.ndarray, shape: Shape, dtype: str) -> Buffer:
+    """A buffer whose values go into the array: over its own memory, where that can be."""
+    wanted = DTYPES[dtype].numpy
+    if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != wanted:
+        given = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise ShapeError(f"out is {given}, but the result is {dtype} {shape}.")
+    if not out.flags.writeable:
+        raise ArgumentError("out cannot be written: it is read-only.")
+    if current_device() is not CPU or not (out.flags.c_contiguous and out.flags.aligned):
+        return new_buffer(shape, dtype)
+    return Buffer(Borrowed(out.ctypes.data, out.nbytes, out), DTYPES[dtype], shape)

@@ -1,0 +1,192 @@
+"""Image filters on any device.
+
+Every filter of `filters()` is a function here: `blur(image, radius=3)`. An image is an array, bytes
+(followed by their width and height), a Pillow image or a Buffer, and comes back as the same kind.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+
+from dala.devices import Device, current_device, using
+from dala.errors import ArgumentError
+from dala.media.catalogue import FILTERS, filters
+from dala.media.chain import Chains, FilterStep, filter_step, filter_steps
+from dala.media.context import Context, FrameCommand
+from dala.media.frames import Frame, frame_of
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+
+__all__ = [
+    "Context",
+    "FrameCommand",
+    "apply_filter",
+    "filter_chain",
+    "filters",
+    "process_frame",
+    "process_frame_async",
+    "start_pipeline",
+    "stop_pipeline",
+]
+
+MOST_DEVICES = 4
+
+
+def apply_filter(image: Any, name: str, /, *given: Any, out: Any = None, **params: Any) -> Any:
+    """The image with a filter applied, as the kind of thing that was given.
+
+    Bytes are followed by their width and height. Then come the images that the filter takes beside
+    the first one, and its parameters, all of them in order or by their names. `out` is an array
+    that the result is written into.
+
+    >>> import numpy as np
+    >>> from dala.media import gpu
+    >>> gpu.apply_filter(np.full((1, 2), 100, np.uint8), "brightness", value=0.2)
+    array([[151, 151]], dtype=uint8)
+    """
+    size = None
+    if isinstance(image, bytes | bytearray | memoryview):
+        size = _size(name, given, params)
+        given = given[2:] if len(given) >= 2 else ()
+    frame = frame_of(name, image, size)
+    step = filter_step(name, _named(Kernel.lookup(name), given, params))
+    return _applied(frame, [step], out)
+
+
+def filter_chain(
+    image: Any,
+    filters: Any,
+    width: int | None = None,
+    height: int | None = None,
+    *,
+    out: Any = None,
+) -> Any:
+    """The image with several filters applied in order, as the kind of thing that was given.
+
+    A filter is a name, or a name and its parameters: `[("blur", {"radius": 3}), "grayscale"]`.
+    Bytes need a width and a height.
+    """
+    size = None if width is None or height is None else (width, height)
+    return _applied(frame_of("filter_chain", image, size), filter_steps(filters), out)
+
+
+def start_pipeline(width: int, height: int) -> Context:
+    """A context that filters frames of that size on the current device; also a `with` block."""
+    return Context(width, height)
+
+
+def process_frame(context: Context, frame: Any, filters: Any, *, out: Any = None) -> Any:
+    """The frame with the filters applied in order, as the kind of thing that was given.
+
+    What was planned and compiled for these filters is used again for the next frame, also with
+    other parameters. `out` is an array that the result is written into.
+
+    >>> import numpy as np
+    >>> from dala.media import gpu
+    >>> with gpu.start_pipeline(2, 1) as context:
+    ...     gpu.process_frame(context, np.full((1, 2), 100, np.uint8), ["invert"])
+    array([[155, 155]], dtype=uint8)
+    """
+    return _context(context).process(frame, filters, out)
+
+
+def process_frame_async(context: Context, frame: Any, filters: Any) -> FrameCommand:
+    """A command that processes the frame as it is now: `await` it, or `wait()` for the result."""
+    return _context(context).process_async(frame, filters)
+
+
+def stop_pipeline(context: Context) -> None:
+    """Forget what the context has planned and compiled; it cannot be used any more."""
+    _context(context).stop()
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    if name in FILTERS:
+        return _function(name)
+    raise AttributeError(f"module 'dala.media.gpu' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *FILTERS])
+
+
+@cache
+def _function(name: str) -> Callable[..., Any]:
+    """A filter as a function."""
+    kernel = Kernel.lookup(name)
+
+    def call(image: Any, *given: Any, out: Any = None, **params: Any) -> Any:
+        return apply_filter(image, name, *given, out=out, **params)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = kernel.doc
+    call.__signature__ = _signature(kernel)  # type: ignore[attr-defined]
+    return call
+
+
+def _signature(kernel: Kernel) -> inspect.Signature:
+    """What a filter's function takes, for help() and editors."""
+    kind = inspect.Parameter
+    arguments = [kind(item, kind.POSITIONAL_OR_KEYWORD) for item in kernel.inputs]
+    arguments += [
+        kind(
+            item.name,
+            kind.POSITIONAL_OR_KEYWORD,
+            default=kind.empty if item.required else item.default,
+        )
+        for item in kernel.params
+        if item.name.isidentifier()
+    ]
+    arguments.append(kind("out", kind.KEYWORD_ONLY, default=None))
+    return inspect.Signature(arguments)
+
+
+def _applied(frame: Frame, steps: list[FilterStep], out: np.ndarray | None) -> Any:
+    pixels = frame.pixels
+    where = using(pixels.memory.device) if isinstance(pixels, Buffer) else nullcontext()
+    with where:
+        return _chains(current_device()).run(frame, steps, out)
+
+
+@lru_cache(MOST_DEVICES)
+def _chains(device: Device) -> Chains:
+    """What was planned for a device, so that the next image of the same size is quick."""
+    return Chains()
+
+
+def _size(name: str, given: tuple[Any, ...], params: dict[str, Any]) -> tuple[int, int] | None:
+    """The width and height that follow bytes, or are given by name."""
+    if len(given) >= 2:
+        return given[0], given[1]
+    if "width" in params and "height" in params:
+        return params.pop("width"), params.pop("height")
+    return None
+
+
+def _named(kernel: Kernel, given: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
+    """All that a filter takes beside its image, by name."""
+    names = [*kernel.inputs[1:], *(item.name for item in kernel.params)]
+    if len(given) > len(names):
+        raise ArgumentError(
+            f"{kernel.name} takes {len(names)} arguments beside the image "
+            f"({', '.join(names) or 'none'}), but {len(given)} were given."
+        )
+    placed = dict(zip(names, given, strict=False))
+    for name in params:
+        if name in placed:
+            raise ArgumentError(f"{kernel.name}: {name} was given twice, in its place and by name.")
+    return placed | params
+
+
+def _context(context: Any) -> Context:
+    if isinstance(context, Context):
+        return context
+    raise ArgumentError(
+        f"a context is what start_pipeline(width, height) gives, not {type(context).__name__}."
+    )

@@ -1,0 +1,52 @@
+"""The filters as lists that people read: lines of a terminal, and a table of a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from dala.media.catalogue import filters
+
+
+def lines() -> Iterator[str]:
+    """Two lines for each filter: how it is called, and what it does."""
+    for name, item in filters().items():
+        arguments = [*item["inputs"], *(_argument(*each) for each in item["params"].items())]
+        yield f"{name}({', '.join(arguments)})"
+        yield f"    {item['doc']}"
+
+
+def markdown() -> str:
+    """A table of all filters, by group."""
+    rows, group = [], ""
+    for name, item in filters().items():
+        if item["group"] != group:
+            group = item["group"]
+            rows += [
+                "",
+                f"### {group.capitalize()}",
+                "",
+                "| filter | takes | makes |",
+                "|---|---|---|",
+            ]
+        others = [f"**{other}**" for other in item["inputs"][1:]]
+        params = [f"`{_argument(*each)}`{_allowed(*each)}" for each in item["params"].items()]
+        takes = "<br>".join([*others, *params]) or "–"
+        rows.append(f"| `{name}` | {takes} | {item['doc'].replace('|', '∣')} |")
+    return "\n".join(rows[1:])
+
+
+def _argument(name: str, param: dict[str, Any]) -> str:
+    return f"{name}={param['default']!r}" if "default" in param else name
+
+
+def _allowed(name: str, param: dict[str, Any]) -> str:
+    """What a parameter may be, unless every filter that has it takes the same."""
+    if name == "border" or param["kind"] == "flag":
+        return ""
+    if "choices" in param:
+        return f" {', '.join(param['choices'])}"
+    if "least" in param:
+        whole = ", whole" if param["kind"] == "whole" else ""
+        return f" {param['least']:g} to {param['most']:g}{whole}"
+    return "" if param["kind"] == name else f" {param['kind']}"

@@ -1,0 +1,96 @@
+"""Pillow's images of any mode and colour profile, turned into gray, RGB or RGBA in sRGB."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageCms
+
+_SRGB_GAMMA = 0.45455
+# Nearer than this to sRGB's own is how encoders write sRGB itself.
+_GAMMA_TOLERANCE = 0.01
+_GRAY_MODES = ("1", "L", "LA", "La")
+
+
+def as_srgb(image: Any) -> Any:
+    """The decoded image as mode L, RGB or RGBA, in sRGB; a ValueError where that is not known."""
+    if image.mode.startswith("I;16"):
+        image = _halved(image)
+    elif image.mode in ("I", "F", "LAB", "HSV"):
+        raise ValueError(f"pixels of mode {image.mode} have no range or colour that is known here")
+    alpha = None
+    base = image
+    if image.has_transparency_data:
+        whole = image.convert("RGBA")
+        alpha = whole.getchannel("A")
+        base = whole.getchannel("R") if image.mode in _GRAY_MODES else whole.convert("RGB")
+    elif image.mode not in ("L", "RGB", "CMYK"):
+        base = image.convert("L" if image.mode in _GRAY_MODES else "RGB")
+    base = _converted(base, image.info)
+    if base.mode == "CMYK":
+        base = base.convert("RGB")
+    if alpha is None:
+        return base
+    base = base.convert("RGB")
+    base.putalpha(alpha)
+    return base
+
+
+def _halved(image: Any) -> Any:
+    """A gray image of 16 bits as one of 8, rounded; clear where it has its transparent value."""
+    values = np.asarray(image).astype(np.uint32)
+    gray = Image.fromarray(((values * 255 + 32767) // 65535).astype(np.uint8))
+    clear = image.info.get("transparency")
+    if isinstance(clear, int):
+        gray.putalpha(Image.fromarray(np.where(values == clear, 0, 255).astype(np.uint8)))
+    gray.info.update({key: value for key, value in image.info.items() if key != "transparency"})
+    return gray
+
+
+def _converted(base: Any, info: dict[Any, Any]) -> Any:
+    """The image (L, RGB or CMYK) with its profile, or else its gamma, taken into account."""
+    profile = info.get("icc_profile")
+    if profile:
+        try:
+            return _from_profile(base, profile)
+        except (ImageCms.PyCMSError, OSError, TypeError, ValueError):
+            # As browsers do: the pixels are whole, and sRGB is the likeliest reading of them.
+            return base
+    gamma = info.get("gamma")
+    if "srgb" in info or not isinstance(gamma, float) or base.mode == "CMYK" or gamma <= 0:
+        return base
+    if abs(gamma - _SRGB_GAMMA) < _GAMMA_TOLERANCE:
+        return base
+    linear = (np.arange(256) / 255) ** (1 / gamma)
+    encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    table = np.rint(encoded * 255).astype(np.uint8)
+    return Image.fromarray(table[np.asarray(base)])
+
+
+def _from_profile(base: Any, profile: bytes) -> Any:
+    transform = ImageCms.buildTransform(
+        ImageCms.ImageCmsProfile(io.BytesIO(profile)),
+        ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")),
+        base.mode,
+        "RGB",
+        renderingIntent=ImageCms.Intent.RELATIVE_COLORIMETRIC,
+        flags=ImageCms.Flags.BLACKPOINTCOMPENSATION,
+    )
+    if base.mode != "CMYK":
+        probe = _probe(base.mode)
+        moved = np.asarray(ImageCms.applyTransform(probe, transform)).astype(int)
+        if np.abs(moved - np.asarray(probe.convert("RGB"))).max() <= 1:
+            return base
+    result: Any = ImageCms.applyTransform(base, transform)
+    return result.getchannel("G") if base.mode == "L" else result
+
+
+def _probe(mode: str) -> Any:
+    """Colours from all over the cube, or every gray."""
+    if mode == "L":
+        return Image.fromarray(np.arange(256, dtype=np.uint8)[None])
+    steps = np.linspace(0, 255, 17).astype(np.uint8)
+    cube = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1)
+    return Image.fromarray(np.ascontiguousarray(cube.reshape(17, -1, 3)))

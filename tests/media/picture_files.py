@@ -1,0 +1,29 @@
+"""Pictures and the bytes of their files, for tests to load."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import numpy as np
+from PIL import Image
+
+
+def noise(shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(8).integers(0, 256, shape, dtype=np.uint8)
+
+
+def smooth(height: int = 40, width: int = 56) -> np.ndarray:
+    y, x = np.mgrid[0:height, 0:width]
+    return np.stack([x * 4, y * 5, 255 - x * 3], -1).astype(np.uint8)
+
+
+def encoded(image: Image.Image, format: str, **options: object) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, format, **options)
+    return stream.getvalue()
+
+
+def png_chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
