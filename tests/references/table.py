@@ -22,6 +22,7 @@ def rows(reports: Iterable[pytest.TestReport]) -> list[str]:
         for name, value in report.user_properties:
             if name == "agreement":
                 kernel, reference, device, most = value
+                reference = reference.partition(",")[0]  # what follows tells cases apart
                 by_device = found.setdefault((kernel, reference), {})
                 by_device.setdefault(device, []).append(most)
     lines = [

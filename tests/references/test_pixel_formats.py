@@ -64,7 +64,7 @@ def test_planes_are_made_as_opencv_does(run, agree, source):
         image = blocks(height, width, len(source))
         want = cv2.cvtColor(image, code)
         got = run(image, want.shape, source, "yuv420p")
-        agree("convert", f"OpenCV {source.upper()}2YUV_I420, flat blocks", got, want)
+        agree("convert", f"OpenCV cvtColor, {source.upper()}2YUV_I420, flat blocks", got, want)
 
 
 @pytest.mark.parametrize("matrix", ["bt601", "bt709"])
@@ -95,7 +95,7 @@ def test_channels_are_ordered_as_opencv_does(run, agree, names):
             image = picture(size if source == "gray" else (*size, len(source)), dtype)
             want = cv2.cvtColor(image, code)
             got = run(image, want.shape, source, target)
-            agree("convert", f"OpenCV {source.upper()}2{target.upper()}", got, want)
+            agree("convert", f"OpenCV cvtColor, {source.upper()}2{target.upper()}", got, want)
 
 
 def test_full_range_is_that_of_jpeg_as_pillow_has_it(run, agree):
