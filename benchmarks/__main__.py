@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from statistics import geometric_mean
 
-from benchmarks import commands, filters, pipelines, webgpu
+from benchmarks import commands, filters, pipelines, video, webgpu
 from benchmarks.compute import ROWS as CPU_ROWS
 from benchmarks.harness import Result, table_head, table_line
 from dala.devices import find_device
@@ -22,6 +22,7 @@ GROUPS = {
     "pipelines": pipelines.ROWS,
     "commands": commands.ROWS,
     "filters": filters.ROWS,
+    "videos": video.ROWS,
     "webgpu": webgpu.ROWS,
 }
 ROWS = {name: row for group in GROUPS.values() for name, row in group.items()}

@@ -53,7 +53,7 @@ def test_planes_are_expanded_as_opencv_does(run, agree, source, target):
             image = stored(*parts, source).reshape(height * 3 // 2, width)
             want = cv2.cvtColor(image, code)
             got = run(image, want.shape, source, target)
-            agree("convert", f"OpenCV YUV2{target.upper()}_{CODES[source]}", got, want)
+            agree("convert", f"OpenCV cvtColor, YUV2{target.upper()}_{CODES[source]}", got, want)
 
 
 @pytest.mark.parametrize("source", PACKED)

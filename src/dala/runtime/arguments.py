@@ -32,7 +32,7 @@ def complete(kernel: str, declared: tuple[Parameter, ...], given: Params | None)
     names = [item.name for item in declared]
     for name in given:
         if name not in names:
-            raise ArgumentError(_unknown(kernel, str(name), names))
+            raise ArgumentError(unknown_parameter(kernel, str(name), names))
     values: dict[str, Any] = {}
     for item in declared:
         if item.name in given:
@@ -44,7 +44,8 @@ def complete(kernel: str, declared: tuple[Parameter, ...], given: Params | None)
     return values
 
 
-def _unknown(kernel: str, name: str, names: list[str]) -> str:
+def unknown_parameter(kernel: str, name: str, names: list[str]) -> str:
+    """The complaint about a name that is no parameter, with the one that may have been meant."""
     if not names:
         return f"{kernel} takes no parameters, but {name!r} was given."
     near = difflib.get_close_matches(name, names, 1)

@@ -1,0 +1,1 @@
+"""Video: files decoded, filtered and encoded, frame by frame."""

@@ -1,0 +1,114 @@
+"""A run in pieces: each is written whole or not at all, so that a killed run can go on."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dala import __version__
+from dala.errors import ArgumentError
+from dala.ir.record import record
+
+FRAMES_IN_SEGMENT = 300
+_JOB = "job.json"
+
+
+@record
+class Segment:
+    """A finished piece: its frames, and the time stamps of the first and of the last."""
+
+    path: Path
+    frames: int
+    last_pts: int
+
+
+class WorkFolder:
+    """Where a run keeps its finished segments, beside the file that it will become."""
+
+    def __init__(self, target: Path, job: Mapping[str, Any], *, resume: bool) -> None:
+        self.path = target.with_name(f".{target.name}.partial")
+        self._fingerprint = _fingerprint(job)
+        self.segments: list[Segment] = []
+        if resume and self.path.exists():
+            self._check_same_job(target)
+            self.segments = list(self._finished())
+        elif self.path.exists():
+            shutil.rmtree(self.path)
+        self.path.mkdir(parents=False, exist_ok=True)
+        (self.path / _JOB).write_text(json.dumps({"job": self._fingerprint}), encoding="utf-8")
+
+    def _check_same_job(self, target: Path) -> None:
+        try:
+            found = json.loads((self.path / _JOB).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            found = None
+        if not isinstance(found, dict) or found.get("job") != self._fingerprint:
+            raise ArgumentError(
+                f"{target} cannot be resumed: what is there was made from another source or with "
+                f"other settings. Run it without resuming, which begins anew."
+            )
+
+    def _finished(self) -> Iterator[Segment]:
+        """The segments from the first on that are whole."""
+        for number in itertools.count():
+            marks, coded = self._paths(number)
+            if not marks.exists() or not coded.exists():
+                return
+            said = json.loads(marks.read_text(encoding="utf-8"))
+            yield Segment(coded, said["frames"], said["last_pts"])
+
+    def _paths(self, number: int) -> tuple[Path, Path]:
+        return self.path / f"{number:06}.json", self.path / f"{number:06}.packets"
+
+    def unfinished(self) -> Path:
+        """Where the next segment is written."""
+        return self.path / "unfinished.packets"
+
+    def finish(self, frames: int, last_pts: int, state: Mapping[str, np.ndarray]) -> None:
+        """Keep the segment that was written, and what filters need to go on after it."""
+        marks, coded = self._paths(len(self.segments))
+        if state:
+            np.savez(self.path / "state.npz", allow_pickle=False, **state)
+            (self.path / "state.npz").replace(marks.with_suffix(".npz"))
+        self.unfinished().replace(coded)
+        text = json.dumps({"frames": frames, "last_pts": last_pts})
+        draft = self.path / "unfinished.json"
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(marks)  # only now is it finished
+        if self.segments:
+            self._paths(len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
+        self.segments.append(Segment(coded, frames, last_pts))
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What filters had kept after the last finished segment."""
+        path = self._paths(len(self.segments) - 1)[0].with_suffix(".npz")
+        if not self.segments or not path.exists():
+            return {}
+        with np.load(path, allow_pickle=False) as kept:
+            return {name: kept[name] for name in kept.files}
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _fingerprint(job: Mapping[str, Any]) -> str:
+    text = json.dumps({**job, "version": __version__}, sort_keys=True, default=_described)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _described(given: Any) -> Any:
+    """What tells one parameter from another, where JSON has no word for it."""
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        return repr(given)
+    if array.dtype == object:
+        return repr(given)
+    return [array.shape, str(array.dtype), hashlib.sha256(array.tobytes()).hexdigest()]

@@ -1,0 +1,129 @@
+"""What all sinks share: frames of one size, in order, and an output that is whole or not there."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from dala.errors import ArgumentError, ClosedError, FileError, MediaError, ShapeError
+from dala.media.frames import frame_of
+
+Opened = TypeVar("Opened", bound="Sink")
+_NEARLY_S = 1e-6
+
+
+def aside(path: Path) -> Path:
+    """Where something is written until it is whole: beside its name, with its suffix, hidden."""
+    mark = f"{os.getpid()}-{threading.get_ident()}.partial"
+    return path.with_name(f".{path.stem}.{mark}{path.suffix}")
+
+
+def check_writable(path: Path) -> None:
+    """An error, unless the folder of the file is there."""
+    if not path.parent.is_dir():
+        raise FileError(f"{path} cannot be written: there is no folder {path.parent}.")
+
+
+def levels_of(image: np.ndarray) -> np.ndarray:
+    """The pixels as u8: rounded to nearest and clamped, NaN is 0."""
+    if image.dtype == np.uint8:
+        return image
+    levels: np.ndarray = np.rint(np.nan_to_num(image, nan=0.0).clip(0.0, 1.0) * np.float32(255))
+    return levels.astype(np.uint8)
+
+
+class Sink:
+    """Takes frames; `close` makes the output appear, `abandon` leaves nothing of it."""
+
+    def __init__(self, path: Path, size: tuple[int, int] | None) -> None:
+        if size is not None and (
+            len(size) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in size)
+        ):
+            raise ArgumentError(f"{path}: size is (width, height) in pixels, not {size!r}.")
+        self.path = path
+        self.size = size
+        self.frames = 0
+        """How many have been written."""
+        self._last_s: float | None = None
+        self._is_open = True
+
+    def write(self, image: Any, time_s: float) -> None:
+        """Add a frame: RGB, RGBA or gray, u8 or f32, which is shown from that time on."""
+        pixels = np.asarray(frame_of(self._what, image).pixels)
+        if -_NEARLY_S < time_s < 0:
+            time_s = 0.0  # what a difference of times leaves
+        self._check((pixels.shape[1], pixels.shape[0]), time_s)
+        self._write(pixels, time_s)
+        self._count(time_s)
+
+    @property
+    def _what(self) -> str:
+        return f"{self.path}: frame {self.frames}"
+
+    def _check(self, size: tuple[int, int], time_s: float) -> None:
+        if not self._is_open:
+            raise ClosedError(f"{self.path} was closed: no more frames can be written to it.")
+        if not size[0] or not size[1]:
+            raise ShapeError(f"{self._what} is {size[0]} × {size[1]}: it has no pixels.")
+        if self.size is not None and size != tuple(self.size):
+            raise ShapeError(
+                f"{self._what} is {size[0]} × {size[1]}, but the output is {self.size[0]} × "
+                f"{self.size[1]}: resize it first."
+            )
+        if not isinstance(time_s, int | float) or not 0 <= time_s < float("inf"):
+            raise ArgumentError(f"{self._what}: its time is in seconds from 0 on, not {time_s!r}.")
+        if self._last_s is not None and time_s <= self._last_s:
+            raise ArgumentError(
+                f"{self._what} is shown at {time_s:g} s, but the one before it at "
+                f"{self._last_s:g} s: frames are written in the order of their times."
+            )
+        self.size = size
+
+    def _count(self, time_s: float) -> None:
+        self._last_s = time_s
+        self.frames += 1
+
+    def close(self) -> None:
+        """Have the output appear under its name; a second time does nothing."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            if not self.frames:
+                raise MediaError(f"{self.path}: not a single frame was written to it.")
+            self._finish()
+        except BaseException as error:
+            self._drop()
+            if isinstance(error, OSError) and not isinstance(error, FileError | BrokenPipeError):
+                raise FileError(
+                    f"{self.path} cannot be written: {error.strerror or error}."
+                ) from error
+            raise
+
+    def abandon(self) -> None:
+        """Leave nothing of the output; a second time does nothing."""
+        if self._is_open:
+            self._is_open = False
+            self._drop()
+
+    def _write(self, image: np.ndarray, time_s: float) -> None:
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        raise NotImplementedError
+
+    def _drop(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self: Opened) -> Opened:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()

@@ -1,0 +1,70 @@
+"""Filters that know of time: of the frames before, or of when a frame is shown."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from dala.errors import ArgumentError
+from dala.media.chain import FilterStep, filter_step, named_filters
+from dala.media.frames import Shape
+from dala.media.video.captions import ImageLayer, TextLayer
+from dala.media.video.temporal import FrameMix, MotionBlur, TemporalDenoise
+from dala.runtime.arguments import unknown_parameter
+from dala.runtime.buffer import Buffer
+
+State = Mapping[str, np.ndarray]
+
+
+@runtime_checkable
+class TemporalFilter(Protocol):
+    """Makes a frame of an image and of what it has kept of those before."""
+
+    def apply(self, image: Buffer) -> Buffer:
+        """The next frame, on the device of the image, which is read only."""
+
+    def state(self) -> State:
+        """What it has kept, so that a run can go on later."""
+
+    def restore(self, state: State) -> None:
+        """Go on with what was kept."""
+
+
+class TimedFilter(Protocol):
+    """A filter that is there for some of the time only."""
+
+    def step(self, time_s: float, shape: Shape) -> FilterStep | None:
+        """The filter for a frame of that shape, shown at that time; None where there is nothing."""
+
+
+TEMPORAL: dict[str, Callable[..., TemporalFilter]] = {
+    "temporal_denoise": TemporalDenoise,
+    "motion_blur": MotionBlur,
+    "frame_mix": FrameMix,
+}
+TIMED: dict[str, Callable[..., TimedFilter]] = {"text": TextLayer, "image": ImageLayer}
+"""Both by name: called with the parameters that follow the name."""
+
+Link = FilterStep | TemporalFilter | TimedFilter
+
+
+def links_of(filters: Any) -> list[Link]:
+    """The filters of a list of names, and of pairs of a name and parameters, ready to be used."""
+    return [_link(name, params) for name, params in named_filters(filters)]
+
+
+def _link(name: str, params: Mapping[str, Any]) -> Link:
+    make = TEMPORAL.get(name) or TIMED.get(name)
+    if make is None:
+        return filter_step(name, params)
+    declared = inspect.signature(make).parameters
+    for given in params:
+        if given not in declared:
+            raise ArgumentError(unknown_parameter(name, given, list(declared)))
+    for item in declared.values():
+        if item.default is item.empty and item.name not in params:
+            raise ArgumentError(f"{name}: parameter {item.name!r} is missing.")
+    return make(**params)

@@ -1,0 +1,276 @@
+"""A video made into another: decoded, filtered and encoded side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError, FileError, MediaError
+from dala.ir.record import record
+from dala.media.chain import named_filters
+from dala.media.video.assembly import Extras, assemble
+from dala.media.video.encoding import SUFFIXES, Encoder, Encoding, Picture, encoding_for
+from dala.media.video.filtering import FrameFilter
+from dala.media.video.overlap import Behind, Stopwatch, read_ahead
+from dala.media.video.packets import PacketFile
+from dala.media.video.segments import FRAMES_IN_SEGMENT, WorkFolder
+from dala.media.video.sink import Sink
+from dala.media.video.sinks import open_sink
+from dala.media.video.source import VideoFrame
+from dala.media.video.sources import Source, open_source
+
+CONTAINERS = {
+    ".mp4": "mp4",
+    ".m4v": "mp4",
+    ".mov": "mov",
+    ".mkv": "matroska",
+    ".webm": "webm",
+    ".avi": "avi",
+}
+
+
+@record
+class Progress:
+    """How far a run has come, and how long each of its stages was at work."""
+
+    frames: int
+    of_frames: int | None
+    read_s: float
+    filter_s: float
+    write_s: float
+
+
+@record
+class Summary:
+    """What a run has made."""
+
+    path: Path
+    frames: int
+    resumed_frames: int
+    size: tuple[int, int]
+
+
+def transcode(
+    source: str | os.PathLike[str] | Source,
+    target: str | os.PathLike[str],
+    filters: Any = (),
+    *,
+    codec: str | None = None,
+    quality: float | None = None,
+    preset: str | None = None,
+    size: tuple[int, int] | None = None,
+    start: float | None = None,
+    end: float | None = None,
+    resume: bool = False,
+    sound: bool = True,
+    rate: float | Fraction | None = None,
+    raw_size: tuple[int, int] | None = None,
+    raw_format: str | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> Summary:
+    """Write the video with filters applied to each frame; sound, subtitles and chapters are kept.
+
+    Source and target are files, folders of pictures, or `-` for raw frames on standard input and
+    output; a source may also be one that is open. `codec` is h264, hevc, vp9, av1, ffv1 or prores,
+    and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow,
+    `size` (width, height), `start` and `end` are seconds. `rate` is for sources without times, and
+    `raw_size` and `raw_format` are for raw frames: see `open_source` and `open_sink`.
+    A file appears under its name when it is whole. A run of video that was killed goes on after its
+    last finished segment with `resume=True`.
+    """
+    where, part = Path(target), _checked_part(start, end)
+    if not isinstance(source, str | os.PathLike):
+        opened, ours = source, False
+    else:
+        opened = open_source(source, rate=rate, size=raw_size, pixel_format=raw_format)
+        ours = True
+    try:
+        if where.suffix.lower() in SUFFIXES and os.fspath(target) != "-":
+            encoding = encoding_for(where, opened.info.bits, codec, quality, preset)
+            run = _Run(opened, where, filters, encoding, size, part, resume=resume, sound=sound)
+            return run.finish(progress)
+        if resume:
+            raise ArgumentError(f"{target} cannot be resumed: only runs that write video can.")
+        frames = FrameFilter(opened.info, None, list(filters), size)
+        with open_sink(target, frames.size, opened.info.rate, quality=quality) as sink:
+            return _written(opened, frames, sink, part, progress)
+    finally:
+        if ours:
+            opened.close()
+
+
+def _written(
+    source: Source,
+    frames: FrameFilter,
+    sink: Sink,
+    part: tuple[float, float | None],
+    progress: Callable[[Progress], None] | None,
+) -> Summary:
+    """Frames into something that takes images one by one."""
+    watches = [Stopwatch() for _ in range(3)]
+    behind: Behind[tuple[np.ndarray, float]] = Behind(lambda item: sink.write(*item), watches[2])
+    done = 0
+    try:
+        with read_ahead(_frames(source, part, None), watches[0]) as read:
+            for frame in read:
+                with watches[1].running():
+                    image = frames.image(frame)
+                behind.put((image, frame.time_s - part[0]))
+                done += 1
+                if progress is not None:
+                    progress(_progress(source, done, watches))
+        behind.close()
+    except BaseException:
+        behind.abandon()
+        raise
+    if not done:
+        raise MediaError(f"{source.path} has no frame in the part that was asked for.")
+    return Summary(sink.path, done, 0, frames.size)
+
+
+def _frames(
+    source: Source, part: tuple[float, float | None], after_pts: int | None
+) -> Iterator[VideoFrame]:
+    """The frames of a part, those after a time stamp only."""
+    begin_s, end_s = part
+    if after_pts is not None:
+        begin_s = float((after_pts - source.first_pts) * source.time_base)
+    if begin_s > 0:
+        source.seek(begin_s)
+    for frame in source:
+        if end_s is not None and frame.time_s >= end_s:
+            return
+        if after_pts is None or frame.coded.pts > after_pts:
+            yield frame
+
+
+def _progress(source: Source, done: int, watches: list[Stopwatch]) -> Progress:
+    return Progress(done, source.info.frame_count, *(watch.seconds for watch in watches))
+
+
+class _Run:
+    """One transcoding, planned: everything that can be refused has been."""
+
+    def __init__(
+        self,
+        video: Source,
+        target: Path,
+        filters: Any,
+        encoding: Encoding,
+        size: tuple[int, int] | None,
+        part: tuple[float, float | None],
+        *,
+        resume: bool,
+        sound: bool,
+    ) -> None:
+        self._video, self._target = video, target
+        self._encoding, self._part = encoding, part
+        self._filter = FrameFilter(video.info, encoding.pixels, list(filters), size)
+        if not target.parent.is_dir():
+            raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
+        if target.exists() and video.path.exists() and target.samefile(video.path):
+            raise ArgumentError(f"{target} is the source itself: write to another name.")
+        # Sound and the like are those of a file: of the source, or of the first that it is made of.
+        self._sound = video.path if sound and video.path.is_file() else None
+        self._job = {
+            "source": [repr(video), *_stamp(video.path)],
+            "filters": [[name, _stamped(params)] for name, params in named_filters(list(filters))],
+            "encoder": [self._encoding.encoder, self._encoding.pixels, self._encoding.options],
+            "size": size,
+            "part": part,
+            "segment": FRAMES_IN_SEGMENT,
+        }
+        self._resume = resume
+        self._watches = [Stopwatch() for _ in range(3)]
+
+    def finish(self, progress: Callable[[Progress], None] | None) -> Summary:
+        """Write every segment that is not there yet, and then the file."""
+        folder = WorkFolder(self._target, self._job, resume=self._resume)
+        self._filter.restore(folder.state())
+        done = resumed = sum(segment.frames for segment in folder.segments)
+        for count in self._segments(folder):
+            done += count
+            if progress is not None and count:
+                progress(_progress(self._video, done, self._watches))
+        if not done:
+            folder.remove()
+            raise MediaError(f"{self._video.path} has no frame in the part that was asked for.")
+        draft = folder.path / f"whole{self._target.suffix}"
+        extras = Extras(self._sound, *self._part, self._video.info.rotation)
+        format = CONTAINERS[self._target.suffix.lower()]
+        picture = self._picture()
+        assemble(draft, format, folder.segments, self._encoding, picture, extras)
+        draft.replace(self._target)
+        folder.remove()
+        return Summary(self._target, done, resumed, self._filter.size)
+
+    def _segments(self, folder: WorkFolder) -> Iterator[int]:
+        """Encode segment after segment; yields 1 for each frame that was filtered."""
+        last = folder.segments[-1].last_pts if folder.segments else None
+        read, filtering, write = self._watches
+        with read_ahead(_frames(self._video, self._part, last), read) as frames:
+            while True:
+                frame: VideoFrame | None = next(frames, None)
+                if frame is None:
+                    return
+                encoder = Encoder(self._encoding, self._picture())
+                file = PacketFile(folder.unfinished())
+                behind = Behind(partial(_write, file, encoder), write)
+                count = 0
+                try:
+                    while frame is not None:
+                        with filtering.running():
+                            coded = self._filter(frame)
+                        behind.put(coded)
+                        last, count = int(frame.coded.pts), count + 1
+                        yield 1
+                        frame = next(frames, None) if count < FRAMES_IN_SEGMENT else None
+                    behind.put(None)
+                    behind.close()
+                except BaseException:
+                    behind.abandon()
+                    raise
+                finally:
+                    file.close()
+                assert last is not None
+                folder.finish(count, last, self._filter.state())
+
+    def _picture(self) -> Picture:
+        info = self._video.info
+        return Picture(self._filter.size, info.rate, self._video.time_base, info.colours)
+
+
+def _stamp(path: Path) -> tuple[Any, ...]:
+    """What tells one content of a file from another."""
+    if not path.exists():
+        return (str(path),)
+    stat = path.stat()
+    return (str(path.resolve()), stat.st_size, stat.st_mtime_ns)
+
+
+def _stamped(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters, those that name files with what tells the file's content."""
+    return {
+        name: _stamp(Path(value)) if isinstance(value, str) and Path(value).is_file() else value
+        for name, value in params.items()
+    }
+
+
+def _write(file: PacketFile, encoder: Encoder, coded: Any) -> None:
+    file.write(encoder.encode(coded))
+
+
+def _checked_part(start: float | None, end: float | None) -> tuple[float, float | None]:
+    """When to begin and to end, in seconds."""
+    for name, value in (("start", start), ("end", end)):
+        if value is not None and (not isinstance(value, int | float) or not value >= 0):
+            raise ArgumentError(f"{name} is in seconds, from 0 on, not {value!r}.")
+    if start is not None and end is not None and end <= start:
+        raise ArgumentError(f"the part ends ({end} s) before it begins ({start} s).")
+    return float(start or 0), None if end is None else float(end)

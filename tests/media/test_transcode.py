@@ -1,0 +1,216 @@
+"""Videos made into others: what is filtered, what survives, what a killed run goes on from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from fractions import Fraction
+
+import av
+import numpy as np
+import pytest
+from media import clips
+
+from dala import errors, media
+from dala.media import gpu
+from dala.media.video import segments, transcode
+
+
+@pytest.fixture(scope="module")
+def clip(tmp_path_factory):
+    return clips.write_clip(tmp_path_factory.mktemp("clips") / "clip.mp4", 12, sound=True)
+
+
+CHAIN = [("blur", {"radius": 2}), ("saturation", {"value": 0.3})]
+
+
+def test_every_frame_is_filtered(device, clip, tmp_path):
+    done = media.transcode(clip, tmp_path / "out.mkv", CHAIN, codec="ffv1")
+    assert done.frames == 12
+    assert done.size == (clips.WIDTH, clips.HEIGHT)
+    into, back = ({"from": a, "to": b} for a, b in (("yuv420p", "rgba"), ("rgba", "yuv420p")))
+    chain = [("convert", into), *CHAIN, ("convert", back)]
+    for before, after in zip(clips.planes(clip), clips.planes(done.path), strict=True):
+        np.testing.assert_array_equal(gpu.filter_chain(before, chain), after)
+
+
+def test_without_filters_frames_stay_as_they_were(clip, tmp_path):
+    done = media.transcode(clip, tmp_path / "out.mkv", codec="ffv1")
+    assert clips.frame_hashes(done.path) == clips.frame_hashes(clip)
+
+
+def test_sound_is_copied_and_not_coded_anew(clip, tmp_path):
+    done = media.transcode(clip, tmp_path / "out.mp4", ["invert"])
+    assert clips.stream_bytes(done.path, "audio") == clips.stream_bytes(clip, "audio")
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".mov"])
+def test_uneven_times_turns_tags_and_chapters_survive(tmp_path, suffix):
+    times = [0, 1, 4, 5, 9, 15, 16]
+    tags = {"color_primaries": 1, "color_trc": 1, "colorspace": 1, "color_range": 1}
+    chapters = [
+        {"id": 1, "start": 0, "end": 5, "time_base": Fraction(1, 10), "metadata": {"title": "one"}},
+        {
+            "id": 2,
+            "start": 5,
+            "end": 16,
+            "time_base": Fraction(1, 10),
+            "metadata": {"title": "two"},
+        },
+    ]
+    source = clips.write_clip(
+        tmp_path / f"clip{suffix}", times=times, rotation=90, tags=tags, chapters=chapters
+    )
+    done = media.transcode(source, tmp_path / f"out{suffix}", ["invert"])
+    with media.open(source) as before, media.open(done.path) as after:
+        assert [frame.time_s for frame in after] == pytest.approx([item / 10 for item in times])
+        assert after.info.rotation == before.info.rotation == 90
+        assert after.info.colours == before.info.colours
+        titles = [chapter["metadata"]["title"] for chapter in after.chapters]
+        assert titles == ["one", "two"]
+
+
+def test_a_part_begins_and_ends_where_it_should(clip, tmp_path):
+    done = media.transcode(clip, tmp_path / "out.mp4", start=0.3, end=0.8)
+    with media.open(done.path) as video:
+        assert [frame.time_s for frame in video] == pytest.approx([0, 0.1, 0.2, 0.3, 0.4])
+    with av.open(str(done.path)) as container:
+        assert container.duration / 1e6 == pytest.approx(0.5, abs=0.06)
+
+
+def test_another_size_is_scaled(clip, tmp_path):
+    done = media.transcode(clip, tmp_path / "out.mp4", size=(32, 24))
+    assert done.size == (32, 24)
+    with media.open(done.path) as video:
+        assert video.info.size == (32, 24)
+
+
+def test_ten_bits_stay_ten(tmp_path):
+    source = clips.write_clip(
+        tmp_path / "deep.mkv", 3, codec="ffv1", pixels="yuv420p10le", options={}
+    )
+    done = media.transcode(source, tmp_path / "out.mkv", [("gamma", {"value": 1.4})], codec="ffv1")
+    with media.open(source) as before, media.open(done.path) as after:
+        assert after.info.bits == 10
+        for old, new in zip(before, after, strict=True):
+            want = gpu.gamma(old.image(), 1.4)
+            assert np.abs(want - new.image())[4:-4, 4:-4].mean() < 0.004
+            assert len(np.unique(new.image())) > 256
+
+
+@pytest.mark.parametrize("codec", ["h264", "hevc", "vp9", "av1"])
+def test_each_codec_gives_a_file_that_plays(clip, tmp_path, codec):
+    target = tmp_path / ("out.webm" if codec == "vp9" else "out.mkv")
+    silent = clips.write_clip(tmp_path / "silent.mp4", 6)
+    done = media.transcode(silent, target, codec=codec, quality=60, preset="ultrafast")
+    assert len(clips.images(done.path)) == 6
+
+
+# -- killed runs -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_segments(monkeypatch):
+    monkeypatch.setattr(transcode, "FRAMES_IN_SEGMENT", 4)
+
+
+class Killed(Exception):
+    pass
+
+
+def _kill_after(count):
+    def progress(now):
+        if now.frames == count:
+            raise Killed
+
+    return progress
+
+
+def test_a_killed_run_goes_on_to_the_same_frames(short_segments, clip, tmp_path):
+    whole = media.transcode(clip, tmp_path / "whole.mp4", CHAIN)
+    target = tmp_path / "out.mp4"
+    with pytest.raises(Killed):
+        media.transcode(clip, target, CHAIN, progress=_kill_after(10))
+    assert not target.exists()
+    done = media.transcode(clip, target, CHAIN, resume=True)
+    assert (done.frames, done.resumed_frames) == (12, 8)
+    assert clips.frame_hashes(target) == clips.frame_hashes(whole.path)
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["out.mp4", "whole.mp4"]
+
+
+def test_a_run_without_resume_begins_anew(short_segments, clip, tmp_path):
+    target = tmp_path / "out.mp4"
+    with pytest.raises(Killed):
+        media.transcode(clip, target, CHAIN, progress=_kill_after(10))
+    assert media.transcode(clip, target, CHAIN).resumed_frames == 0
+
+
+def test_a_run_of_other_settings_is_not_resumed(short_segments, clip, tmp_path):
+    target = tmp_path / "out.mp4"
+    with pytest.raises(Killed):
+        media.transcode(clip, target, CHAIN, progress=_kill_after(10))
+    with pytest.raises(errors.ArgumentError, match="cannot be resumed"):
+        media.transcode(clip, target, ["invert"], resume=True)
+    assert media.transcode(clip, target, CHAIN, resume=True).resumed_frames == 8
+
+
+_RUN = """
+import os, sys
+from dala import media
+from dala.media.video import transcode
+transcode.FRAMES_IN_SEGMENT = 4
+def progress(now):
+    if now.frames == 10:
+        os.kill(os.getpid(), 9)
+media.transcode(sys.argv[1], sys.argv[2], ["invert"], progress=progress)
+"""
+
+
+def test_a_process_that_is_killed_leaves_nothing_under_the_name(short_segments, clip, tmp_path):
+    target = tmp_path / "out.mp4"
+    done = subprocess.run([sys.executable, "-c", _RUN, clip, target], check=False)
+    assert done.returncode == -9
+    assert not target.exists()
+    whole = media.transcode(clip, tmp_path / "whole.mp4", ["invert"])
+    resumed = media.transcode(clip, target, ["invert"], resume=True)
+    assert resumed.resumed_frames in (4, 8)
+    assert clips.frame_hashes(target) == clips.frame_hashes(whole.path)
+
+
+def test_segments_are_counted_by_frames():
+    assert segments.FRAMES_IN_SEGMENT >= 100
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"filters": ["blurr"]}, "Did you mean 'blur'"),
+        ({"filters": [("blur", {"radius": -1})]}, "radius is 0 to"),
+        ({"filters": [("blur", {"radios": 1})]}, "Did you mean 'radius'"),
+        ({"codec": "h246"}, "Did you mean 'h264'"),
+        ({"preset": "fats"}, "Did you mean 'fast'"),
+        ({"quality": 101}, "from 0 to 100"),
+        ({"size": (33, 20)}, "come in pairs"),
+        ({"start": -1}, "seconds"),
+        ({"start": 2, "end": 1}, "before it begins"),
+        ({"start": 60}, "no frame in the part"),
+    ],
+)
+def test_what_is_wrong_is_refused_and_nothing_is_left(clip, tmp_path, given, said):
+    seen = []
+    with pytest.raises(errors.DalaError, match=said):
+        media.transcode(clip, tmp_path / "out.mp4", **given, progress=seen.append)
+    assert not seen
+    assert not list(tmp_path.iterdir())
+
+
+def test_targets_that_cannot_be_are_refused(clip, tmp_path):
+    with pytest.raises(errors.ArgumentError, match=r"no video is written as '\.xyz'"):
+        media.transcode(clip, tmp_path / "out.xyz")
+    with pytest.raises(errors.FileError, match="no folder"):
+        media.transcode(clip, tmp_path / "nowhere" / "out.mp4")
+    with pytest.raises(errors.ArgumentError, match="the source itself"):
+        media.transcode(clip, clip)
