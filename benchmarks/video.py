@@ -1,8 +1,8 @@
 """Whole videos against the `ffmpeg` command and against a loop of PyAV and OpenCV.
 
-A clip of 300 frames of 1080p, H.264, preset veryfast, written again each time: both sides decode, filter
-and encode it with as many threads as they like. Strengths are alike, not the same: what is compared
-first is that the same frames came out, about as bright and as coloured.
+A clip of 300 frames of 1080p, H.264, preset veryfast, written again each time: both sides decode,
+filter and encode it with as many threads as they like. Strengths are alike, not the same: what is
+compared first is that the same frames came out, about as bright and as coloured.
 """
 
 from __future__ import annotations

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import dala
+from dala.errors import FileError
 from dala.gpu import compute
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
@@ -39,14 +41,15 @@ def smooth(x: Any) -> Any:
     return sum(x[i + di - 1, j + dj - 1] for di in range(3) for dj in range(3)) / 9.0
 
 
-def run() -> Iterator[str]:
-    """The demo, line by line."""
+def run(folder: Path) -> Iterator[str]:
+    """The demo, line by line; videos go into the folder, which is made if need be."""
     info = compute.device_info()
     yield f"dala {info['version']} on {info['name']} ({info['backend']}, {info['kind']})"
     yield ""
     yield from _vectors()
     yield from _picture()
     yield from _speed()
+    yield from _video(folder)
 
 
 def _vectors() -> Iterator[str]:
@@ -81,6 +84,26 @@ def _speed() -> Iterator[str]:
         f"then {again * 1e3:.2f} ms; largest difference from NumPy {worst:.1e}"
     )
     compute.free_many([x, out])
+
+
+def _video(folder: Path) -> Iterator[str]:
+    from dala import media
+    from dala.media.clip import write_clip
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be made: {error.strerror}.") from error
+    clip, out = folder / "clip.mp4", folder / "out.mp4"
+    yield f"a clip with sound, written to {clip}, and then:"
+    write_clip(clip)
+    yield f"    dala process {clip} {out} -f blur:radius=3,sigma=1.5 -f sharpen:amount=0.5"
+    start = time.perf_counter()
+    filters = [("blur", {"radius": 3, "sigma": 1.5}), ("sharpen", {"amount": 0.5})]
+    done = media.transcode(clip, out, filters)
+    rate = done.frames / (time.perf_counter() - start)
+    width, height = done.size
+    yield f"{out}: {done.frames} frames of {width} × {height}, {rate:.0f} in a second"
 
 
 @dala.kernel

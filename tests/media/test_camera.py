@@ -135,6 +135,17 @@ def test_iteration_ends_when_the_camera_is_unplugged(capture):
         assert live.read(WAIT_S) is None
 
 
+def test_the_last_frame_can_be_read_after_the_camera_is_gone(capture):
+    capture.last = 1
+    with camera() as live:
+        capture.turns.release()
+        assert capture.released.wait(WAIT_S)
+        live._thread.join(WAIT_S)
+        assert not live.ended
+        assert live.read(WAIT_S).index == 0
+        assert live.ended
+
+
 def test_an_error_of_the_camera_is_raised_where_it_is_read(capture):
     with camera() as live:
         live.read(WAIT_S)

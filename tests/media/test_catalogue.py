@@ -95,9 +95,3 @@ def test_the_page_lists_what_there_is():
     text = PAGE.read_text(encoding="utf-8")
     shown = text.partition("<!-- filters -->")[2].partition("<!-- end of filters -->")[0]
     assert shown.strip() == listing.markdown().strip()
-
-
-def test_the_list_for_terminals_says_how_each_is_called():
-    said = list(listing.lines())
-    assert len(said) == 2 * len(FILTERS)
-    assert "sepia(image, intensity=0.8)" in said

@@ -242,6 +242,18 @@ def test_raw_frames_come_in_pieces_as_pipes_give_them(monkeypatch):
         assert next(frames, None) is None
 
 
+def test_raw_frames_are_put_together_from_short_reads(monkeypatch):
+    class Slow(io.BytesIO):
+        def readinto(self, room):
+            return super().readinto(room[:7])
+
+    data = bytes(range(96))
+    stdin = SimpleNamespace(buffer=Slow(data), isatty=lambda: False)
+    monkeypatch.setattr(sys, "stdin", stdin)
+    _, frames = all_of("-", size=(8, 6), pixel_format="gray")
+    assert b"".join(frame.image()[..., 0].tobytes() for frame in frames) == data
+
+
 def test_a_partial_raw_frame_says_how_much_is_missing(monkeypatch):
     pipe(monkeypatch, bytes(8 * 6 * 4 + 100))
     with pytest.raises(errors.MediaError, match="within frame 1: 92 bytes of its 192 are missing"):

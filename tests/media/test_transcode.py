@@ -98,10 +98,45 @@ def test_ten_bits_stay_ten(tmp_path):
             assert len(np.unique(new.image())) > 256
 
 
+def test_pictures_become_video_and_video_becomes_pictures(clip, tmp_path):
+    media.transcode(clip, tmp_path / "frames", ["invert"], end=0.3)
+    assert len(list((tmp_path / "frames").iterdir())) == 3
+    assert media.transcode(tmp_path / "frames", tmp_path / "back.mp4", rate=10).frames == 3
+    media.transcode(clip, tmp_path / "first.png", end=0.1)
+    assert media.transcode(tmp_path / "first.png", tmp_path / "one.mp4").frames == 1
+
+
+def test_ten_bits_are_not_cut_by_a_codec_of_eight(tmp_path):
+    source = clips.write_clip(
+        tmp_path / "deep.mkv", 2, codec="ffv1", pixels="yuv420p10le", size=(96, 64), options={}
+    )
+    with pytest.raises(errors.ArgumentError, match="would cut the 10 bits"):
+        media.transcode(source, tmp_path / "out.webm", codec="vp9")
+    done = media.transcode(source, tmp_path / "out.webm", preset="ultrafast")
+    with media.open(done.path) as video:
+        assert video.info.bits == 10
+
+
+def test_a_file_that_ends_too_soon_is_refused(tmp_path):
+    whole = clips.write_clip(tmp_path / "whole.mp4", 60)
+    fast, options = tmp_path / "fast.mp4", {"movflags": "faststart"}
+    with av.open(str(whole)) as source, av.open(str(fast), "w", options=options) as out:
+        stream = out.add_stream_from_template(source.streams.video[0])
+        for packet in source.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = stream
+                out.mux(packet)
+    data = fast.read_bytes()
+    fast.write_bytes(data[: len(data) * 2 // 3])
+    with pytest.raises(errors.MediaError, match="of 60 frames: it is cut off"):
+        media.transcode(fast, tmp_path / "out.mp4")
+    assert not (tmp_path / "out.mp4").exists()
+
+
 @pytest.mark.parametrize("codec", ["h264", "hevc", "vp9", "av1"])
 def test_each_codec_gives_a_file_that_plays(clip, tmp_path, codec):
     target = tmp_path / ("out.webm" if codec == "vp9" else "out.mkv")
-    silent = clips.write_clip(tmp_path / "silent.mp4", 6)
+    silent = clips.write_clip(tmp_path / "silent.mp4", 6, size=(96, 64))
     done = media.transcode(silent, target, codec=codec, quality=60, preset="ultrafast")
     assert len(clips.images(done.path)) == 6
 
@@ -208,6 +243,11 @@ def test_what_is_wrong_is_refused_and_nothing_is_left(clip, tmp_path, given, sai
 
 
 def test_targets_that_cannot_be_are_refused(clip, tmp_path):
+    with pytest.raises(errors.ArgumentError, match="an AVI keeps no times"):
+        media.transcode(clip, tmp_path / "out.avi")
+    with pytest.raises(errors.ArgumentError, match="at least 64 pixels"):
+        media.transcode(clip, tmp_path / "out.mkv", codec="av1")
+    assert not (tmp_path / "out.mkv").exists()
     with pytest.raises(errors.ArgumentError, match=r"no video is written as '\.xyz'"):
         media.transcode(clip, tmp_path / "out.xyz")
     with pytest.raises(errors.FileError, match="no folder"):

@@ -153,9 +153,11 @@ def _plainly(count: int) -> Iterator[None]:
     try:
         yield
     except DalaError as error:
-        if count == 1 and isinstance(error.__cause__, DalaError):
-            raise error.__cause__ from None
-        raise
+        cause = error.__cause__
+        if count != 1 or not isinstance(cause, DalaError):
+            raise
+        error.__cause__ = None  # else each would be what the other comes from
+        raise cause from None
 
 
 def _stage_name(number: int, step: FilterStep) -> str:

@@ -13,9 +13,10 @@ from dala.errors import ArgumentError, FileError
 from dala.media import sample
 from dala.media.strokes import Canvas, Field, colour, disc, oval
 from dala.media.video.decoding import pyav
+from dala.media.video.described import standard_colours
 from dala.media.video.pixels import coded_of
 from dala.media.video.sink import aside, check_writable
-from dala.media.video.uncoded import checked_rate, standard_colours
+from dala.media.video.uncoded import checked_rate
 
 SAMPLES_PER_S = 48_000
 # With its macroblock tree, x264 does not always make the same bytes of the same small frames.

@@ -1,19 +1,10 @@
-"""The filters as lists that people read: lines of a terminal, and a table of a page."""
+"""The filters as a table of a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from dala.media.catalogue import filters
-
-
-def lines() -> Iterator[str]:
-    """Two lines for each filter: how it is called, and what it does."""
-    for name, item in filters().items():
-        arguments = [*item["inputs"], *(_argument(*each) for each in item["params"].items())]
-        yield f"{name}({', '.join(arguments)})"
-        yield f"    {item['doc']}"
 
 
 def markdown() -> str:

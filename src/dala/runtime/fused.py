@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dala.devices.device import Device, forget_oldest
-from dala.runtime.arguments import Params
-from dala.runtime.buffer import Buffer
 from dala.runtime.expansion import Arrangement, expanded
 from dala.runtime.kernel import Kernel
 from dala.runtime.plan import Plan
 
 if TYPE_CHECKING:
-    from dala.runtime.recipe import Recipe
+    from dala.runtime.recipe import Stage
 
 MOST_PLANS = 64
 """Plans that are remembered, the latest ones."""
@@ -22,11 +20,13 @@ _plans: dict[tuple[Any, ...], tuple[Plan, list[Kernel]]] = {}
 """With what each was made for: a signature names kernels by what is theirs while they live."""
 
 
-def run_fused(
-    device: Device, recipe: Recipe, inputs: Sequence[Buffer], output: Buffer, params: Params | None
-) -> None:
-    """Compute the output, a few rows of every stage at a time where the device goes by rows."""
-    primitives = list(expanded(recipe, inputs, output, params or {}))
+def run_fused(device: Device, stages: Sequence[Stage]) -> None:
+    """Run the stages, a few rows of each at a time where the device goes by rows."""
+    primitives = [
+        primitive
+        for stage in stages
+        for primitive in expanded(stage.kernel, stage.inputs, stage.output, stage.params)
+    ]
     arranged = Arrangement(primitives)
     key = (device, arranged.signature)
     known = _plans.get(key)

@@ -107,12 +107,14 @@ class Recipe(Kernel):
             target = output
             if any(item.memory.overlaps(output.memory) for item in inputs):
                 target = scratch(output.shape, output.scalar)
-            elif device.goes_by_rows and output.size >= FUSED_BYTES:
+            stages = list(self.stages(inputs, target, params))
+            is_large = device.goes_by_rows and output.size >= FUSED_BYTES
+            if is_large and len(stages) > 1 and target is output:
                 from dala.runtime.fused import run_fused
 
-                run_fused(device, self, inputs, output, params)
+                run_fused(device, stages)
                 return
-            for stage in self.stages(inputs, target, params):
+            for stage in stages:
                 stage.kernel.run(stage.inputs, stage.output, stage.params)
             if target is not output:
                 copy(device, target.memory, output.memory)

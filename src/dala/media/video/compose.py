@@ -124,6 +124,7 @@ class Composition:
         self.path: Path = next(
             (item.path for item in inputs if item.source is not None), Path("composition")
         )
+        self.sound: Path | None = next(filter(None, map(_sound_of, self._moving)), None)
         """The file whose sound goes with it: that of the first video."""
         self._device = current_device()
         self._chains = Chains()
@@ -281,6 +282,10 @@ def _described(size: Size, rate: Fraction, infos: list[VideoInfo], until: Until)
         colours=ColourTags(primaries, transfer, _CODES[matrix], _LIMITED),
         streams=(StreamInfo(0, "video", "rawvideo", None), *others),
     )
+
+
+def _sound_of(source: Any) -> Path | None:
+    return getattr(source, "sound", None)
 
 
 def _coded(image: np.ndarray) -> Any:

@@ -13,6 +13,7 @@ Range = Literal["limited", "full"]
 _UNSPECIFIED = 2
 _MATRICES: dict[int, Matrix] = {1: "bt709", 5: "bt601", 6: "bt601"}
 _FULL = 2
+_SRGB_PRIMARIES, _SRGB_TRANSFER, _BT709, _BT601, _LIMITED = 1, 13, 1, 6, 1
 LEAST_HD_HEIGHT = 720
 """The height from which on colours are BT.709, where a file does not say."""
 
@@ -60,6 +61,12 @@ class ColourTags:
     def range_for(self, pixel_format: str) -> Range:
         """Whether black is 0 or 16; yuvj formats are what full ones once were called."""
         return "full" if self.range == _FULL or pixel_format.startswith("yuvj") else "limited"
+
+
+def standard_colours(height: int) -> ColourTags:
+    """How sRGB pixels are tagged once they are YCbCr: each height by its usual matrix."""
+    matrix = _BT709 if height >= LEAST_HD_HEIGHT else _BT601
+    return ColourTags(_SRGB_PRIMARIES, _SRGB_TRANSFER, matrix, _LIMITED)
 
 
 @value

@@ -31,7 +31,7 @@ class Codec:
 CODECS = {
     "h264": Codec("libx264", "yuv420p", "yuv420p10le", 51),
     "hevc": Codec("libx265", "yuv420p", "yuv420p10le", 51),
-    "vp9": Codec("libvpx-vp9", "yuv420p", "yuv420p10le", 63),
+    "vp9": Codec("libvpx-vp9", "yuv420p", None, 63),
     "av1": Codec("libsvtav1", "yuv420p", "yuv420p10le", 63),
     "ffv1": Codec("ffv1", "yuv420p", "yuv420p10le"),
     "prores": Codec("prores_ks", "yuv422p10le", "yuv422p10le"),
@@ -47,6 +47,10 @@ SUFFIXES = {
 """The codec that a file of each suffix gets, unless told otherwise."""
 
 
+SMALL_PIXELS = 320 * 240
+"""Below, x264 makes other bytes of the same frames from run to run, unless its tree is off."""
+LEAST_AV1_SIDE = 64
+"""Its encoder does not come back from smaller frames."""
 _QUIETLY = {"libx265": {"x265-params": "log-level=error"}}
 
 
@@ -69,13 +73,20 @@ def encoding_for(
             f"{path}: no video is written as {suffix or 'a file without a suffix'!r}: give one of "
             f"{', '.join(SUFFIXES)}."
         )
-    name = SUFFIXES[suffix] if codec is None else {"h265": "hevc"}.get(codec, codec)
+    name = {"h265": "hevc"}.get(codec or "", codec) or SUFFIXES[suffix]
+    if codec is None and name == "vp9" and bits > 8:
+        name = "av1"  # a WebM that keeps them
     if name not in CODECS:
         raise ArgumentError(
             f"codec {codec!r} is not known: give one of {', '.join(CODECS)}.{hint(name, CODECS)}"
         )
     chosen = CODECS[name]
-    pixels = chosen.pixels if bits <= 8 else chosen.deep_pixels or chosen.pixels
+    pixels = chosen.pixels if bits <= 8 else chosen.deep_pixels
+    if pixels is None:
+        deep = ", ".join(item for item in CODECS if CODECS[item].deep_pixels)
+        raise ArgumentError(
+            f"{path}: {name} would cut the {bits} bits of the source to 8: take one of {deep}."
+        )
     options = _options(chosen, quality, preset)
     return Encoding(chosen.encoder, pixels, options)
 
@@ -126,11 +137,19 @@ class Picture:
 
 def configure(codec: Any, encoding: Encoding, picture: Picture) -> None:
     """Set an encoder up; the same settings make the same bytes of the same frames."""
+    if encoding.encoder == "libsvtav1" and min(picture.size) < LEAST_AV1_SIDE:
+        width, height = picture.size
+        raise ArgumentError(
+            f"av1 takes frames of at least {LEAST_AV1_SIDE} pixels a side, not {width} × {height}: "
+            f"take another codec."
+        )
     codec.width, codec.height = picture.size
     codec.pix_fmt = encoding.pixels
     codec.framerate = picture.rate
     codec.time_base = picture.time_base
     codec.options = encoding.options
+    if encoding.encoder == "libx264" and picture.size[0] * picture.size[1] < SMALL_PIXELS:
+        codec.options = {**encoding.options, "x264-params": "mbtree=0"}
     codec.thread_type = "AUTO"
     picture.colours.put_on(codec)
 

@@ -88,7 +88,7 @@ class FrameFilter:
 
     def _filtered(self, coded: Any, time_s: float) -> Any:
         assert self._pixels is not None
-        if not self._links:
+        if not self._links and not coded.format.is_rgb:
             return (
                 coded if coded.format.name == self._pixels else coded.reformat(format=self._pixels)
             )

@@ -29,16 +29,39 @@ class Segment:
     last_pts: int
 
 
+def finished_frames(target: Path) -> int:
+    """How many frames of a run that was interrupted are kept, for another to go on after them."""
+    return sum(segment.frames for segment in _finished(_folder_of(target)))
+
+
+def _folder_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.partial")
+
+
+def _paths(folder: Path, number: int) -> tuple[Path, Path]:
+    return folder / f"{number:06}.json", folder / f"{number:06}.packets"
+
+
+def _finished(folder: Path) -> Iterator[Segment]:
+    """The segments from the first on that are whole."""
+    for number in itertools.count():
+        marks, coded = _paths(folder, number)
+        if not marks.exists() or not coded.exists():
+            return
+        said = json.loads(marks.read_text(encoding="utf-8"))
+        yield Segment(coded, said["frames"], said["last_pts"])
+
+
 class WorkFolder:
     """Where a run keeps its finished segments, beside the file that it will become."""
 
     def __init__(self, target: Path, job: Mapping[str, Any], *, resume: bool) -> None:
-        self.path = target.with_name(f".{target.name}.partial")
+        self.path = _folder_of(target)
         self._fingerprint = _fingerprint(job)
         self.segments: list[Segment] = []
         if resume and self.path.exists():
             self._check_same_job(target)
-            self.segments = list(self._finished())
+            self.segments = list(_finished(self.path))
         elif self.path.exists():
             shutil.rmtree(self.path)
         self.path.mkdir(parents=False, exist_ok=True)
@@ -55,25 +78,13 @@ class WorkFolder:
                 f"other settings. Run it without resuming, which begins anew."
             )
 
-    def _finished(self) -> Iterator[Segment]:
-        """The segments from the first on that are whole."""
-        for number in itertools.count():
-            marks, coded = self._paths(number)
-            if not marks.exists() or not coded.exists():
-                return
-            said = json.loads(marks.read_text(encoding="utf-8"))
-            yield Segment(coded, said["frames"], said["last_pts"])
-
-    def _paths(self, number: int) -> tuple[Path, Path]:
-        return self.path / f"{number:06}.json", self.path / f"{number:06}.packets"
-
     def unfinished(self) -> Path:
         """Where the next segment is written."""
         return self.path / "unfinished.packets"
 
     def finish(self, frames: int, last_pts: int, state: Mapping[str, np.ndarray]) -> None:
         """Keep the segment that was written, and what filters need to go on after it."""
-        marks, coded = self._paths(len(self.segments))
+        marks, coded = _paths(self.path, len(self.segments))
         if state:
             np.savez(self.path / "state.npz", allow_pickle=False, **state)
             (self.path / "state.npz").replace(marks.with_suffix(".npz"))
@@ -83,12 +94,12 @@ class WorkFolder:
         draft.write_text(text, encoding="utf-8")
         draft.replace(marks)  # only now is it finished
         if self.segments:
-            self._paths(len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
+            _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
         self.segments.append(Segment(coded, frames, last_pts))
 
     def state(self) -> dict[str, np.ndarray]:
         """What filters had kept after the last finished segment."""
-        path = self._paths(len(self.segments) - 1)[0].with_suffix(".npz")
+        path = _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz")
         if not self.segments or not path.exists():
             return {}
         with np.load(path, allow_pickle=False) as kept:

@@ -15,7 +15,7 @@ import numpy as np
 from dala.errors import ArgumentError, ClosedError, MediaError
 from dala.ir.record import record
 from dala.media.video.decoding import open_file, telling
-from dala.media.video.described import ColourTags, StreamInfo, VideoInfo
+from dala.media.video.described import ColourTags, StreamInfo, VideoInfo, standard_colours
 from dala.media.video.pixels import image_of
 
 _SEEK_AGAIN_S = 10.0
@@ -56,14 +56,33 @@ class VideoFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._container: Any = open_file(path)
+        self._from_s: float | None = None
+        self._open()
         try:
-            self._stream = self._first_stream()
             self.info = self._described()
         except BaseException:
-            self._container.close()
+            self.close()
             raise
-        self._from_s: float | None = None
+        self._rewind()
+
+    @property
+    def sound(self) -> Path | None:
+        """The file whose sound goes with its frames."""
+        return self.path
+
+    def _open(self) -> None:
+        self._container: Any = open_file(self.path)
+        try:
+            self._stream = self._first_stream()
+        except BaseException:
+            self.close()
+            raise
+
+    def _rewind(self) -> None:
+        """Begin anew; where a file was cut off, no seek would find the beginning."""
+        self._container.close()
+        self._open()
+        self._is_fresh = True
 
     def _first_stream(self) -> Any:
         streams = self._container.streams.video
@@ -93,7 +112,7 @@ class VideoFile:
             bits=max(component.bits for component in codec.format.components),
             codec=codec.name,
             rotation=self._rotation(),
-            colours=ColourTags.of(codec),
+            colours=standard_colours(codec.height) if _is_rgb(codec) else ColourTags.of(codec),
             streams=tuple(
                 StreamInfo(item.index, item.type, _codec_name(item), item.language)
                 for item in self._container.streams
@@ -106,7 +125,6 @@ class VideoFile:
             first = next(self._container.decode(self._stream), None)
             if first is None:
                 raise MediaError(f"{self.path} has a video stream, but not a single frame in it.")
-            self._container.seek(0, stream=self._stream, backward=True)
         return int(first.rotation)
 
     @property
@@ -130,10 +148,10 @@ class VideoFile:
     def __iter__(self) -> Iterator[VideoFrame]:
         self._check_open()
         base, start = self.time_base, self.first_pts
-        begin_s = self._from_s or 0.0
+        begin_s = min(self._from_s or 0.0, LATEST_S)
         self._from_s = None
+        index = 0
         with telling(self.path):
-            index = 0
             for frame in self._decoded_from(begin_s):
                 if frame.pts is None:
                     raise MediaError(f"{self.path}: frame {index} has no time stamp.")
@@ -141,6 +159,17 @@ class VideoFile:
                 if time_s + 1e-9 >= begin_s:
                     yield VideoFrame(frame, index, time_s)
                     index += 1
+        if not begin_s:
+            self._check_whole(index)
+
+    def _check_whole(self, count: int) -> None:
+        """Refuse a file that ends long before it says it does; a few frames may be hidden."""
+        promised = self.info.frame_count
+        if promised is not None and count < 0.9 * promised - 2:
+            raise MediaError(
+                f"{self.path} ends after {count} of {promised} frames: it is cut off. Give an end "
+                f"before that to use what is there."
+            )
 
     def _decoded_from(self, begin_s: float) -> Iterator[Any]:
         """Frames from a key frame on that is not after the time.
@@ -149,19 +178,23 @@ class VideoFile:
         then waits for the next: so a seek that went too far is done again from earlier on.
         """
         start = self.first_pts
-        for earlier_s in (0.0, _SEEK_AGAIN_S, begin_s):
-            from_s = max(0.0, begin_s - earlier_s)
-            at = start + int(from_s / self.time_base) if from_s else min(start, 0)
+        for earlier_s in (0.0, _SEEK_AGAIN_S):
+            from_s = begin_s - earlier_s
+            if from_s <= 0:
+                break
+            at = start + int(from_s / self.time_base)
+            self._is_fresh = False
             self._container.seek(at, stream=self._stream, backward=True)
             frames = self._container.decode(self._stream)
             first = next(frames, None)
-            if first is not None and first.pts is not None and from_s:
-                first_s = float((first.pts - start) * self.time_base)
-                if first_s <= begin_s + 1e-9:
-                    break
-            if not from_s:
-                break
-        return iter(()) if first is None else chain([first], frames)
+            if first is None or first.pts is None:
+                continue
+            if float((first.pts - start) * self.time_base) <= begin_s + 1e-9:
+                return chain([first], frames)
+        if not self._is_fresh:
+            self._rewind()
+        self._is_fresh = False
+        return iter(self._container.decode(self._stream))
 
     @property
     def chapters(self) -> list[Any]:
@@ -197,6 +230,10 @@ class VideoFile:
         info = self.info
         length = "" if info.duration_s is None else f" {info.duration_s:.2f} s"
         return f"<VideoFile {self.path.name} {info.width} × {info.height}{length}>"
+
+
+def _is_rgb(codec: Any) -> bool:
+    return bool(codec.format.is_rgb) or codec.format.name == "pal8"
 
 
 def _codec_name(stream: Any) -> str:

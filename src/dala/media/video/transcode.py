@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -11,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, FileError, MediaError
+from dala.errors import ArgumentError, DalaError, FileError, MediaError
 from dala.ir.record import record
 from dala.media.chain import named_filters
 from dala.media.video.assembly import Extras, assemble
-from dala.media.video.encoding import SUFFIXES, Encoder, Encoding, Picture, encoding_for
+from dala.media.video.encoding import Encoder, Encoding, Picture, encoding_for
 from dala.media.video.filtering import FrameFilter
 from dala.media.video.overlap import Behind, Stopwatch, read_ahead
 from dala.media.video.packets import PacketFile
@@ -31,7 +33,6 @@ CONTAINERS = {
     ".mov": "mov",
     ".mkv": "matroska",
     ".webm": "webm",
-    ".avi": "avi",
 }
 
 
@@ -85,21 +86,29 @@ def transcode(
     last finished segment with `resume=True`.
     """
     where, part = Path(target), _checked_part(start, end)
+    if where.suffix.lower() == ".avi":
+        raise ArgumentError(f"{where}: an AVI keeps no times, and so no sound: write .mkv or .mp4.")
     if not isinstance(source, str | os.PathLike):
         opened, ours = source, False
     else:
         opened = open_source(source, rate=rate, size=raw_size, pixel_format=raw_format)
         ours = True
     try:
-        if where.suffix.lower() in SUFFIXES and os.fspath(target) != "-":
+        if where.suffix.lower() in CONTAINERS and os.fspath(target) != "-":
             encoding = encoding_for(where, opened.info.bits, codec, quality, preset)
             run = _Run(opened, where, filters, encoding, size, part, resume=resume, sound=sound)
             return run.finish(progress)
         if resume:
             raise ArgumentError(f"{target} cannot be resumed: only runs that write video can.")
         frames = FrameFilter(opened.info, None, list(filters), size)
-        with open_sink(target, frames.size, opened.info.rate, quality=quality) as sink:
+        format = raw_format if os.fspath(target) == "-" else None
+        made, given = frames.size, opened.info.rate
+        with open_sink(target, made, given, pixel_format=format, quality=quality) as sink:
             return _written(opened, frames, sink, part, progress)
+    except (DalaError, BrokenPipeError):
+        raise
+    except OSError as error:
+        raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
     finally:
         if ours:
             opened.close()
@@ -124,7 +133,7 @@ def _written(
                 behind.put((image, frame.time_s - part[0]))
                 done += 1
                 if progress is not None:
-                    progress(_progress(source, done, watches))
+                    progress(_progress(source, part, done, watches))
         behind.close()
     except BaseException:
         behind.abandon()
@@ -150,8 +159,15 @@ def _frames(
             yield frame
 
 
-def _progress(source: Source, done: int, watches: list[Stopwatch]) -> Progress:
-    return Progress(done, source.info.frame_count, *(watch.seconds for watch in watches))
+def _progress(
+    source: Source, part: tuple[float, float | None], done: int, watches: list[Stopwatch]
+) -> Progress:
+    info, (start_s, end_s) = source.info, part
+    expected = info.frame_count
+    if start_s or end_s is not None:
+        until_s = min(end_s or math.inf, info.duration_s or math.inf)
+        expected = round((until_s - start_s) * info.rate) if until_s < math.inf else None
+    return Progress(done, expected, *(watch.seconds for watch in watches))
 
 
 class _Run:
@@ -177,7 +193,7 @@ class _Run:
         if target.exists() and video.path.exists() and target.samefile(video.path):
             raise ArgumentError(f"{target} is the source itself: write to another name.")
         # Sound and the like are those of a file: of the source, or of the first that it is made of.
-        self._sound = video.path if sound and video.path.is_file() else None
+        self._sound = getattr(video, "sound", None) if sound else None
         self._job = {
             "source": [repr(video), *_stamp(video.path)],
             "filters": [[name, _stamped(params)] for name, params in named_filters(list(filters))],
@@ -194,10 +210,16 @@ class _Run:
         folder = WorkFolder(self._target, self._job, resume=self._resume)
         self._filter.restore(folder.state())
         done = resumed = sum(segment.frames for segment in folder.segments)
-        for count in self._segments(folder):
-            done += count
-            if progress is not None and count:
-                progress(_progress(self._video, done, self._watches))
+        try:
+            with closing(self._segments(folder)) as counts:
+                for count in counts:
+                    done += count
+                    if progress is not None:
+                        progress(_progress(self._video, self._part, done, self._watches))
+        except BaseException:
+            if not folder.segments:
+                folder.remove()  # there is nothing to go on from
+            raise
         if not done:
             folder.remove()
             raise MediaError(f"{self._video.path} has no frame in the part that was asked for.")
@@ -210,7 +232,7 @@ class _Run:
         folder.remove()
         return Summary(self._target, done, resumed, self._filter.size)
 
-    def _segments(self, folder: WorkFolder) -> Iterator[int]:
+    def _segments(self, folder: WorkFolder) -> Generator[int, None, None]:
         """Encode segment after segment; yields 1 for each frame that was filtered."""
         last = folder.segments[-1].last_pts if folder.segments else None
         read, filtering, write = self._watches

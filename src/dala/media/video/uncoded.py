@@ -11,7 +11,7 @@ import numpy as np
 
 from dala.errors import ArgumentError, ClosedError
 from dala.media.video.decoding import pyav
-from dala.media.video.described import LEAST_HD_HEIGHT, ColourTags, StreamInfo, VideoInfo
+from dala.media.video.described import StreamInfo, VideoInfo, standard_colours
 from dala.media.video.source import VideoFrame
 
 Opened = TypeVar("Opened", bound="UncodedSource")
@@ -20,7 +20,6 @@ RATE = Fraction(30)
 """Frames in a second, where nothing tells."""
 _FASTEST = 1000
 _NTSC = Fraction(1000, 1001)
-_SRGB_PRIMARIES, _SRGB_TRANSFER, _BT709, _BT601, _LIMITED = 1, 13, 1, 6, 1
 
 
 def checked_rate(rate: Any) -> Fraction:
@@ -35,12 +34,6 @@ def checked_rate(rate: Any) -> Fraction:
         ntsc = round(exact / _NTSC) * _NTSC
         return ntsc if abs(ntsc - exact) < Fraction(1, 200) else exact
     return exact
-
-
-def standard_colours(height: int) -> ColourTags:
-    """How sRGB pixels are tagged once they are YCbCr: each height by its usual matrix."""
-    matrix = _BT709 if height >= LEAST_HD_HEIGHT else _BT601
-    return ColourTags(_SRGB_PRIMARIES, _SRGB_TRANSFER, matrix, _LIMITED)
 
 
 def uncoded_info(

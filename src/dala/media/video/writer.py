@@ -13,12 +13,12 @@ import numpy as np
 from dala.errors import ArgumentError, FileError
 from dala.media.frames import frame_of
 from dala.media.video.decoding import pyav
-from dala.media.video.described import ColourTags
+from dala.media.video.described import ColourTags, standard_colours
 from dala.media.video.encoding import EncodedFile, Encoding, Picture, encoding_for
 from dala.media.video.pixels import bits_of, coded_of, image_of
 from dala.media.video.sink import Sink, aside, check_writable
 from dala.media.video.source import VideoFrame
-from dala.media.video.uncoded import RATE, checked_rate, standard_colours
+from dala.media.video.uncoded import RATE, checked_rate
 
 _LEAST_TICKS_PER_S = 90_000
 _DEEP_BITS = 10

@@ -1,0 +1,197 @@
+"""`dala doctor`: what is installed, which devices there are, what is missing and how to get it."""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+import typer
+
+from dala import __version__
+from dala.cli import options
+from dala.cli.terminal import is_terminal, one_line, output, print_json
+from dala.errors import DalaError
+from dala.ir.record import record
+
+State = Literal["ok", "missing", "broken"]
+_STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
+LEAST_PYTHON = (3, 11)
+LIBRARIES = (
+    # what is imported, what it is called, the extra that has it, what it is for
+    ("numpy", "NumPy", None, "arrays"),
+    ("llvmlite", "llvmlite", None, "kernels on the CPU"),
+    ("wgpu", "wgpu", "gpu", "kernels on GPUs"),
+    ("PIL", "Pillow", "media", "pictures"),
+    ("av", "PyAV", "media", "video"),
+    ("cv2", "OpenCV", "camera", "cameras"),
+)
+_DISTRIBUTIONS = {"PIL": "pillow"}
+
+
+@record
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    state: State
+    said: str
+    remedy: str = ""
+
+
+def doctor(context: typer.Context, json: options.Json = False) -> int:
+    """Say what is installed, which devices work, what is missing and how to get it.
+
+    The exit code is 0 unless something is broken; what is missing need not be there.
+    """
+    found = list(findings())
+    broken = [item for item in found if item.state == "broken"]
+    if json:
+        print_json({"ok": not broken, "findings": [vars(item) for item in found]})
+        return 1 if broken else 0
+    console, coloured = output(), is_terminal()
+    wide = max(len(item.name) for item in found)
+    for item in found:
+        head = f"{item.state:<8}{item.name:<{wide}}  "
+        if coloured:
+            console.print(item.state, style=_STYLES[item.state], end="")
+            console.print(head[len(item.state) :] + item.said, soft_wrap=True)
+        else:
+            print(head + item.said)
+        if item.remedy:
+            print(f"{'':<{8 + wide}}  {item.remedy}")
+    missing = [item for item in found if item.state == "missing"]
+    print(f"\n{_conclusion(len(broken), len(missing))}")
+    return 1 if broken else 0
+
+
+def _conclusion(broken: int, missing: int) -> str:
+    if broken:
+        return f"{broken} {'things are' if broken > 1 else 'thing is'} broken."
+    return "Everything is there." if not missing else "What is there works."
+
+
+def findings() -> Iterator[Finding]:
+    """Everything that was looked at, in order."""
+    yield _python()
+    yield Finding("dala", "ok", f"{__version__}, in {Path(__file__).parents[1]}")
+    for module, name, extra, purpose in LIBRARIES:
+        yield _library(module, name, extra, purpose)
+    yield from _encoders()
+    yield from _devices()
+    yield _cache()
+
+
+def _python() -> Finding:
+    said = f"{platform.python_version()}, {sys.executable}"
+    if sys.version_info < LEAST_PYTHON:
+        wanted = ".".join(map(str, LEAST_PYTHON))
+        return Finding("Python", "broken", said, f"Install Python {wanted} or newer.")
+    return Finding("Python", "ok", said)
+
+
+def _library(module: str, name: str, extra: str | None, purpose: str) -> Finding:
+    wanted = "dala-gpu" if extra is None else f'"dala-gpu[{extra}]"'
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name == module:
+            state: State = "broken" if extra is None else "missing"
+            return Finding(name, state, f"not installed; for {purpose}", f"pip install {wanted}")
+        return _unusable(name, error, wanted)
+    except Exception as error:
+        return _unusable(name, error, wanted)
+    return Finding(name, "ok", f"{_version(module, found)}, for {purpose}")
+
+
+def _unusable(name: str, error: Exception, wanted: str) -> Finding:
+    remedy = f"pip install --force-reinstall {wanted}"
+    return Finding(name, "broken", f"cannot be loaded: {one_line(error)}", remedy)
+
+
+def _version(module: str, found: Any) -> str:
+    said = getattr(found, "__version__", None)
+    if said is None:
+        said = metadata.version(_DISTRIBUTIONS.get(module, module))
+    return str(said)
+
+
+def _encoders() -> Iterator[Finding]:
+    try:
+        import av
+    except ImportError:
+        return
+    from dala.media.video.encoding import CODECS
+
+    absent = []
+    for name, codec in CODECS.items():
+        try:
+            av.codec.Codec(codec.encoder, "w")
+        except Exception:
+            absent.append(name)
+    there = ", ".join(name for name in CODECS if name not in absent)
+    if absent:
+        said = f"{there or 'none'}; not {', '.join(absent)}"
+        yield Finding("encoders", "missing", said, "pip install --force-reinstall av")
+    else:
+        yield Finding("encoders", "ok", there)
+
+
+def _devices() -> Iterator[Finding]:
+    from dala.devices import adapters, current_device, devices
+
+    try:
+        default = current_device().id
+    except DalaError as error:
+        default = ""
+        yield Finding("default device", "broken", one_line(error), "Change or unset DALA_DEVICE.")
+    for info in devices():
+        mark = ", the default" if info["id"] == default else ""
+        said = f"{info['name']} ({info['kind']}){mark}"
+        trouble = _trouble(info["id"])
+        if trouble:
+            yield Finding(info["id"], "broken", f"{said}: {trouble}", "Update its driver.")
+        else:
+            yield Finding(info["id"], "ok", said)
+    try:
+        there = adapters.CATALOGUE.adapters()
+    except DalaError:
+        return  # wgpu was reported above
+    if not there:
+        remedy = "Install the driver of your GPU"
+        if sys.platform.startswith("linux"):
+            remedy += "; apt install mesa-vulkan-drivers has one that needs none"
+        yield Finding("adapters", "missing", "WebGPU finds no GPU and no driver", f"{remedy}.")
+
+
+def _trouble(device: str) -> str:
+    """What goes wrong when a device adds two numbers, if anything."""
+    from dala.gpu import compute
+
+    try:
+        with compute.device(device):
+            a, b = (compute.buffer([value], (1,), "f32") for value in (2.0, 3.0))
+            out = compute.buffer_zeros((1,), "f32")
+            compute.add(a, b, out)
+            found = compute.read_list(out)
+    except (DalaError, OSError) as error:
+        return one_line(error)
+    return "" if found == [5.0] else f"2 + 3 is {found[0]} there"
+
+
+def _cache() -> Finding:
+    from dala.devices.object_cache import folder
+
+    where = folder()
+    if where is None:
+        return Finding("cache", "ok", "turned off by DALA_CACHE_DIR")
+    try:
+        files = [item.stat().st_size for item in where.rglob("*") if item.is_file()]
+    except OSError as error:
+        return Finding("cache", "missing", f"{where}: {error.strerror}", "Set DALA_CACHE_DIR.")
+    size = f"{sum(files) / 1e6:.1f} MB" if files else "empty"
+    return Finding("cache", "ok", f"{where}, {size}")

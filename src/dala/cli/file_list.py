@@ -1,0 +1,78 @@
+"""Which files a batch is about, and what each of them becomes."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from dala.errors import ArgumentError, FileError
+from dala.ir.record import record
+from dala.media.files import FORMATS
+from dala.media.video.encoding import SUFFIXES
+from dala.runtime.document import hint
+
+_READ_ONLY = (".gif", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".ogv", ".wmv", ".3gp")
+TAKEN = (*FORMATS, *SUFFIXES, *_READ_ONLY)
+"""The suffixes of what is taken out of a folder."""
+
+
+@record
+class Job:
+    """A file, and the one that it becomes."""
+
+    source: Path
+    target: Path
+
+
+def plan(given: Sequence[str], out: str, *, to: str | None, recursive: bool) -> list[Job]:
+    """What is to be made of each file; nothing twice, and nothing over its own source."""
+    suffix = None if to is None else f".{to.lower().lstrip('.')}"
+    if suffix is not None and suffix not in {*FORMATS, *SUFFIXES, ".gif"}:
+        known = [item.removeprefix(".") for item in (*FORMATS, *SUFFIXES, ".gif")]
+        raise ArgumentError(f"--to {to}: give one of {', '.join(known)}.{hint(suffix[1:], known)}")
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{folder} is a file: --out takes a folder.")
+    jobs: dict[Path, Job] = {}
+    for source, place in _sources(given, folder, recursive=recursive):
+        target = folder / (place if suffix is None else place.with_suffix(suffix))
+        known_job = jobs.get(target)
+        if known_job is not None and known_job.source != source:
+            raise ArgumentError(
+                f"{known_job.source} and {source} would both become {target}: give their folder "
+                f"instead, or run batch for each."
+            )
+        if target.exists() and source.exists() and target.samefile(source):
+            raise ArgumentError(f"{target} is a source itself: give another folder with --out.")
+        jobs[target] = Job(source, target)
+    if not jobs:
+        raise FileError(f"there is no picture and no video in {', '.join(given)}.")
+    return list(jobs.values())
+
+
+def _sources(given: Sequence[str], out: Path, *, recursive: bool) -> Iterator[tuple[Path, Path]]:
+    """Files, and where in the output folder each goes: as it lay in a folder, else by its name."""
+    for text in given:
+        path = Path(text)
+        if path.is_dir():
+            for found in _in_folder(path, out, recursive=recursive):
+                yield found, found.relative_to(path)
+        elif not path.exists() and glob.has_magic(text):
+            matches = [Path(item) for item in sorted(glob.iglob(text, recursive=True))]  # noqa: PTH207  (a pattern may be absolute)
+            files = [item for item in matches if item.is_file()]
+            if not files:
+                raise FileError(f"no file matches {text!r}.")
+            yield from ((item, Path(item.name)) for item in files)
+        else:
+            yield path, Path(path.name)
+
+
+def _in_folder(folder: Path, out: Path, *, recursive: bool) -> Iterator[Path]:
+    made = out.resolve()
+    for found in sorted(folder.rglob("*") if recursive else folder.iterdir()):
+        inside = found.relative_to(folder)
+        hidden = any(part.startswith(".") for part in inside.parts)
+        taken = found.suffix.lower() in TAKEN and found.is_file()
+        if taken and not hidden and made not in found.resolve().parents:
+            yield found

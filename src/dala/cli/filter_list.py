@@ -1,0 +1,136 @@
+"""The filters for people and programs: all of them, or one with everything that it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+from rich.table import Table
+
+from dala.cli import values
+from dala.cli.filter_texts import known_filters, params_of
+from dala.media.catalogue import filters as catalogue
+from dala.media.video.stages import TEMPORAL, TIMED
+from dala.runtime.kernel import KERNELS
+
+OWN, TIME = "yours", "time"
+
+
+def everything(own: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Every filter by name: its group, what it takes, and what it does, in one line."""
+    known = catalogue()
+    found = {}
+    for name in known_filters(own):
+        doc = known[name]["doc"] if name in known else _text(name).partition("\n")[0]
+        group = known[name]["group"] if name in known else OWN if name in own else TIME
+        found[name] = {"group": group, "params": params_of(name, own), "doc": doc}
+    return found
+
+
+def described(name: str, own: Sequence[str]) -> dict[str, Any]:
+    """One filter, with all that is said about it."""
+    params_of(name, own)
+    return {**everything(own)[name], "text": _text(name)}
+
+
+def lines(own: Sequence[str]) -> Iterator[str]:
+    """Two lines for each filter: how it is called, and what it does."""
+    for name, item in everything(own).items():
+        yield _call(name, item["params"])
+        yield f"    {item['doc']}"
+
+
+def table(own: Sequence[str]) -> Table:
+    """The filters by group, for a terminal."""
+    made = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
+    made.add_column(no_wrap=True)
+    made.add_column(ratio=1)
+    group = ""
+    for name, item in everything(own).items():
+        if item["group"] != group:
+            if group:
+                made.add_row("")
+            group = item["group"]
+            made.add_row(group.capitalize(), style="bold")
+        made.add_row(f"  {name}", item["doc"])
+    made.add_row("")
+    made.add_row("", "dala filters NAME says what one of them takes.", style="dim")
+    return made
+
+
+def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
+    """Everything about one filter, in lines that are not longer than so many columns."""
+    params = item["params"]
+    yield from wrap(f"{_call(name, params)}   ({item['group']})", columns, subsequent_indent="    ")
+    for paragraph in item["text"].split("\n\n"):
+        yield ""
+        yield from wrap(paragraph, columns, initial_indent="    ", subsequent_indent="    ")
+    if params:
+        yield ""
+        wide = max(map(len, params))
+        for key, param in params.items():
+            default = "needed" if "default" not in param else f"default {_shown(param['default'])}"
+            line = f"    {key:<{wide}}  {values.allowed(param)}; {default}"
+            yield from wrap(line, columns, subsequent_indent=" " * (wide + 6))
+    yield ""
+    yield f"    dala process SOURCE TARGET -f {_example(name, params)}"
+
+
+def _call(name: str, params: dict[str, dict[str, Any]]) -> str:
+    said = [
+        f"{key}={_shown(param['default'])}" if "default" in param else key
+        for key, param in params.items()
+    ]
+    return f"{name}({', '.join(said)})"
+
+
+def _shown(default: Any) -> str:
+    """A default as it would be typed."""
+    if default is None:
+        return "auto"
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return f"{default:.4g}" if isinstance(default, float) else str(default)
+
+
+_SAMPLES = {
+    "image": "picture.png",
+    "table": "warm.cube",
+    "colour": "#00b140",
+    "matrix": "1:0:10/0:1:20",
+    "size": "1280x720",
+    "flag": "yes",
+    "text": "Hello",
+    "file": "logo.png",
+}
+
+
+def _example(name: str, params: dict[str, dict[str, Any]]) -> str:
+    """A filter as it may be typed: what it needs, else the first of what it takes."""
+    chosen = [key for key, param in params.items() if "default" not in param] or list(params)[:1]
+    said = [f"{key}={_sample(params[key])}" for key in chosen]
+    return ":".join([name, ",".join(said)]) if said else name
+
+
+def _sample(param: dict[str, Any]) -> str:
+    kind, default = param["kind"], param.get("default")
+    if kind in _SAMPLES:
+        return _SAMPLES[kind]
+    if "choices" in param:
+        return str(next(item for item in param["choices"] if item != default))
+    if default is not None:
+        return _shown(default)
+    if "least" in param:
+        middle = (param["least"] + param["most"]) / 4
+        return f"{round(middle) if kind == 'whole' else round(middle, 2):g}"
+    return "1"
+
+
+def _text(name: str) -> str:
+    """All that a filter says about itself."""
+    if name in KERNELS:
+        return inspect.cleandoc(KERNELS[name].doc)
+    made = TEMPORAL.get(name) or TIMED.get(name)
+    return inspect.getdoc(made) or "A filter that knows of time"

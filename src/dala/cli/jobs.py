@@ -1,0 +1,246 @@
+"""One file made of another: a picture through its filters, or a video frame by frame."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from dala.cli import values
+from dala.cli.filter_texts import Filter, knows_time
+from dala.cli.progress import Meter, Step, seconds
+from dala.errors import ArgumentError, FileError
+from dala.ir.record import record, value
+from dala.media.files import FORMATS
+from dala.media.video.encoding import SUFFIXES
+from dala.runtime.document import hint
+
+STANDARD = "-"
+"""The name of standard input and of standard output."""
+
+
+@value
+class Settings:
+    """What a run is told beside its filters."""
+
+    codec: str | None = None
+    quality: float | None = None
+    preset: str | None = None
+    size: tuple[int, int] | None = None
+    """Width and height."""
+    start_s: float | None = None
+    end_s: float | None = None
+    resume: bool = False
+    sound: bool = True
+    rate: float | None = None
+    raw_size: tuple[int, int] | None = None
+    raw_format: str | None = None
+
+    @staticmethod
+    def of(
+        *,
+        size: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        raw_size: str | None = None,
+        **given: Any,
+    ) -> Settings:
+        """The settings that options stand for."""
+        return Settings(
+            size=None if size is None else _size("--size", size),
+            start_s=None if start is None else _time_s("--start", start),
+            end_s=None if end is None else _time_s("--end", end),
+            raw_size=None if raw_size is None else _size("--raw-size", raw_size),
+            **given,
+        )
+
+    def for_video(self) -> list[str]:
+        """The options that were given and that pictures have no use for."""
+        given: dict[str, object] = {
+            "--codec": self.codec,
+            "--preset": self.preset,
+            "--start": self.start_s,
+            "--end": self.end_s,
+            "--rate": self.rate,
+            "--raw-size": self.raw_size,
+            "--raw-format": self.raw_format,
+        }
+        return [name for name, said in given.items() if said is not None]
+
+
+@record
+class Made:
+    """What a run has made, and how long it took."""
+
+    source: str
+    target: str
+    kind: str
+    frames: int
+    resumed_frames: int
+    width: int
+    height: int
+    seconds: float
+    stages_s: dict[str, float]
+
+    @property
+    def frames_per_s(self) -> float:
+        return (self.frames - self.resumed_frames) / max(self.seconds, 1e-6)
+
+    def describe(self) -> dict[str, Any]:
+        """The facts, for JSON."""
+        rounded = {"seconds": round(self.seconds, 3), "frames_per_s": round(self.frames_per_s, 2)}
+        return {**vars(self), **rounded}
+
+    def line(self) -> str:
+        """The facts, for people."""
+        size = f"{self.width} × {self.height}"
+        if self.kind == "picture":
+            return f"{self.target}: {size}, {seconds(self.seconds)}"
+        earlier = f" ({self.resumed_frames} of them earlier)" if self.resumed_frames else ""
+        stages = ", ".join(f"{name} {seconds(time_s)}" for name, time_s in self.stages_s.items())
+        return (
+            f"{self.target}: {self.frames} frames{earlier} of {size} in {seconds(self.seconds)}, "
+            f"{self.frames_per_s:.1f} frames/s ({stages})"
+        )
+
+
+def make(
+    source: str,
+    target: str,
+    filters: Sequence[Filter],
+    settings: Settings,
+    progress: Callable[[Step], None] | None = None,
+) -> Made:
+    """Make the target of the source; nothing is there under its name until it is whole."""
+    _check_source(source)
+    if is_picture(source) and not _may_hold_frames(target) and not knows_time(filters):
+        return _make_picture(source, target, filters, settings)
+    return _make_video(source, target, filters, settings, progress)
+
+
+def is_picture(path: str) -> bool:
+    """Whether the name is that of a single picture."""
+    return Path(path).suffix.lower() in FORMATS and "%" not in path
+
+
+def _may_hold_frames(target: str) -> bool:
+    """Whether the name is not that of a single picture, but of a video or of many pictures."""
+    suffix = Path(target).suffix.lower()
+    many = target == STANDARD or "%" in target or Path(target).is_dir()
+    return many or suffix == ".gif" or suffix in SUFFIXES
+
+
+def _make_picture(source: str, target: str, filters: Sequence[Filter], settings: Settings) -> Made:
+    from dala.media import gpu
+    from dala.media.files import load, save
+
+    wrong = settings.for_video()
+    if wrong:
+        raise ArgumentError(f"{wrong[0]} is for video, but {source} is a picture: leave it out.")
+    started_s = time.perf_counter()
+    chain = list(filters)
+    if settings.size is not None:
+        width, height = settings.size
+        chain.append(("resize", {"size": (height, width)}))
+    image = load(source)
+    read_s = time.perf_counter()
+    result = gpu.filter_chain(image, chain)
+    filtered_s = time.perf_counter()
+    save(result, target, quality=None if settings.quality is None else round(settings.quality))
+    ended_s = time.perf_counter()
+    stages = {
+        "read": read_s - started_s,
+        "filter": filtered_s - read_s,
+        "write": ended_s - filtered_s,
+    }
+    return Made(
+        source,
+        target,
+        "picture",
+        1,
+        0,
+        result.shape[1],
+        result.shape[0],
+        ended_s - started_s,
+        {name: round(time_s, 3) for name, time_s in stages.items()},
+    )
+
+
+def _make_video(
+    source: str,
+    target: str,
+    filters: Sequence[Filter],
+    settings: Settings,
+    progress: Callable[[Step], None] | None,
+) -> Made:
+    from dala.media.video.transcode import transcode
+
+    meter = Meter()
+
+    def tell(step: Step) -> None:
+        meter.count(step)
+        if progress is not None:
+            progress(step)
+
+    done = transcode(
+        source,
+        target,
+        filters,
+        codec=settings.codec,
+        quality=settings.quality,
+        preset=settings.preset,
+        size=settings.size,
+        start=settings.start_s,
+        end=settings.end_s,
+        resume=settings.resume,
+        sound=settings.sound,
+        rate=settings.rate,
+        raw_size=settings.raw_size,
+        raw_format=settings.raw_format,
+        progress=tell,
+    )
+    width, height = done.size
+    return Made(
+        source,
+        target,
+        "video",
+        done.frames,
+        done.resumed_frames,
+        width,
+        height,
+        meter.elapsed_s,
+        meter.stages_s,
+    )
+
+
+def _check_source(source: str) -> None:
+    path = Path(source)
+    if source == STANDARD or "%" in source or "://" in source or path.exists():
+        return
+    folder = path.parent
+    near = hint(path.name, (item.name for item in folder.iterdir())) if folder.is_dir() else ""
+    raise FileError(f"{source} is not there.{near}")
+
+
+def _size(option: str, text: str) -> tuple[int, int]:
+    try:
+        height, width = values.size(text, {})
+    except ArgumentError as error:
+        raise ArgumentError(f"{option}: {error}") from None
+    return width, height
+
+
+def _time_s(option: str, text: str) -> float:
+    """Seconds, of a text such as 83.5 or 1:23.5."""
+    parts = text.split(":")
+    try:
+        found = [float(part) for part in parts]
+    except ValueError:
+        found = []
+    if not 1 <= len(found) <= 3 or not all(0 <= part < float("inf") for part in found):
+        raise ArgumentError(f"{option}: {text!r} is not a time such as 83.5 or 1:23.5.")
+    total = 0.0
+    for part in found:
+        total = total * 60 + part
+    return total

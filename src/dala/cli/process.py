@@ -1,0 +1,190 @@
+"""`dala process` and `dala run`: filters on a picture or on a video."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dala.cli import options
+from dala.cli.terminal import Interrupted, print_json, say
+
+if TYPE_CHECKING:
+    from dala.cli.filter_texts import Filter
+    from dala.cli.jobs import Made, Settings
+
+Source = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="A picture, a video, or - for standard input.")
+]
+Target = Annotated[
+    str,
+    typer.Argument(metavar="TARGET", help="What is written, in the format of its suffix, or -."),
+]
+
+
+def process(
+    source: Source,
+    target: Target,
+    filter: options.Filters = None,
+    kernels: options.Kernels = None,
+    size: options.Size = None,
+    quality: options.Quality = None,
+    device: options.Device = None,
+    codec: options.Codec = None,
+    preset: options.Preset = None,
+    start: options.Start = None,
+    end: options.End = None,
+    resume: options.Resume = False,
+    no_sound: options.Mute = False,
+    rate: options.Rate = None,
+    raw_size: options.RawSize = None,
+    raw_format: options.RawFormat = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Apply filters to a picture or a video.
+
+    dala process clip.mp4 out.mp4 -f blur:radius=3,sigma=1.5 -f sharpen:amount=0.5
+
+    dala process photo.jpg out.png -f overlay:layer=logo.png,x=10 --size 1280x720
+
+    Sound, subtitles and chapters are kept as they are. The result appears under its name when it
+    is whole.
+    """
+    from dala.cli.filter_texts import read_filters
+    from dala.cli.jobs import Settings
+    from dala.cli.kernel_files import load_kernels
+
+    settings = Settings.of(
+        codec=codec,
+        quality=quality,
+        preset=preset,
+        size=size,
+        start=start,
+        end=end,
+        resume=resume,
+        sound=not no_sound,
+        rate=rate,
+        raw_size=raw_size,
+        raw_format=raw_format,
+    )
+    with chosen(device):
+        chain = read_filters(filter or [], load_kernels(kernels or []))
+        make_one(source, target, chain, settings, quiet=quiet, json=json)
+
+
+def run(
+    pipeline: Annotated[
+        str, typer.Argument(metavar="PIPELINE", help="A list of filters, as .toml or .json.")
+    ],
+    source: Source,
+    target: Target,
+    kernels: options.Kernels = None,
+    size: options.Size = None,
+    quality: options.Quality = None,
+    device: options.Device = None,
+    codec: options.Codec = None,
+    preset: options.Preset = None,
+    start: options.Start = None,
+    end: options.End = None,
+    resume: options.Resume = False,
+    no_sound: options.Mute = False,
+    rate: options.Rate = None,
+    raw_size: options.RawSize = None,
+    raw_format: options.RawFormat = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Apply the filters of a file to a picture or a video.
+
+    The file has a list of filters, each with its name and its parameters; or it is a pipeline as
+    pipeline.save() writes it, with one buffer that is read and one that is written.
+    """
+    from dala.cli import documents
+    from dala.cli.jobs import Settings
+    from dala.cli.kernel_files import load_kernels
+
+    settings = Settings.of(
+        codec=codec,
+        quality=quality,
+        preset=preset,
+        size=size,
+        start=start,
+        end=end,
+        resume=resume,
+        sound=not no_sound,
+        rate=rate,
+        raw_size=raw_size,
+        raw_format=raw_format,
+    )
+    with chosen(device):
+        own = load_kernels(kernels or [])
+        document = documents.read(Path(pipeline))
+        if documents.is_pipeline(document):
+            if settings != Settings(quality=quality):
+                raise typer.BadParameter(
+                    f"{pipeline} is a pipeline of buffers, for pictures of one size: of the "
+                    f"options only --quality, --device, --quiet and --json go with it."
+                )
+            made = documents.run_pipeline(Path(pipeline), document, source, target, quality)
+            finish(made, quiet=quiet, json=json)
+        else:
+            chain = documents.filters_of(Path(pipeline), document, own)
+            make_one(source, target, chain, settings, quiet=quiet, json=json)
+
+
+def make_one(
+    source: str,
+    target: str,
+    chain: Sequence[Filter],
+    settings: Settings,
+    *,
+    quiet: bool,
+    json: bool,
+) -> None:
+    """Make the target, showing how far it has come, and tell what was made."""
+    from dala.cli import jobs
+    from dala.cli.progress import Report
+
+    if target == jobs.STANDARD and json:
+        raise typer.BadParameter("--json and the frames would both go to standard output.")
+    report = Report(Path(source).name, quiet=quiet)
+    try:
+        with report:
+            made = jobs.make(source, target, chain, settings, report)
+    except KeyboardInterrupt:
+        raise Interrupted(_how_to_go_on(target)) from None
+    finish(made, quiet=quiet, json=json)
+
+
+def finish(made: Made, *, quiet: bool, json: bool) -> None:
+    """Tell what was made, to people or to a program."""
+    if json:
+        from dala.devices import current_device
+
+        print_json({"ok": True, **made.describe(), "device": current_device().id})
+    else:
+        say(made.line(), quiet=quiet)
+
+
+def _how_to_go_on(target: str) -> str:
+    from dala.media.video.segments import finished_frames
+
+    kept = finished_frames(Path(target))
+    if not kept:
+        return "interrupted; nothing was written."
+    return (
+        f"interrupted; {kept} frames are kept: the same command with --resume goes on after them."
+    )
+
+
+@contextmanager
+def chosen(device: str | None) -> Iterator[None]:
+    """Inside, the device computes."""
+    from dala.devices import current_device, using
+
+    with using(device or current_device()):
+        yield

@@ -1,0 +1,126 @@
+"""`dala filters`, `kernels`, `devices`, `demo`, `gallery`, `bench`: what there is to see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dala.cli import options
+from dala.cli.process import chosen
+from dala.cli.terminal import is_terminal, output, print_json, say
+
+
+def _complete_names(incomplete: str) -> list[str]:
+    from dala.cli.filter_texts import known_filters
+
+    return [name for name in known_filters() if name.startswith(incomplete)]
+
+
+def filters(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="One filter, to see all of it.", autocompletion=_complete_names
+        ),
+    ] = None,
+    kernels: options.Kernels = None,
+    json: options.Json = False,
+) -> None:
+    """List the filters, or say what one of them takes and does."""
+    from dala.cli import filter_list
+    from dala.cli.kernel_files import load_kernels
+
+    own = load_kernels(kernels or [])
+    if name is not None:
+        found = filter_list.described(name, own)
+        if json:
+            print_json({"name": name, **found})
+        else:
+            for line in filter_list.page(name, found, min(100, output().width)):
+                print(line)
+    elif json:
+        print_json(filter_list.everything(own))
+    elif is_terminal():
+        output().print(filter_list.table(own))
+    else:
+        for line in filter_list.lines(own):
+            print(line)
+
+
+def kernels(json: options.Json = False) -> None:
+    """List every kernel: its inputs, its parameters and what it does."""
+    from dala.gpu import compute
+
+    described = {name: compute.Kernel.lookup(name).describe() for name in compute.Kernel.list()}
+    if json:
+        print_json(described)
+        return
+    for name, item in described.items():
+        params = map(str, compute.Kernel.lookup(name).params)
+        print(f"{name}({', '.join([*item['inputs'], *params])})\n    {item['doc']}")
+
+
+def devices(json: options.Json = False) -> None:
+    """List the devices; * marks the one that is used unless told otherwise."""
+    from dala.gpu import compute
+
+    default = compute.device_info()["id"]
+    found: list[dict[str, Any]] = compute.devices()
+    if json:
+        print_json({"default": default, "devices": found})
+        return
+    for info in found:
+        mark = "*" if info["id"] == default else " "
+        print(f"{mark} {info['id']:<10} {info['name']} ({info['kind']})")
+
+
+def demo(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Where the videos go; made if need be.")
+    ] = "dala-demo",
+    device: options.Device = None,
+) -> None:
+    """Run kernels on buffers, make a short clip, and filter it."""
+    from dala.demo import run
+
+    with chosen(device):
+        for line in run(Path(folder)):
+            print(line, flush=True)
+
+
+def gallery(
+    folder: Annotated[
+        str, typer.Argument(metavar="FOLDER", help="Where the page goes; made if need be.")
+    ],
+    device: options.Device = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Write a page that shows what every filter does to a picture."""
+    from dala.media.gallery import write_gallery
+
+    with chosen(device):
+        page = write_gallery(folder)
+    if json:
+        print_json({"ok": True, "page": str(page)})
+    else:
+        say(f"The gallery is in {page}", quiet=quiet)
+
+
+def bench(context: typer.Context) -> int:
+    """Measure dala against its peers, in a clone of the repository; takes its own options."""
+    import subprocess
+    import sys
+
+    import dala
+    from dala.errors import FileError
+
+    root = Path(dala.__file__).resolve().parents[2]
+    if not (root / "benchmarks" / "__main__.py").exists():
+        raise FileError(
+            "the benchmarks are not installed: run ./dala bench in a clone of the repository."
+        )
+    command = [sys.executable, "-m", "benchmarks", *context.args]
+    return subprocess.call(command, cwd=root)

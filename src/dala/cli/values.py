@@ -1,0 +1,152 @@
+"""Values of parameters, read from text by their kinds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from dala.errors import ArgumentError
+from dala.runtime.document import hint
+
+FLAGS = {"yes": True, "true": True, "on": True, "1": True}
+FLAGS |= {"no": False, "false": False, "off": False, "0": False}
+_NOTHING = ("none", "auto")
+
+
+def read(kind: str, text: str, param: dict[str, Any]) -> Any:
+    """The value that a text stands for; an ArgumentError says what is allowed."""
+    if param.get("default", 0) is None and text.lower() in _NOTHING:
+        return None
+    return READERS[kind](text, param)
+
+
+def number(text: str, param: dict[str, Any]) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise _refused(text, f"a number{_range(param)}") from None
+
+
+def whole(text: str, param: dict[str, Any]) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise _refused(text, f"a whole number{_range(param)}") from None
+
+
+def flag(text: str, param: dict[str, Any]) -> bool:
+    if text.lower() not in FLAGS:
+        raise _refused(text, "yes or no")
+    return FLAGS[text.lower()]
+
+
+def choice(text: str, param: dict[str, Any]) -> str:
+    choices = param["choices"]
+    if text.replace("_", "-") not in choices and text not in choices:
+        raise ArgumentError(
+            f"{text!r} is not one of {', '.join(choices)}.{hint(text, choices)}"
+        ) from None
+    return text
+
+
+def colour(text: str, param: dict[str, Any]) -> tuple[float, float, float]:
+    """Red, green and blue in 0..1."""
+    if re.fullmatch("#?([0-9a-fA-F]{3}){2}", text):
+        red, green, blue = (level / 255 for level in bytes.fromhex(text.removeprefix("#")))
+        return red, green, blue
+    try:
+        parts = [float(part) for part in text.split("/")]
+    except ValueError:
+        parts = []
+    if len(parts) not in (1, 3) or not all(0 <= part <= 1 for part in parts):
+        raise _refused(text, "a colour such as #00b140, or 0/0.69/0.25 with parts of 0 to 1")
+    red, green, blue = parts * (3 // len(parts))
+    return red, green, blue
+
+
+def size(text: str, param: dict[str, Any]) -> tuple[int, int]:
+    """Height and width of a text such as 1280x720, which has the width first."""
+    found = re.fullmatch(r"(\d{1,6})[xX×](\d{1,6})", text)
+    if found is None or not int(found[1]) or not int(found[2]):
+        raise _refused(text, "a width and a height, such as 1280x720")
+    return int(found[2]), int(found[1])
+
+
+def matrix(text: str, param: dict[str, Any]) -> list[list[float]]:
+    """Rows of numbers: 1:0:10/0:1:20."""
+    try:
+        return [[float(item) for item in re.split("[:;]", row)] for row in text.split("/")]
+    except ValueError:
+        raise _refused(text, "rows of numbers, such as 1:0:10/0:1:20") from None
+
+
+def place(text: str, param: dict[str, Any]) -> str | tuple[int, int]:
+    """The name of a place in a frame, or 10/20: so far from the left and from the top."""
+    found = re.fullmatch(r"(-?\d{1,6})/(-?\d{1,6})", text)
+    return text if found is None else (int(found[1]), int(found[2]))
+
+
+def path(text: str, param: dict[str, Any]) -> str:
+    if not text:
+        raise ArgumentError("the name of a file is missing.")
+    return text
+
+
+def guess(text: str, param: dict[str, Any]) -> Any:
+    """A whole number, a number, yes or no, else the text itself."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    if text.startswith("#") and re.fullmatch("#([0-9a-fA-F]{3}){2}", text):
+        return colour(text, param)
+    return FLAGS.get(text.lower(), text)
+
+
+READERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
+    "number": number,
+    "whole": whole,
+    "flag": flag,
+    "choice": choice,
+    "colour": colour,
+    "size": size,
+    "matrix": matrix,
+    "table": path,
+    "image": path,
+    "file": path,
+    "place": place,
+    "paint": lambda text, param: text,
+    "text": lambda text, param: text,
+    "any": guess,
+}
+
+
+def allowed(param: dict[str, Any]) -> str:
+    """What a parameter may be, for people."""
+    kind = param["kind"]
+    if kind == "choice":
+        return ", ".join(param["choices"])
+    said = {
+        "flag": "yes or no",
+        "colour": "a colour: #rrggbb, or r/g/b in 0..1",
+        "size": "WIDTHxHEIGHT",
+        "matrix": "rows of numbers: 1:0:10/0:1:20",
+        "table": "a .cube file",
+        "image": "a picture's file",
+        "file": "a file",
+        "place": "a place such as top-left, or x/y in pixels",
+        "paint": "a colour: white, #rrggbb",
+        "whole": f"a whole number{_range(param)}",
+        "number": f"a number{_range(param)}",
+    }
+    return said.get(kind, "a text or a number" if kind == "any" else "a text")
+
+
+def _range(param: dict[str, Any]) -> str:
+    return f", {param['least']:g} to {param['most']:g}" if "least" in param else ""
+
+
+def _refused(text: str, wanted: str) -> ArgumentError:
+    return ArgumentError(f"{text!r} is not {wanted}.")

@@ -1,0 +1,118 @@
+"""Filters as they are typed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dala.cli.filter_texts import completions, read_filter
+from dala.errors import ArgumentError, FileError
+from dala.media.video.stages import TIMED
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "params"),
+    [
+        ("grayscale", "grayscale", {}),
+        ("grayscale:", "grayscale", {}),
+        ("blur:radius=3,sigma=1.5", "blur", {"radius": 3, "sigma": 1.5}),
+        ("blur: radius = 3 , sigma=1.5", "blur", {"radius": 3, "sigma": 1.5}),
+        ("blur:5", "blur", {"radius": 5}),
+        ("blur:5,sigma=2", "blur", {"radius": 5, "sigma": 2.0}),
+        ("brightness:-0.2", "brightness", {"value": -0.2}),
+        ("rotate:degrees=10,expand=yes", "rotate", {"degrees": 10.0, "expand": True}),
+        ("rotate:degrees=10,expand=off", "rotate", {"degrees": 10.0, "expand": False}),
+        ("flip:vertical", "flip", {"direction": "vertical"}),
+        ("resize:1280x720", "resize", {"size": (720, 1280)}),
+        ("chroma_key:#ff0000", "chroma_key", {"color": (1.0, 0.0, 0.0)}),
+        ("chroma_key:color=0/0.5/1", "chroma_key", {"color": (0.0, 0.5, 1.0)}),
+        ("letterbox:size=8x9,color=0.5", "letterbox", {"size": (9, 8), "color": (0.5,) * 3}),
+        ("warp_affine:1:0:10/0:1:20", "warp_affine", {"matrix": [[1, 0, 10], [0, 1, 20]]}),
+        ("warp_affine:matrix=1;0;10/0;1;20", "warp_affine", {"matrix": [[1, 0, 10], [0, 1, 20]]}),
+        ("crop:width=10,height=auto", "crop", {"width": 10, "height": None}),
+        ("lut:table=a,b.cube", "lut", {"table": "a,b.cube"}),
+        (r"lut:table=a\,interpolation=b.cube", "lut", {"table": "a,interpolation=b.cube"}),
+        ("convert:from=rgb,to=gray", "convert", {"from": "rgb", "to": "gray"}),
+    ],
+)
+def test_a_text_is_read_by_the_kinds_of_its_parameters(text, name, params):
+    assert read_filter(text) == (name, params)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no filter is named ''"),
+        ("blurr", "no filter is named 'blurr'. Did you mean 'blur'?"),
+        ("blur:radus=3", "Did you mean 'radius'?"),
+        ("blur:radius=", "'' is not a whole number, 0 to 100"),
+        ("blur:radius=1.5", "blur: radius: '1.5' is not a whole number, 0 to 100"),
+        ("blur:sigma=wide", "blur: sigma: 'wide' is not a number, 0.1 to 50"),
+        ("blur:radius=3,radius=4", "blur: radius is given twice"),
+        ("blur:border=mirrored", "Did you mean 'mirror'?"),
+        ("blur:premultiply=perhaps", "'perhaps' is not yes or no"),
+        ("invert:3", "invert takes no parameters, but '3' was given"),
+        ("invert:x=3", "invert takes no parameters, but 'x' was given"),
+        ("rotate", "rotate needs degrees (a number, -180 to 180): -f rotate:degrees=…"),
+        ("resize:1280", "'1280' is not a width and a height, such as 1280x720"),
+        ("resize:0x8", "'0x8' is not a width and a height"),
+        ("chroma_key:color=255/0/0", "0/0.69/0.25 with parts of 0 to 1"),
+        ("warp_affine:matrix=1:a", "rows of numbers, such as 1:0:10/0:1:20"),
+        ("background_replace", "needs background (a picture's file) and mask"),
+        ("lut", "lut needs table (a .cube file)"),
+    ],
+)
+def test_what_is_wrong_is_refused_with_what_is_allowed(text, said):
+    with pytest.raises(ArgumentError) as refusal:
+        read_filter(text)
+    assert said in str(refusal.value)
+
+
+def test_an_image_beside_the_frame_is_loaded(picture):
+    name, params = read_filter("overlay:photo.png,x=10")
+    assert name == "overlay"
+    assert params["x"] == 10
+    assert np.array_equal(params["layer"], picture)
+
+
+def test_an_image_that_is_not_there_names_the_filter(folder):
+    with pytest.raises(FileError, match=r"^overlay: layer: nothing.png cannot be read"):
+        read_filter("overlay:nothing.png")
+
+
+def test_filters_of_time_are_read_by_what_they_are_called_with(monkeypatch):
+    def stamp(text: str, x: int = 0, opacity: float = 1.0, start=None):
+        """A stamp."""
+
+    monkeypatch.setitem(TIMED, "stamp", stamp)
+    typed = "stamp:text=12, or so,x=3,opacity=1,start=1.5"
+    assert read_filter(typed) == (
+        "stamp",
+        {"text": "12, or so", "x": 3, "opacity": 1.0, "start": 1.5},
+    )
+    with pytest.raises(ArgumentError, match="stamp needs text"):
+        read_filter("stamp")
+
+
+@pytest.mark.parametrize(
+    ("text", "params"),
+    [
+        ("text:12", {"text": "12"}),
+        ("text:Hello, world,position=10/20", {"text": "Hello, world", "position": (10, 20)}),
+        ("text:a,position=top-left,color=#ff0000", {"color": "#ff0000", "position": "top-left"}),
+        ("text:a,size=auto,end=2,margin=3", {"size": None, "end": 2.0, "margin": 3}),
+        ("image:logo.png,scale=2,opacity=0.5", {"source": "logo.png", "scale": 2.0}),
+        ("motion_blur:3", {"frames": 3}),
+        ("temporal_denoise:strength=0.7", {"strength": 0.7}),
+        ("frame_mix:0.5", {"amount": 0.5}),
+    ],
+)
+def test_what_filters_of_time_take_is_read_by_its_name_and_type(text, params):
+    assert params.items() <= read_filter(text)[1].items()
+
+
+def test_names_parameters_and_choices_are_offered():
+    assert [name for name, _ in completions("bl")] == ["blur", "blend"]
+    assert [name for name, _ in completions("blur:radius=3,s")] == ["blur:radius=3,sigma="]
+    assert [name for name, _ in completions("flip:direction=v")] == ["flip:direction=vertical"]
+    assert list(completions("nothing:x")) == []
