@@ -28,10 +28,15 @@ def test_every_frame_is_filtered(device, clip, tmp_path):
     done = media.transcode(clip, tmp_path / "out.mkv", CHAIN, codec="ffv1")
     assert done.frames == 12
     assert done.size == (clips.WIDTH, clips.HEIGHT)
-    into, back = ({"from": a, "to": b} for a, b in (("yuv420p", "rgba"), ("rgba", "yuv420p")))
+    into, back = ({"from": a, "to": b} for a, b in (("yuv420p", "rgb"), ("rgb", "yuv420p")))
     chain = [("convert", into), *CHAIN, ("convert", back)]
     for before, after in zip(clips.planes(clip), clips.planes(done.path), strict=True):
         np.testing.assert_array_equal(gpu.filter_chain(before, chain), after)
+
+
+def test_filters_that_add_transparency_are_filtered_too(clip, tmp_path):
+    key = [("chroma_key", {"color": "#00ff00"}), "invert"]
+    assert media.transcode(clip, tmp_path / "out.mp4", key).frames == 12
 
 
 def test_without_filters_frames_stay_as_they_were(clip, tmp_path):

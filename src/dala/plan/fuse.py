@@ -7,7 +7,7 @@ rows of each at a time; what breaks it off is written down, to be shown.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.channels import over_channels
@@ -21,6 +21,9 @@ MOST_STATEMENTS = 1500
 """Statements up to which programs are inlined into each other."""
 FARTHEST_ROW = 64
 """Rows up or down that a step of a group may read of another."""
+
+Overlaps = Mapping[int, Set[int]]
+"""For each buffer that shares memory with others, which they are."""
 
 
 @record
@@ -69,7 +72,9 @@ class Group:
     reach: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
-def inline_all(steps: Sequence[Step], kept: set[int], *, by_rows: bool) -> list[Step]:
+def inline_all(
+    steps: Sequence[Step], kept: set[int], overlaps: Overlaps, *, by_rows: bool
+) -> list[Step]:
     """The steps, those whose result is read in one place only computed where they are read.
 
     Where a device goes through groups row by row, channels that are treated alike stay so: they
@@ -78,7 +83,7 @@ def inline_all(steps: Sequence[Step], kept: set[int], *, by_rows: bool) -> list[
     left = list(steps)
     at = 0
     while at < len(left):
-        found = _inlinable(left, at, kept)
+        found = _inlinable(left, at, kept, overlaps)
         if found is None:
             at += 1
             continue
@@ -106,7 +111,9 @@ def _mixes_channels(producer: Program, both: Program) -> bool:
     return over_channels(producer) is not None and over_channels(both) is None
 
 
-def _inlinable(steps: list[Step], at: int, kept: set[int]) -> tuple[int, str] | None:
+def _inlinable(
+    steps: list[Step], at: int, kept: set[int], overlaps: Overlaps
+) -> tuple[int, str] | None:
     """Which earlier step can be computed inside this one, and what this one calls its result."""
     consumer = steps[at]
     for item, number in zip(consumer.program.inputs, consumer.inputs, strict=True):
@@ -118,7 +125,7 @@ def _inlinable(steps: list[Step], at: int, kept: set[int]) -> tuple[int, str] | 
             continue
         (place,) = writers
         producer = steps[place]
-        changed_since = {step.output for step in steps[place + 1 : at]}
+        changed_since = _touched({step.output for step in steps[place + 1 : at]}, overlaps)
         sizes = [len(walk(step.program.body)) for step in (producer, consumer)]
         if (
             not changed_since & set(producer.inputs)
@@ -132,12 +139,17 @@ def _inlinable(steps: list[Step], at: int, kept: set[int]) -> tuple[int, str] | 
     return None
 
 
-def group_all(steps: Sequence[Step], apart: set[int]) -> list[Group]:
-    """The steps in groups; buffers in `apart` share memory with others, and are not grouped."""
+def _touched(numbers: set[int], overlaps: Overlaps) -> set[int]:
+    """The buffers, and those that share memory with one of them."""
+    return numbers.union(*(overlaps.get(number, ()) for number in numbers))
+
+
+def group_all(steps: Sequence[Step], overlaps: Overlaps) -> list[Group]:
+    """The steps in groups; none writes memory that another step of its group sees otherwise."""
     groups: list[list[Step]] = []
     reasons: list[str] = []
     for step in steps:
-        reason = "it is the first" if not groups else _obstacle(groups[-1], step, apart)
+        reason = "it is the first" if not groups else _obstacle(groups[-1], step, overlaps)
         if reason:
             groups.append([])
             reasons.append(reason)
@@ -146,16 +158,21 @@ def group_all(steps: Sequence[Step], apart: set[int]) -> list[Group]:
     return [_finished(tuple(group), reason) for group, reason in made]
 
 
-def _obstacle(group: list[Step], step: Step, apart: set[int]) -> str:
+def _obstacle(group: list[Step], step: Step, overlaps: Overlaps) -> str:
     """Why a step cannot be computed together with a group; empty if it can."""
     for member in (*group, step):
-        alone = _loneliness(member, apart)
+        alone = _loneliness(member, overlaps)
         if alone:
             return f"{member.name} {alone}"
     written = {member.output for member in group}
     read = {number for member in group for number in member.inputs}
     if step.output in written | read:
         return f"{step.name} writes what a step before it uses"
+    others = written | read
+    if others & set(overlaps.get(step.output, ())) or any(
+        overlaps.get(number, set()) & written for number in step.inputs
+    ):
+        return f"{step.name} shares memory with a step before it"
     found = accesses(step.program)
     for item, number in zip(step.program.inputs, step.inputs, strict=True):
         if number in written and not _is_near(found[item.name], step.program, item.name):
@@ -165,15 +182,13 @@ def _obstacle(group: list[Step], step: Step, apart: set[int]) -> str:
     return f"{step.name} has another shape"
 
 
-def _loneliness(step: Step, apart: set[int]) -> str:
+def _loneliness(step: Step, overlaps: Overlaps) -> str:
     if step.program.output.scattered:
         return "writes anywhere"
     if most_turns(step.program, step.task().shapes) > STEP_LIMIT:
         return "has a loop that may not end"
-    if step.output in step.inputs:
+    if _touched({step.output}, overlaps) & set(step.inputs):
         return "writes over its own input"
-    if apart & {step.output, *step.inputs}:
-        return "shares memory with another buffer"
     if 0 in step.kinds[-1][1]:
         return "has nothing to compute"
     return ""

@@ -8,7 +8,7 @@ from typing import Any
 from dala.devices.device import Number
 from dala.ir.inline import renamed
 from dala.ir.record import record
-from dala.plan.fuse import Step
+from dala.plan.fuse import Overlaps, Step
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
@@ -68,13 +68,14 @@ class Numbering:
             self.buffers.append(buffer)
         return known
 
-    def apart(self) -> set[int]:
-        """The numbers of those that share memory with another: overlapping, or of two dtypes."""
-        found: set[int] = set()
+    def overlaps(self) -> Overlaps:
+        """For each number the others that share its memory: overlapping, or of another dtype."""
+        found: dict[int, set[int]] = {}
         for i, a in enumerate(self.buffers):
             for j in range(i):
                 if _share(a, self.buffers[j]):
-                    found |= {i, j}
+                    found.setdefault(i, set()).add(j)
+                    found.setdefault(j, set()).add(i)
         return found
 
 
@@ -151,7 +152,9 @@ class Arrangement:
             self.settings.append(None if primitive is None else self._setting(place, primitive))
         kinds = tuple(item.is_scratch for item in self.buffers)
         steps = tuple(item and item.signature for item in self.settings)
-        self.signature = (kinds, steps, frozenset(self.numbering.apart()))
+        self.overlaps = self.numbering.overlaps()
+        shared = frozenset((i, j) for i, others in self.overlaps.items() for j in others)
+        self.signature = (kinds, steps, shared)
 
     @property
     def buffers(self) -> list[Buffer]:

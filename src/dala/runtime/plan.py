@@ -50,7 +50,7 @@ class Plan:
         self.device = device
         self.fuse = fuse
         self.signature = arranged.signature
-        self.apart = arranged.numbering.apart()
+        self.overlaps = arranged.overlaps
         self.kept = {i for i, item in enumerate(arranged.buffers) if not item.is_scratch}
         self.units: list[Unit] = []
         segments = self._segments(arranged)
@@ -80,7 +80,7 @@ class Plan:
 
     def _kept(self, segments: Sequence[Setting | list[Step]], here: int) -> set[int]:
         """The buffers that users can read, that another segment uses, or that share memory."""
-        kept = self.kept | self.apart
+        kept = self.kept | set(self.overlaps)
         for i, segment in enumerate(segments):
             if i != here:
                 steps = [segment] if isinstance(segment, Setting) else segment
@@ -89,9 +89,9 @@ class Plan:
 
     def _add(self, steps: list[Step], kept: set[int]) -> None:
         if self.fuse:
-            groups = group_all(
-                inline_all(steps, kept, by_rows=self.device.goes_by_rows), self.apart
-            )
+            by_rows = self.device.goes_by_rows
+            left = inline_all(steps, kept, self.overlaps, by_rows=by_rows)
+            groups = group_all(left, self.overlaps)
         else:
             groups = [Group((step,), "fusion is off") for step in steps]
         for i, group in enumerate(groups):

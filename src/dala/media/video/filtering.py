@@ -13,7 +13,7 @@ from dala.media.chain import Chain, Chains, FilterStep, filter_step
 from dala.media.frames import Frame, Shape
 from dala.media.video.decoding import pyav
 from dala.media.video.described import VideoInfo
-from dala.media.video.pixels import PACKED, coded_of, image_of, is_packed
+from dala.media.video.pixels import PACKED, coded_of, has_alpha, image_of, is_packed
 from dala.media.video.source import VideoFrame
 from dala.media.video.stages import Link, State, TemporalFilter, links_of
 
@@ -42,7 +42,7 @@ class FrameFilter:
 
     def _checked_size(self) -> tuple[int, int]:
         """Width and height of what comes out; a filter that is wrong is refused now."""
-        channels = 4 if self._packed or self._info.bits <= 8 else 3
+        channels = 4 if has_alpha(self._info.pixel_format) else 3
         dtype = np.uint8 if self._info.bits <= 8 else np.float32
         shape: Shape = (self._info.height, self._info.width, channels)
         for group in self._grouped(self._links, shape, 0.0):
@@ -50,6 +50,7 @@ class FrameFilter:
                 Chain(Frame(np.empty(shape, dtype), _itself), group)
                 for step in group:
                     shape = step.output_shape(shape)
+        self._made = {(): "gray", (3,): "rgb", (4,): "rgba"}[shape[2:]]
         height, width = shape[:2]
         if (
             self._pixels is not None
@@ -103,8 +104,8 @@ class FrameFilter:
     def _conversions(self, format: str) -> tuple[FilterStep, FilterStep]:
         colours, height = self._info.colours, self._info.height
         given = {"matrix": colours.matrix_for(height), "range": colours.range_for(format)}
-        into = filter_step("convert", {"from": PACKED[format], "to": "rgba", **given})
-        back = filter_step("convert", {"from": "rgba", "to": "yuv420p", **given})
+        into = filter_step("convert", {"from": PACKED[format], "to": "rgb", **given})
+        back = filter_step("convert", {"from": self._made, "to": "yuv420p", **given})
         return into, back
 
     def _run(self, image: np.ndarray, links: list[Link], time_s: float) -> np.ndarray:
