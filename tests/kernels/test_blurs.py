@@ -9,7 +9,7 @@ from kernels.test_neighbourhoods import RIMS, blurred, boxed
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels import blurs, wide_blurs
+from dala.kernels.image import blurs, wide_blurs
 
 LEVEL = 1 / 255
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dala import errors
-from dala.kernels import cube
-from dala.kernels.cube import parse_cube, read_cube
+from dala.kernels.image import cube
+from dala.kernels.image.cube import parse_cube, read_cube
 
 ROWS = np.linspace(0, 1, 24, dtype=np.float32).reshape(8, 3)
 CUBE = "LUT_3D_SIZE 2\n" + "\n".join(" ".join(map(str, row)) for row in ROWS)

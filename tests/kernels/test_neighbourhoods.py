@@ -8,7 +8,7 @@ from kernels.pictures import LUMA, SHAPES, check, in_units, picture
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels import blurs
+from dala.kernels.image import blurs
 
 RIMS = {
     "clamp": "edge",

@@ -9,7 +9,7 @@ from kernels.test_neighbourhoods import blurred, shifted
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels.medians import Network
+from dala.kernels.image.medians import Network
 
 
 def bilateral(x, radius, sigma_color, sigma_space, border="clamp", guide=None):

@@ -7,7 +7,7 @@ import pytest
 from kernels.pictures import SHAPES, check, in_units, picture
 
 from dala.gpu import compute
-from dala.kernels.temporal import AT_ONCE, mean_stages, mix_frames, settle, store
+from dala.kernels.image.temporal import AT_ONCE, mean_stages, mix_frames, settle, store
 
 
 def run(kernel, arrays, dtype, **params):

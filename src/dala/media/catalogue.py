@@ -6,12 +6,12 @@ from typing import Any
 
 from dala.ir.nodes import BORDERS
 from dala.ir.record import record
-from dala.kernels.compositing import MODES
-from dala.kernels.geometry import DIRECTIONS
-from dala.kernels.interpolation import METHODS as POINT_METHODS
-from dala.kernels.lookup_tables import INTERPOLATIONS
-from dala.kernels.pixel_formats import FORMATS
-from dala.kernels.resizing import METHODS
+from dala.kernels.image.compositing import MODES
+from dala.kernels.image.geometry import DIRECTIONS
+from dala.kernels.image.interpolation import METHODS as POINT_METHODS
+from dala.kernels.image.lookup_tables import INTERPOLATIONS
+from dala.kernels.image.pixel_formats import FORMATS
+from dala.kernels.image.resizing import METHODS
 from dala.runtime.kernel import Kernel
 
 

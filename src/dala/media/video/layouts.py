@@ -8,7 +8,7 @@ from typing import Any
 
 from dala.errors import ArgumentError
 from dala.ir.record import record
-from dala.kernels.resizing import fitted
+from dala.kernels.image.resizing import fitted
 from dala.kernels.shapes import number_within, whole_number
 
 POSITIONS = (

@@ -13,8 +13,8 @@ import numpy as np
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
-from dala.kernels import resampling
 from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.image import resampling
 from dala.kernels.shapes import pair_of
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel

@@ -10,8 +10,8 @@ from dala.errors import ArgumentError
 from dala.ir.nodes import Border
 from dala.kernels import language
 from dala.kernels.builtin import Given, Inputs, recipe
-from dala.kernels.images import checked_border
-from dala.kernels.premultiplied import premultiplied
+from dala.kernels.image.images import checked_border
+from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.shapes import whole_number
 from dala.lang.lower import Definition
 from dala.lang.source import from_text

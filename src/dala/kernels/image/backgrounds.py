@@ -13,9 +13,9 @@ from typing import Any
 from dala.errors import ShapeError
 from dala.ir.types import F32
 from dala.kernels import language as dala
-from dala.kernels.blurs import blur
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.images import border_of, radius_of, require_image
+from dala.kernels.image.blurs import blur
+from dala.kernels.image.images import border_of, radius_of, require_image
 from dala.kernels.shapes import positive_number, require_alike
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel, function

@@ -10,16 +10,16 @@ from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import REQUIRED, Given, Inputs, helper, recipe
-from dala.kernels.pixel_pairs import expand_pairs, rearrange_pairs, reduce_pairs, repack_pairs
-from dala.kernels.pixel_planes import (
+from dala.kernels.image.pixel_pairs import expand_pairs, rearrange_pairs, reduce_pairs, repack_pairs
+from dala.kernels.image.pixel_planes import (
     expand_gray,
     expanding_kernel,
     reducing_kernel,
     unweave,
     weave,
 )
+from dala.kernels.image.video_levels import Levels, levels_of
 from dala.kernels.shapes import Shape, whole_number
-from dala.kernels.video_levels import Levels, levels_of
 from dala.runtime.buffer import Buffer
 from dala.runtime.recipe import Stage, on_host, reshaped
 

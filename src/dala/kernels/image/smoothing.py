@@ -13,10 +13,10 @@ from dala.errors import ArgumentError
 from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
-from dala.kernels.blurs import MOST_TAPS, gaussian, reach_of, weigh_down, weights_of
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.images import checked_border, radius_of, reader
-from dala.kernels.premultiplied import premultiplied
+from dala.kernels.image.blurs import MOST_TAPS, gaussian, reach_of, weigh_down, weights_of
+from dala.kernels.image.images import checked_border, radius_of, reader
+from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.shapes import number_within, positive_number
 from dala.runtime.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernel import Kernel, function

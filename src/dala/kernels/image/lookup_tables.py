@@ -16,8 +16,8 @@ from dala.errors import ArgumentError
 from dala.ir.record import record
 from dala.kernels import language as dala
 from dala.kernels.builtin import REQUIRED, Given, Inputs, choice, helper
-from dala.kernels.cube import LARGEST_CUBE, LARGEST_CURVE, Cube, read_cube, stamp_of
-from dala.kernels.images import require_image
+from dala.kernels.image.cube import LARGEST_CUBE, LARGEST_CURVE, Cube, read_cube, stamp_of
+from dala.kernels.image.images import require_image
 from dala.kernels.shapes import require_alike
 from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.kernel import Kernel, function

@@ -15,10 +15,10 @@ from typing import Any
 from dala.errors import ArgumentError, ShapeError
 from dala.ir.types import U8, U32
 from dala.kernels import language as dala
-from dala.kernels.blend_modes import COLOURS, CURVES
 from dala.kernels.builtin import Given, Inputs, choice, helper
-from dala.kernels.images import require_image
-from dala.kernels.pixel_pairs import view
+from dala.kernels.image.blend_modes import COLOURS, CURVES
+from dala.kernels.image.images import require_image
+from dala.kernels.image.pixel_pairs import view
 from dala.kernels.shapes import number_within, require_alike, whole_number
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel, function

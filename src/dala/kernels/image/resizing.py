@@ -13,11 +13,11 @@ from dala.devices import CPU
 from dala.errors import ArgumentError
 from dala.ir.types import F32, S64, U8, U32, Scalar
 from dala.kernels import language as dala
-from dala.kernels import resampling
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.canvas import one_of, require_images, require_room, sized
-from dala.kernels.images import flat
-from dala.kernels.premultiplied import premultiplied
+from dala.kernels.image import resampling
+from dala.kernels.image.canvas import one_of, require_images, require_room, sized
+from dala.kernels.image.images import flat
+from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.shapes import Shape, number_within
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.recipe import Stage, reshaped

@@ -8,7 +8,7 @@ from typing import Any
 from dala.ir.nodes import Border
 from dala.kernels import language as dala
 from dala.kernels.builtin import helper
-from dala.kernels.images import reader
+from dala.kernels.image.images import reader
 from dala.runtime.kernel import Kernel, function
 
 METHODS = ("nearest", "bilinear", "bicubic")

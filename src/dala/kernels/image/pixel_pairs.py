@@ -14,7 +14,7 @@ from typing import Any
 from dala.ir.types import U8, U16, Scalar
 from dala.kernels import language as dala
 from dala.kernels.builtin import helper
-from dala.kernels.video_levels import Levels
+from dala.kernels.image.video_levels import Levels
 from dala.lang.marks import ScalarMark
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel, function

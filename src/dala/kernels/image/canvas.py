@@ -7,7 +7,7 @@ from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.builtin import Given
-from dala.kernels.images import require_image
+from dala.kernels.image.images import require_image
 from dala.kernels.shapes import Shape, pair_of
 from dala.runtime.buffer import Buffer
 

@@ -11,9 +11,16 @@ from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, choice, helper, recipe
-from dala.kernels.colours import gray
-from dala.kernels.images import border_of, checked_border, flat, radius_of, reader, require_image
-from dala.kernels.premultiplied import premultiplied
+from dala.kernels.image.colours import gray
+from dala.kernels.image.images import (
+    border_of,
+    checked_border,
+    flat,
+    radius_of,
+    reader,
+    require_image,
+)
+from dala.kernels.image.premultiplied import premultiplied
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage

@@ -8,10 +8,10 @@ from typing import Any
 from dala.ir.types import F32
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.colours import recoloured
-from dala.kernels.images import require_image
+from dala.kernels.image.colours import recoloured
+from dala.kernels.image.images import require_image
+from dala.kernels.image.smoothing import bilateral_mean
 from dala.kernels.shapes import number_within, require_alike
-from dala.kernels.smoothing import bilateral_mean
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.recipe import Stage
 

@@ -19,7 +19,7 @@ from dala.ir.nodes import Border
 from dala.ir.types import U16
 from dala.kernels import language as dala
 from dala.kernels.builtin import helper
-from dala.kernels.images import flat, reader
+from dala.kernels.image.images import flat, reader
 from dala.lang.marks import ScalarMark
 from dala.runtime.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernel import Kernel, function

@@ -11,8 +11,8 @@ import numpy as np
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels import language as dala
 from dala.kernels.builtin import REQUIRED, Given, Inputs, choice, helper
-from dala.kernels.colours import entries, mix_channels
-from dala.kernels.images import require_image
+from dala.kernels.image.colours import entries, mix_channels
+from dala.kernels.image.images import require_image
 from dala.kernels.shapes import number_within
 from dala.runtime.buffer import Buffer
 from dala.runtime.recipe import Stage

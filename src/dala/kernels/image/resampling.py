@@ -18,7 +18,7 @@ from dala.errors import LimitError
 from dala.ir.record import record
 from dala.kernels import language as dala
 from dala.kernels.builtin import helper
-from dala.kernels.images import reader
+from dala.kernels.image.images import reader
 from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.kernel import Kernel, function
 

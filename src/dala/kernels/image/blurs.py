@@ -21,11 +21,11 @@ from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.images import checked_border, flat, radius_of, reader
-from dala.kernels.narrow_blurs import MOST_NARROW, MOST_NARROW_BOX, narrow_boxes, narrow_means
-from dala.kernels.premultiplied import premultiplied
+from dala.kernels.image.images import checked_border, flat, radius_of, reader
+from dala.kernels.image.narrow_blurs import MOST_NARROW, MOST_NARROW_BOX, narrow_boxes, narrow_means
+from dala.kernels.image.premultiplied import premultiplied
+from dala.kernels.image.wide_blurs import wide_boxes, wide_means
 from dala.kernels.shapes import positive_number
-from dala.kernels.wide_blurs import wide_boxes, wide_means
 from dala.runtime.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, on_host
