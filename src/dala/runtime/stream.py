@@ -10,7 +10,6 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
-from types import TracebackType
 from typing import Any, Literal, get_args
 
 from dala.errors import ArgumentError, ClosedError, DroppedError
@@ -128,12 +127,7 @@ class Stream:
     def __enter__(self) -> Stream:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
@@ -31,7 +30,7 @@ from dala.media.video.layouts import (
     table_of,
 )
 from dala.media.video.pixels import DEEPEST_LEVEL
-from dala.media.video.source import VideoFrame
+from dala.media.video.source import Seekable, VideoFrame
 
 Until = Literal["longest", "shortest"]
 
@@ -101,7 +100,7 @@ def compose(
         raise
 
 
-class Composition:
+class Composition(Seekable):
     """A source made of others: iterate over it for its frames, `seek` to begin elsewhere."""
 
     def __init__(
@@ -134,7 +133,6 @@ class Composition:
         canvas[:] = np.rint(colour) if dtype is np.uint8 else colour
         with using(self._device):
             self._canvas = Frame(Frame(canvas, _itself).buffer(), _itself)
-        self._from_s = 0.0
         self._closed = False
 
     @property
@@ -148,12 +146,6 @@ class Composition:
         return 0
 
     # -- reading ---------------------------------------------------------------------------------
-
-    def seek(self, time_s: float) -> None:
-        """Have the next iteration begin with the first frame at that time or after it."""
-        if not isinstance(time_s, int | float) or not 0 <= time_s < float("inf"):
-            raise ArgumentError(f"seek: the time is in seconds from 0 on, not {time_s!r}.")
-        self._from_s = float(time_s)
 
     def __iter__(self) -> Iterator[VideoFrame]:
         self._check_open()
@@ -210,12 +202,7 @@ class Composition:
     def __enter__(self) -> Composition:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -45,7 +44,19 @@ class VideoFrame:
         return image_of(self.coded)
 
 
-class VideoFile:
+class Seekable:
+    """What can be read from another time on."""
+
+    _from_s: float = 0.0
+
+    def seek(self, time_s: float) -> None:
+        """Have the next iteration begin with the first frame at that time or after it."""
+        if not isinstance(time_s, int | float) or not 0 <= time_s < float("inf"):
+            raise ArgumentError(f"seek: the time is in seconds from 0 on, not {time_s!r}.")
+        self._from_s = float(time_s)
+
+
+class VideoFile(Seekable):
     """A video that is read: iterate over it for its frames, `seek` to begin elsewhere.
 
     >>> from dala import media
@@ -56,7 +67,6 @@ class VideoFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._from_s: float | None = None
         self._open()
         try:
             self.info = self._described()
@@ -139,17 +149,11 @@ class VideoFile:
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def seek(self, time_s: float) -> None:
-        """Have the next iteration begin with the first frame at that time or after it."""
-        if not isinstance(time_s, int | float) or not 0 <= time_s < float("inf"):
-            raise ArgumentError(f"seek: the time is in seconds from 0 on, not {time_s!r}.")
-        self._from_s = float(time_s)
-
     def __iter__(self) -> Iterator[VideoFrame]:
         self._check_open()
         base, start = self.time_base, self.first_pts
-        begin_s = min(self._from_s or 0.0, LATEST_S)
-        self._from_s = None
+        begin_s = min(self._from_s, LATEST_S)
+        self._from_s = 0.0
         index = 0
         with telling(self.path):
             for frame in self._decoded_from(begin_s):
@@ -218,12 +222,7 @@ class VideoFile:
     def __enter__(self) -> VideoFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from dala.errors import ArgumentError, ClosedError
 from dala.media.video.decoding import pyav
 from dala.media.video.described import StreamInfo, VideoInfo, standard_colours
-from dala.media.video.source import VideoFrame
+from dala.media.video.source import Seekable, VideoFrame
 
 Opened = TypeVar("Opened", bound="UncodedSource")
 
@@ -55,7 +55,7 @@ def uncoded_info(
     )
 
 
-class UncodedSource:
+class UncodedSource(Seekable):
     """A source whose frames are arrays: each at its own tick of `time_base`."""
 
     first_pts = 0
@@ -64,14 +64,7 @@ class UncodedSource:
         self.path = path
         self.info = info
         self.time_base = time_base
-        self._from_s = 0.0
         self._closed = False
-
-    def seek(self, time_s: float) -> None:
-        """Have the next iteration begin with the first frame at that time or after it."""
-        if not isinstance(time_s, int | float) or not 0 <= time_s < float("inf"):
-            raise ArgumentError(f"seek: the time is in seconds from 0 on, not {time_s!r}.")
-        self._from_s = float(time_s)
 
     def __iter__(self) -> Iterator[VideoFrame]:
         self._check_open()
