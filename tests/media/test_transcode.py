@@ -83,6 +83,15 @@ def test_a_part_begins_and_ends_where_it_should(clip, tmp_path):
         assert container.duration / 1e6 == pytest.approx(0.5, abs=0.06)
 
 
+def test_a_part_of_a_source_that_begins_late_keeps_its_sound(tmp_path):
+    source = clips.write_clip(tmp_path / "clip.ts", 20, sound=True)
+    done = media.transcode(source, tmp_path / "out.mkv", start=0.5, end=1.5)
+    with av.open(str(done.path)) as container:
+        packets = [item for item in container.demux(audio=0) if item.dts is not None]
+    seconds = sum(item.duration * item.time_base for item in packets)
+    assert float(seconds) == pytest.approx(1.0, abs=0.1)
+
+
 def test_another_size_is_scaled(clip, tmp_path):
     done = media.transcode(clip, tmp_path / "out.mp4", size=(32, 24))
     assert done.size == (32, 24)
@@ -248,6 +257,8 @@ def test_what_is_wrong_is_refused_and_nothing_is_left(clip, tmp_path, given, sai
 
 
 def test_targets_that_cannot_be_are_refused(clip, tmp_path):
+    with pytest.raises(errors.ArgumentError, match="is no video: codec and preset"):
+        media.transcode(clip, tmp_path / "frames", codec="h264")
     with pytest.raises(errors.ArgumentError, match="an AVI keeps no times"):
         media.transcode(clip, tmp_path / "out.avi")
     with pytest.raises(errors.ArgumentError, match="at least 64 pixels"):

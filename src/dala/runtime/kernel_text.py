@@ -24,7 +24,7 @@ def is_built_in(kernel: Kernel) -> bool:
     """Whether every dala knows the kernel by its name."""
     if KERNELS.get(kernel.name) is not kernel or isinstance(kernel, WgslKernel):
         return False
-    return isinstance(kernel, Recipe) or Path(kernel.definition.source.file).parent == _OURS
+    return isinstance(kernel, Recipe) or _OURS in Path(kernel.definition.source.file).parents
 
 
 def described(kernel: Kernel) -> dict[str, Any]:

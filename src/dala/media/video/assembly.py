@@ -24,6 +24,8 @@ class Extras:
     """What the file gets beside its frames: from which source, and which part of it."""
 
     source: Path | None
+    origin_s: float
+    """The time that the source calls its first frame's."""
     start_s: float
     end_s: float | None
     rotation: int
@@ -107,7 +109,7 @@ def _other_packets(
     for packet in source.demux(streams):
         if packet.dts is None:
             continue
-        when_s = float(packet.dts * packet.time_base)
+        when_s = float(packet.dts * packet.time_base) - extras.origin_s
         # What comes before the first moment of a whole source is how its decoder warms up.
         if 0 < extras.start_s > when_s or (extras.end_s is not None and when_s >= extras.end_s):
             continue

@@ -100,6 +100,8 @@ def transcode(
             return run.finish(progress)
         if resume:
             raise ArgumentError(f"{target} cannot be resumed: only runs that write video can.")
+        if codec is not None or preset is not None:
+            raise ArgumentError(f"{target} is no video: codec and preset are for those.")
         frames = FrameFilter(opened.info, None, list(filters), size)
         format = raw_format if os.fspath(target) == "-" else None
         made, given = frames.size, opened.info.rate
@@ -224,7 +226,8 @@ class _Run:
             folder.remove()
             raise MediaError(f"{self._video.path} has no frame in the part that was asked for.")
         draft = folder.path / f"whole{self._target.suffix}"
-        extras = Extras(self._sound, *self._part, self._video.info.rotation)
+        origin_s = float(self._video.first_pts * self._video.time_base)
+        extras = Extras(self._sound, origin_s, *self._part, self._video.info.rotation)
         format = CONTAINERS[self._target.suffix.lower()]
         picture = self._picture()
         assemble(draft, format, folder.segments, self._encoding, picture, extras)
