@@ -49,6 +49,15 @@ def test_sound_is_copied_and_not_coded_anew(clip, tmp_path):
     assert clips.stream_bytes(done.path, "audio") == clips.stream_bytes(clip, "audio")
 
 
+def test_ffprobe_finds_nothing_wrong_with_what_is_written(short_segments, clip, tmp_path):
+    done = media.transcode(clip, tmp_path / "out.mp4", CHAIN)
+    video, audio = clips.probed(done.path)
+    assert (video["codec_name"], video["nb_frames"], video["avg_frame_rate"]) == (
+        "h264", "12", "10/1",
+    )  # fmt: skip
+    assert (audio["codec_name"], audio["sample_rate"]) == ("aac", "48000")
+
+
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".mov"])
 def test_uneven_times_turns_tags_and_chapters_survive(tmp_path, suffix):
     times = [0, 1, 4, 5, 9, 15, 16]
