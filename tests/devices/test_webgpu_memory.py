@@ -223,6 +223,7 @@ def test_a_failed_mapping_is_an_error_and_its_staging_buffer_is_not_reused(gpu, 
 
 
 def test_27_ten_thousand_cycles_leave_nothing_behind(gpu):
+    gc.collect()
     gpu.trim()
     live, host = gpu.held().live_blocks, HOST.held().live_blocks
     buffers = gpu_buffers()

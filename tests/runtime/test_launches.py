@@ -158,3 +158,17 @@ def test_an_interrupted_launch_is_over_before_it_raises():
 def test_commands_of_wrong_kinds_are_refused(command):
     with pytest.raises(errors.ArgumentError):
         compute.submit(command)
+
+
+def test_all_kernels_together_remember_so_many_launches(monkeypatch):
+    monkeypatch.setattr(kernel_module, "MOST_LAUNCHES_IN_ALL", len(kernel_module._latest) + 2)
+    kernels = [
+        compute.Kernel.register(f"only_{i}", f"def only_{i}(x): return x + {i}") for i in range(5)
+    ]
+    with compute.device("cpu"):
+        x, y = (compute.buffer_zeros((2,), "s32") for _ in range(2))
+        for item in kernels:
+            compute.run_kernel(item, [x], y)
+        assert len(kernel_module._latest) == kernel_module.MOST_LAUNCHES_IN_ALL
+        compute.run_kernel(kernels[0], [x], y)  # what was forgotten is made again
+        assert compute.read_list(y) == [0, 0]

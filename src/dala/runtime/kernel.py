@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import difflib
+import weakref
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from types import ModuleType
@@ -27,6 +29,10 @@ from dala.runtime.profile import ACTIVE, measure
 
 MOST_LAUNCHES = 512
 """Combinations of devices, shapes and constants that a kernel remembers, the latest ones."""
+MOST_LAUNCHES_IN_ALL = 4096
+"""Those that all kernels together remember: code takes memory mappings, which are not endless."""
+
+_latest: deque[tuple[weakref.ref[Kernel], tuple[Any, ...]]] = deque()
 
 Specs = tuple[tuple[str, tuple[int, ...]], ...]
 
@@ -146,6 +152,11 @@ class Kernel:
             if len(self._launches) >= MOST_LAUNCHES or known[0].lost:
                 self._launches.pop(known, None)
         self._launches[full] = runner
+        _latest.append((weakref.ref(self), full))
+        if len(_latest) > MOST_LAUNCHES_IN_ALL:
+            owner, oldest = _latest.popleft()
+            if (kernel := owner()) is not None:
+                kernel._launches.pop(oldest, None)
         return runner
 
     # -- seeing ----------------------------------------------------------------------------------

@@ -114,8 +114,11 @@ class Recipe(Kernel):
 
                 run_fused(device, stages)
                 return
-            for stage in stages:
-                stage.kernel.run(stage.inputs, stage.output, stage.params)
+            try:
+                for stage in stages:
+                    stage.kernel.run(stage.inputs, stage.output, stage.params)
+            finally:
+                stages.clear()  # else the traceback of an error holds what lies between them
             if target is not output:
                 copy(device, target.memory, output.memory)
 
