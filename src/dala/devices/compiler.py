@@ -62,7 +62,9 @@ class Compiler:
 
     @cached_property
     def _linker(self) -> Any:
-        return llvm.create_lljit_compiler(self._machine(jit=True))
+        # LLVM's older linker puts code and constants wherever there is room, and aborts where they
+        # come to lie more than 2 GiB apart, as they do in large processes.
+        return llvm.create_lljit_compiler(self._machine(jit=True), use_jit_link=True)
 
     def _machine(self, *, jit: bool = False) -> Any:
         return llvm.Target.from_default_triple().create_target_machine(
