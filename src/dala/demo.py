@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,9 @@ def _speed() -> Iterator[str]:
 
 
 def _video(folder: Path) -> Iterator[str]:
+    if find_spec("av") is None or find_spec("PIL") is None:
+        yield 'for video: pip install "dala-gpu[media]"'
+        return
     from dala import media
     from dala.media.clip import write_clip
 

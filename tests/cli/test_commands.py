@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 
 import dala
-from dala import media
+from dala import demo, media
 from dala.cli import main
 from dala.cli.app import app
 from dala.cli.filter_texts import known_filters, read_filter
@@ -37,6 +37,13 @@ def test_the_demo_shows_a_result_a_picture_a_video_and_the_device(device, capsys
     assert "90 frames of 640 × 360" in printed
     with media.open(tmp_path / "made" / "out.mp4") as video:
         assert [item.kind for item in video.info.streams] == ["video", "audio"]
+
+
+def test_the_demo_says_what_video_needs_where_it_is_not_there(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(demo, "find_spec", lambda name: None)
+    assert main(["demo", str(tmp_path / "made")]) == 0
+    assert 'pip install "dala-gpu[media]"' in capsys.readouterr().out
+    assert not (tmp_path / "made").exists()
 
 
 def test_devices_are_listed_and_the_default_one_is_marked(device, told, answer):
