@@ -13,7 +13,7 @@ import numpy as np
 from dala.errors import ArgumentError, FileError, LimitError, MediaError, ShapeError
 from dala.media import containers
 from dala.media.coding import decode, encode, require_pillow, text_of
-from dala.media.frames import frame_of
+from dala.media.frames import frame_of, levels_of
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -137,10 +137,7 @@ def _bytes_of(pixels: Any) -> np.ndarray:
     values = np.asarray(pixels)
     if not values.size:
         raise ShapeError(f"save: an image of shape {values.shape} has no pixels to write.")
-    if values.dtype == np.uint8:
-        return np.ascontiguousarray(values)
-    levels: np.ndarray = np.rint(np.nan_to_num(values, nan=0.0).clip(0.0, 1.0) * np.float32(255))
-    return levels.astype(np.uint8)
+    return np.ascontiguousarray(levels_of(values))
 
 
 def _replace(target: Path, data: bytes) -> None:

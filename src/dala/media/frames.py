@@ -136,3 +136,11 @@ def destination(out: np.ndarray, shape: Shape, dtype: str) -> Buffer:
     if current_device() is not CPU or not (out.flags.c_contiguous and out.flags.aligned):
         return new_buffer(shape, dtype)
     return Buffer(Borrowed(out.ctypes.data, out.nbytes, out), DTYPES[dtype], shape)
+
+
+def levels_of(image: np.ndarray) -> np.ndarray:
+    """The pixels as u8: rounded to nearest and clamped, NaN is 0."""
+    if image.dtype == np.uint8:
+        return image
+    levels: np.ndarray = np.rint(np.nan_to_num(image, nan=0.0).clip(0.0, 1.0) * np.float32(255))
+    return levels.astype(np.uint8)

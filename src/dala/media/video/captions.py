@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ _NO_LETTER = "\U0010ffff"
 Colour = tuple[float, float, float]
 
 
-class _Layer:
+class _Layer(ABC):
     """What lies over frames from `start` on until before `end`, in seconds."""
 
     def __init__(self, name: str, place: Place, opacity: Any, start: Any, end: Any) -> None:
@@ -61,9 +62,9 @@ class _Layer:
         """What the layer depends on, of a frame's shape."""
         return 0
 
+    @abstractmethod
     def _made(self, size: int) -> Buffer:
         """The layer on the current device."""
-        raise NotImplementedError
 
 
 class ImageLayer(_Layer):

@@ -11,8 +11,9 @@ import numpy as np
 
 from dala.errors import FileError, LimitError
 from dala.media.coding import require_pillow
+from dala.media.frames import levels_of
 from dala.media.video.decoding import pyav
-from dala.media.video.sink import Sink, aside, check_writable, levels_of
+from dala.media.video.sink import Sink, aside, check_writable
 
 _TICKS_PER_S = 100
 _SHORTEST_TICKS = 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,15 +29,7 @@ def check_writable(path: Path) -> None:
         raise FileError(f"{path} cannot be written: there is no folder {path.parent}.")
 
 
-def levels_of(image: np.ndarray) -> np.ndarray:
-    """The pixels as u8: rounded to nearest and clamped, NaN is 0."""
-    if image.dtype == np.uint8:
-        return image
-    levels: np.ndarray = np.rint(np.nan_to_num(image, nan=0.0).clip(0.0, 1.0) * np.float32(255))
-    return levels.astype(np.uint8)
-
-
-class Sink:
+class Sink(ABC):
     """Takes frames; `close` makes the output appear, `abandon` leaves nothing of it."""
 
     def __init__(self, path: Path, size: tuple[int, int] | None) -> None:
@@ -110,14 +103,17 @@ class Sink:
             self._is_open = False
             self._drop()
 
+    @abstractmethod
     def _write(self, image: np.ndarray, time_s: float) -> None:
-        raise NotImplementedError
+        """Take a frame that was checked."""
 
+    @abstractmethod
     def _finish(self) -> None:
-        raise NotImplementedError
+        """Have the output appear."""
 
+    @abstractmethod
     def _drop(self) -> None:
-        raise NotImplementedError
+        """Remove what was written."""
 
     def __enter__(self: Opened) -> Opened:
         return self

@@ -13,12 +13,13 @@ import numpy as np
 
 from dala.errors import ArgumentError, FileError
 from dala.media.files import FORMATS, save
+from dala.media.frames import levels_of
 from dala.media.video import raw
 from dala.media.video.described import ColourTags, standard_colours
 from dala.media.video.gif import GifSink
 from dala.media.video.pictures import is_pattern, matching, name_of
 from dala.media.video.pixels import coded_of
-from dala.media.video.sink import Sink, aside, check_writable, levels_of
+from dala.media.video.sink import Sink, aside, check_writable
 from dala.media.video.uncoded import RATE, checked_rate
 from dala.media.video.writer import VideoWriter
 

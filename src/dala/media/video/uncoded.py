@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -55,7 +56,7 @@ def uncoded_info(
     )
 
 
-class UncodedSource(Seekable):
+class UncodedSource(Seekable, ABC):
     """A source whose frames are arrays: each at its own tick of `time_base`."""
 
     first_pts = 0
@@ -77,9 +78,9 @@ class UncodedSource(Seekable):
             yield VideoFrame(self._coded(array, pts), index, time_s)
             index += 1
 
+    @abstractmethod
     def _arrays(self, begin_s: float) -> Iterable[tuple[int, np.ndarray]]:
         """Each frame and its tick; those before the time may be left out."""
-        raise NotImplementedError
 
     def _coded(self, array: np.ndarray, pts: int) -> Any:
         frame = pyav().VideoFrame.from_ndarray(array, format=self.info.pixel_format)
