@@ -170,6 +170,33 @@ def test_a_buffer_is_swapped_for_another(device):
         pipeline.bind(x, other)
 
 
+def overlapping(reads_first):
+    """Stages on two buffers that share all rows but one: what one writes, the other sees."""
+    memory = np.random.default_rng(4).normal(size=(401, 300)).astype(np.float32)
+    upper, lower = (compute.from_dlpack(memory[i : i + 400]) for i in (0, 1))
+    x = compute.from_numpy(np.random.default_rng(5).normal(size=(400, 300)).astype(np.float32))
+    out = compute.buffer_zeros((400, 300), "f32")
+    # In this order a few rows at a time would meet rows too early, or too late.
+    written, read = (lower, upper) if reads_first else (upper, lower)
+    stages = [("scale", [x], written, {"factor": 2.0}), ("scale", [read], out, {"factor": 3.0})]
+    return memory, out, stages[::-1] if reads_first else stages
+
+
+@pytest.mark.parametrize("reads_first", [True, False])
+def test_memory_that_two_stages_share_in_part_is_written_and_read_in_order(reads_first):
+    results = []
+    for fuse in (True, False):
+        with compute.device("cpu"):
+            memory, out, stages = overlapping(reads_first)
+            pipeline = compute.pipeline(fuse=fuse)
+            for kernel, inputs, output, params in stages:
+                pipeline.add(kernel=kernel, inputs=inputs, output=output, params=params)
+            pipeline.run()
+            results.append((memory, compute.read(out)))
+    for fused, alone in zip(*results, strict=True):
+        np.testing.assert_array_equal(fused, alone)
+
+
 # -- commands --------------------------------------------------------------------------------------
 
 
