@@ -21,6 +21,8 @@ LAYERS = [
     {"devices"},
     {"runtime"},
     {"kernels"},
+    {"images"},
+    {"ml"},
     {"media"},
     {"__init__", "__main__", "_typing", "cli", "demo", "gpu"},
 ]

@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
     """Names are loaded when they are first used, so that importing dala stays cheap."""
     if name in ("kernel", "function"):
         found: Any = getattr(importlib.import_module("dala.runtime.kernel"), name)
-    elif name in ("errors", "gpu", "lang", "media"):
+    elif name in ("errors", "gpu", "lang", "media", "ml"):
         found = importlib.import_module(f"dala.{name}")
     else:
         names = importlib.import_module("dala.lang.marks").NAMES
@@ -33,4 +33,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     names = importlib.import_module("dala.lang.marks").NAMES
-    return sorted({*globals(), *names, "kernel", "function", "errors", "gpu", "media"})
+    return sorted({*globals(), *names, "kernel", "function", "errors", "gpu", "media", "ml"})

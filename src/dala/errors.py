@@ -23,6 +23,10 @@ DalaError
 ├── ClosedError              (RuntimeError)  a stream used after it was closed
 ├── FileError                (OSError)       a file that cannot be read or written
 ├── MediaError               (ValueError)    a picture or video that cannot be understood
+├── UnknownModelError        (LookupError)   no model of that name
+├── ModelError               (ValueError)    a model that cannot be understood or run
+├── FetchError               (OSError)       a package that cannot be had from where it is kept
+├── IntegrityError           (ValueError)    a file that is not the one that was promised
 └── InternalError            (RuntimeError)  a mistake in dala itself: please report it
 """
 
@@ -126,6 +130,22 @@ class FileError(DalaError, OSError):
 
 class MediaError(DalaError, ValueError):
     """A picture or video cannot be understood: it is cut, damaged or of another format."""
+
+
+class UnknownModelError(DalaError, LookupError):
+    """No model of that name is in the catalogue."""
+
+
+class ModelError(DalaError, ValueError):
+    """A model that cannot be understood or run."""
+
+
+class FetchError(DalaError, OSError):
+    """A package that cannot be had from where it is kept."""
+
+
+class IntegrityError(DalaError, ValueError):
+    """A file that is not the one that was promised."""
 
 
 class InternalError(DalaError, RuntimeError):

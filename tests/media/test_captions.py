@@ -9,8 +9,8 @@ from PIL import Image
 from dala import errors, media
 from dala.devices import current_device
 from dala.gpu import compute
+from dala.images.frames import frame_of
 from dala.media.chain import Chains
-from dala.media.frames import frame_of
 from dala.media.video.captions import ImageLayer, TextLayer
 from dala.media.video.layouts import POSITIONS
 

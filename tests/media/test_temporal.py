@@ -10,7 +10,7 @@ import pytest
 from dala import errors
 from dala.devices import CPU
 from dala.gpu import compute
-from dala.media.frames import Frame
+from dala.images.frames import Frame
 from dala.media.video.stages import TEMPORAL
 from dala.media.video.temporal import FrameMix, MotionBlur, TemporalDenoise
 

@@ -12,8 +12,8 @@ import dala.kernels  # noqa: F401  (registers the filters)
 from dala.devices.device import forget_oldest
 from dala.devices.memory import Borrowed
 from dala.errors import ArgumentError, DalaError
+from dala.images.frames import Frame, Shape, destination, frame_of, new_buffer
 from dala.ir.record import record
-from dala.media.frames import Frame, Shape, destination, frame_of, new_buffer
 from dala.runtime.arguments import complete
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel

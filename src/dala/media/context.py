@@ -10,8 +10,8 @@ import numpy as np
 from dala.devices import Device, current_device, using
 from dala.devices.device import Memory
 from dala.errors import FreedError, ShapeError
+from dala.images.frames import Frame, frame_of
 from dala.media.chain import Chains, FilterStep, filter_steps
-from dala.media.frames import Frame, frame_of
 from dala.runtime.buffer import Buffer
 from dala.runtime.commands import Command, Status, Work
 from dala.runtime.run import submit

@@ -11,9 +11,9 @@ from typing import Any, Literal
 import numpy as np
 
 from dala.errors import ArgumentError, FileError, LimitError, MediaError, ShapeError
+from dala.images.frames import frame_of, levels_of
 from dala.media import containers
 from dala.media.coding import decode, encode, require_pillow, text_of
-from dala.media.frames import frame_of, levels_of
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview

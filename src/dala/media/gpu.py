@@ -16,10 +16,10 @@ import numpy as np
 
 from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError
+from dala.images.frames import Frame, frame_of
 from dala.media.catalogue import FILTERS, filters
 from dala.media.chain import Chains, FilterStep, filter_step, filter_steps
 from dala.media.context import Context, FrameCommand
-from dala.media.frames import Frame, frame_of
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ArgumentError, FileError, LimitError, MediaError
+from dala.images.frames import Shape, frame_of, new_buffer
 from dala.kernels.shapes import number_within, positive_number, whole_number
 from dala.media.chain import FilterStep, filter_step
 from dala.media.coding import require_pillow, text_of
 from dala.media.files import load
-from dala.media.frames import Shape, frame_of, new_buffer
 from dala.media.video.layouts import Place
 from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.kernel import Kernel

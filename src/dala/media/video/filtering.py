@@ -9,8 +9,8 @@ import numpy as np
 
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, MediaError
+from dala.images.frames import Frame, Shape
 from dala.media.chain import Chain, Chains, FilterStep, filter_step
-from dala.media.frames import Frame, Shape
 from dala.media.video.decoding import pyav
 from dala.media.video.described import VideoInfo
 from dala.media.video.pixels import PACKED, coded_of, has_alpha, image_of, is_packed

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dala.errors import FileError, LimitError
+from dala.images.frames import levels_of
 from dala.media.coding import require_pillow
-from dala.media.frames import levels_of
 from dala.media.video.decoding import pyav
 from dala.media.video.sink import Sink, aside, check_writable
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ArgumentError, MediaError
+from dala.images.frames import Frame, frame_of
 from dala.media.chain import Chains, FilterStep, filter_step
-from dala.media.frames import Frame, frame_of
 from dala.media.video.layouts import Cell, Size
 from dala.media.video.pictures import Pictures
 from dala.media.video.pixels import PACKED, image_of, is_packed

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dala.errors import ArgumentError, ClosedError, FileError, MediaError, ShapeError
-from dala.media.frames import frame_of
+from dala.images.frames import frame_of
 
 Opened = TypeVar("Opened", bound="Sink")
 _NEARLY_S = 1e-6

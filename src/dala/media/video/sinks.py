@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, FileError
+from dala.images.frames import levels_of
 from dala.media.files import FORMATS, save
-from dala.media.frames import levels_of
 from dala.media.video import raw
 from dala.media.video.described import ColourTags, standard_colours
 from dala.media.video.gif import GifSink

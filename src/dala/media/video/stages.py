@@ -9,8 +9,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from dala.errors import ArgumentError
+from dala.images.frames import Shape
 from dala.media.chain import FilterStep, filter_step, named_filters
-from dala.media.frames import Shape
 from dala.media.video.captions import ImageLayer, TextLayer
 from dala.media.video.temporal import FrameMix, MotionBlur, TemporalDenoise
 from dala.runtime.arguments import unknown_parameter

@@ -8,10 +8,10 @@ import numpy as np
 
 from dala.devices import using
 from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.images.frames import new_buffer
 from dala.kernels.image.images import require_image
 from dala.kernels.image.temporal import MOST_SHARE, mean_stages, mix_frames, settle, store
 from dala.kernels.shapes import number_within, positive_number, whole_number
-from dala.media.frames import new_buffer
 from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.profile import copy
 

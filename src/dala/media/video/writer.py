@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, FileError
-from dala.media.frames import frame_of
+from dala.images.frames import frame_of
 from dala.media.video.decoding import pyav
 from dala.media.video.described import ColourTags, standard_colours
 from dala.media.video.encoding import EncodedFile, Encoding, Picture, encoding_for

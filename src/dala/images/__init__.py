@@ -1,0 +1,1 @@
+"""Images as callers hold them, whatever is then done with them."""
