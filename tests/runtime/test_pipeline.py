@@ -146,6 +146,18 @@ def test_another_sigma_of_a_blur_makes_no_new_plan(device):
     assert np.array_equal(compute.read(out), compute.read(want))
 
 
+def test_parameters_of_a_stage_that_stays_whole_can_be_set(device):
+    x = compute.from_numpy(np.full((2, 2, 3), 0.5, np.float32))
+    half = {"matrix": np.eye(3) * 0.5}
+    pipeline = compute.pipeline()
+    for name in ("first", "second"):
+        pipeline.add(kernel="color_matrix", inputs=[x], output=x, params=half, name=name)
+    pipeline.run()
+    assert compute.read(x)[0, 0].tolist() == [0.125] * 3
+    pipeline.set("second", matrix=np.eye(3) * 4.0).run()
+    assert compute.read(x)[0, 0].tolist() == [0.25] * 3
+
+
 def test_a_stage_that_is_added_after_a_run_is_run_too(device):
     x, y, z = vector(1.0, 2.0, 3.0), zeros(), zeros()
     pipeline = compute.pipeline()

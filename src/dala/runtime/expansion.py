@@ -160,6 +160,20 @@ class Arrangement:
     def buffers(self) -> list[Buffer]:
         return self.numbering.buffers
 
+    def call(self, place: int) -> None:
+        """Run by itself what can only be called."""
+        setting = self.settings[place]
+        assert setting is not None
+        setting.run(self.buffers)
+
+    def called(self, place: int) -> str:
+        """What is called there, and where it is computed if not on the buffers' own device."""
+        setting = self.settings[place]
+        assert setting is not None
+        primitive = setting.primitive
+        where = primitive.kernel.elsewhere(primitive.output)
+        return f"{primitive.kernel.name}, called by itself{f'; {where}' if where else ''}"
+
     def _setting(self, place: int, primitive: Primitive) -> Setting:
         inputs = tuple(self.numbering.number(item) for item in primitive.inputs)
         output = self.numbering.number(primitive.output)

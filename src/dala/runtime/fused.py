@@ -34,4 +34,4 @@ def run_fused(device: Device, stages: Sequence[Stage]) -> None:
         kernels = [item.kernel for item in primitives]
         known = _plans[key] = (Plan(device, arranged, fuse=True), kernels)
         forget_oldest(_plans, MOST_PLANS)
-    known[0].run(arranged.buffers, arranged.values)
+    known[0].run(arranged)

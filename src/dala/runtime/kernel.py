@@ -69,6 +69,10 @@ class Kernel:
         """The shape of the output that goes with inputs of such shapes: that of the first."""
         return shapes[0]
 
+    def elsewhere(self, output: Buffer) -> str:
+        """What is copied, where it is not computed on the device of its buffers; else nothing."""
+        return ""
+
     def describe(self) -> dict[str, Any]:
         """Its inputs, its parameters with their defaults, and what it does, in one line."""
         return {

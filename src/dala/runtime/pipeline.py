@@ -168,7 +168,7 @@ class Pipeline:
         for buffer in arranged.buffers:
             if buffer.freed:
                 raise self._freed_error(buffer)
-        plan.run(arranged.buffers, arranged.values)
+        plan.run(arranged)
 
     def _prepared(
         self,

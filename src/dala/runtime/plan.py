@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from dala.devices.device import Device, GroupRunner, Number
+from dala.devices.device import Device, GroupRunner, Memory
 from dala.ir.record import record
 from dala.plan.fuse import Group, Step, group_all, inline_all
-from dala.runtime.buffer import Buffer
-from dala.runtime.expansion import Arrangement, Setting
+from dala.runtime.expansion import Arrangement
 from dala.runtime.profile import ACTIVE, measure
+
+
+@record
+class Call:
+    """What can only be called: where it stands in an arrangement, and the buffers it uses."""
+
+    place: int
+    needs: tuple[int, ...]
 
 
 @record
@@ -21,7 +28,8 @@ class Unit:
     group: Group | None
     runner: GroupRunner | None
     needs: tuple[int, ...]
-    call: Setting | None
+    call: int | None
+    """The place of its setting in an arrangement."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -55,21 +63,20 @@ class Plan:
         self.units: list[Unit] = []
         segments = self._segments(arranged)
         for i, segment in enumerate(segments):
-            if isinstance(segment, Setting):
-                needs = (*segment.inputs, segment.output)
-                self.units.append(Unit(None, None, needs, segment))
+            if isinstance(segment, Call):
+                self.units.append(Unit(None, None, segment.needs, segment.place))
             else:
                 self._add(segment, self._kept(segments, i))
 
-    def _segments(self, arranged: Arrangement) -> list[Setting | list[Step]]:
+    def _segments(self, arranged: Arrangement) -> list[Call | list[Step]]:
         """Runs of steps, cut at barriers and at what can only be called."""
-        segments: list[Setting | list[Step]] = []
+        segments: list[Call | list[Step]] = []
         steps: list[Step] | None = None
-        for setting in arranged.settings:
+        for place, setting in enumerate(arranged.settings):
             if setting is None:
                 steps = None
             elif setting.primitive.is_call:
-                segments.append(setting)
+                segments.append(Call(place, (*setting.inputs, setting.output)))
                 steps = None
             else:
                 if steps is None:
@@ -78,13 +85,15 @@ class Plan:
                 steps.append(setting.step())
         return segments
 
-    def _kept(self, segments: Sequence[Setting | list[Step]], here: int) -> set[int]:
+    def _kept(self, segments: Sequence[Call | list[Step]], here: int) -> set[int]:
         """The buffers that users can read, that another segment uses, or that share memory."""
         kept = self.kept | set(self.overlaps)
         for i, segment in enumerate(segments):
             if i != here:
-                steps = [segment] if isinstance(segment, Setting) else segment
-                kept |= {n for step in steps for n in (*step.inputs, step.output)}
+                if isinstance(segment, Call):
+                    kept |= set(segment.needs)
+                else:
+                    kept |= {n for step in segment for n in (*step.inputs, step.output)}
         return kept
 
     def _add(self, steps: list[Step], kept: set[int]) -> None:
@@ -100,29 +109,28 @@ class Plan:
             runner = self.device.load_group(group, kept | shared)
             self.units.append(Unit(group, runner, tuple(sorted(runner.needs())), None))
 
-    def run(self, buffers: Sequence[Buffer], values: Mapping[str, Number]) -> None:
+    def run(self, arranged: Arrangement) -> None:
         """Compute every unit in order, on the buffers and with the values of an arrangement."""
         if ACTIVE:
-            self._run_measured(buffers, values)
+            self._run_measured(arranged)
             return
         with self.device.batch():
             for unit in self.units:
                 if unit.runner is not None:
-                    memories = {number: buffers[number].memory for number in unit.needs}
-                    unit.runner.run(memories, values)
+                    unit.runner.run(_memories(arranged, unit), arranged.values)
                 elif unit.call is not None:
-                    unit.call.run(buffers)
+                    arranged.call(unit.call)
 
-    def _run_measured(self, buffers: Sequence[Buffer], values: Mapping[str, Number]) -> None:
+    def _run_measured(self, arranged: Arrangement) -> None:
         """Compute every unit by itself, seen by profiles; what is called is seen in its own run."""
         for unit in self.units:
             if unit.runner is not None:
-                memories = {number: buffers[number].memory for number in unit.needs}
+                memories = _memories(arranged, unit)
                 read, written = ([memories[n] for n in each] for each in unit.read_and_written())
-                call = partial(unit.runner.run, memories, values)
+                call = partial(unit.runner.run, memories, arranged.values)
                 measure(unit.name, self.device, read, written, call)
             elif unit.call is not None:
-                unit.call.run(buffers)
+                arranged.call(unit.call)
 
     def explained(self, arranged: Arrangement) -> str:
         """A line for each unit, and one with the bytes moved stage by stage and so."""
@@ -136,12 +144,16 @@ class Plan:
             after += moved
             if unit.group is None:
                 assert unit.call is not None
-                lines.append(f"{number}: {unit.call.primitive.kernel.name}, called by itself")
+                lines.append(f"{number}: {arranged.called(unit.call)}")
                 continue
             names = " → ".join(step.name for step in unit.group.steps)
             lines.append(f"{number}: {names}, {moved:,} bytes; because {unit.group.reason}")
         lines.append(f"bytes moved: {before:,} stage by stage, {after:,} so")
         return "\n".join(lines)
+
+
+def _memories(arranged: Arrangement, unit: Unit) -> dict[int, Memory]:
+    return {number: arranged.buffers[number].memory for number in unit.needs}
 
 
 def _bytes(arranged: Arrangement, number: int) -> int:
