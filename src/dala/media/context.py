@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,7 @@ from dala.errors import FreedError, ShapeError
 from dala.images.frames import Frame, frame_of
 from dala.media.chain import Chains, FilterStep, filter_steps
 from dala.runtime.buffer import Buffer
-from dala.runtime.commands import Command, Status, Work
-from dala.runtime.run import submit
+from dala.runtime.result_command import ResultCommand, submit_call
 
 
 class Context:
@@ -45,7 +44,7 @@ class Context:
         frame, steps = self._prepare(image, filters)
         return self._run(frame, steps, out)
 
-    def process_async(self, image: Any, filters: Any) -> FrameCommand:
+    def process_async(self, image: Any, filters: Any) -> ResultCommand:
         """A command that processes the frame as it is now."""
         frame, steps = self._prepare(image, filters)
         frame = frame.kept()
@@ -53,10 +52,9 @@ class Context:
             FilterStep(step.kernel, tuple(item.kept() for item in step.others), step.params)
             for step in steps
         ]
-        done: list[Any] = []
-        call = lambda: done.append(self._run(frame, steps, None))  # noqa: E731
-        work = Work(call, _memories(frame, steps), (), f"frame of {self.width} × {self.height}")
-        return FrameCommand(submit(_Prepared(work)), done)
+        label = f"frame of {self.width} × {self.height}"
+        call = partial(self._run, frame, steps, None)
+        return submit_call(call, _memories(frame, steps), label)
 
     def _prepare(self, image: Any, filters: Any) -> tuple[Frame, list[FilterStep]]:
         self._check_open()
@@ -94,58 +92,6 @@ class Context:
     def __repr__(self) -> str:
         state = ", stopped" if self.closed else ""
         return f"<Context {self.width} × {self.height} {self.device}{state}>"
-
-
-class FrameCommand:
-    """A frame that is being processed: look at its `status`, `wait()` for it, or `await` it.
-
-    `compute.poll`, `compute.wait` and the others take it as they take any command.
-    """
-
-    def __init__(self, command: Command, done: list[Any]) -> None:
-        self._command = command
-        self._done = done
-
-    @property
-    def id(self) -> int:
-        return self._command.id
-
-    @property
-    def status(self) -> Status:
-        return self._command.status
-
-    @property
-    def done(self) -> bool:
-        return self._command.done
-
-    def cancel(self) -> bool:
-        """Whether the command was still pending and now will never run."""
-        return self._command.cancel()
-
-    def wait(self, timeout_s: float | None = None) -> Any:
-        """The frame, once it is there; raises the command's own error if it failed."""
-        self._command.wait(timeout_s)
-        return self._done[0]
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        yield from self._command.__await__()
-        return self._done[0]
-
-    def __index__(self) -> int:
-        return self._command.id
-
-    def __repr__(self) -> str:
-        return repr(self._command)
-
-
-class _Prepared:
-    """Work that can be submitted."""
-
-    def __init__(self, work: Work) -> None:
-        self._work = work
-
-    def work(self) -> Work:
-        return self._work
 
 
 def _memories(frame: Frame, steps: list[FilterStep]) -> tuple[Memory, ...]:

@@ -19,13 +19,14 @@ from dala.errors import ArgumentError
 from dala.images.frames import Frame, frame_of
 from dala.media.catalogue import FILTERS, filters
 from dala.media.chain import Chains, FilterStep, filter_step, filter_steps
-from dala.media.context import Context, FrameCommand
+from dala.media.context import Context
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
+from dala.runtime.result_command import ResultCommand
 
 __all__ = [
     "Context",
-    "FrameCommand",
+    "ResultCommand",
     "apply_filter",
     "filter_chain",
     "filters",
@@ -96,7 +97,7 @@ def process_frame(context: Context, frame: Any, filters: Any, *, out: Any = None
     return _context(context).process(frame, filters, out)
 
 
-def process_frame_async(context: Context, frame: Any, filters: Any) -> FrameCommand:
+def process_frame_async(context: Context, frame: Any, filters: Any) -> ResultCommand:
     """A command that processes the frame as it is now: `await` it, or `wait()` for the result."""
     return _context(context).process_async(frame, filters)
 

@@ -242,8 +242,10 @@ class Kernel:
     def lookup(name: str) -> Kernel:
         """The kernel of that name; an UnknownKernelError that suggests others."""
         found = KERNELS.get(name) if isinstance(name, str) else None
+        if found is None and isinstance(name, str) and name in PROVIDERS:
+            found = PROVIDERS[name]()
         if found is None:
-            near = difflib.get_close_matches(str(name), KERNELS, 3)
+            near = difflib.get_close_matches(str(name), [*KERNELS, *PROVIDERS], 3)
             hint = (
                 f"Did you mean {' or '.join(map(repr, near))}?"
                 if near
@@ -265,6 +267,8 @@ class Kernel:
 
 KERNELS: dict[str, Kernel] = {}
 """Every registered kernel by its name."""
+PROVIDERS: dict[str, Callable[[], Kernel]] = {}
+"""What gives a kernel when its name is asked for and none is registered: models are so loaded."""
 
 
 _DALA = ModuleType("dala")

@@ -11,7 +11,7 @@ from typing import Any
 from dala.errors import ArgumentError, KernelError, KernelSourceError
 from dala.lang.marks import NAMES
 from dala.lang.source import Source
-from dala.runtime.kernel import KERNELS, Kernel, from_source
+from dala.runtime.kernel import KERNELS, PROVIDERS, Kernel, from_source
 from dala.runtime.recipe import Opaque, Recipe
 from dala.runtime.wgsl_kernel import WgslKernel, from_wgsl
 
@@ -22,6 +22,8 @@ _KEYS = {"dala": {"source", "border"}, "wgsl": {"source", "defaults", "groups"}}
 
 def is_built_in(kernel: Kernel) -> bool:
     """Whether every dala knows the kernel by its name."""
+    if kernel.name in PROVIDERS and kernel.name not in KERNELS:
+        return PROVIDERS[kernel.name]() is kernel
     if KERNELS.get(kernel.name) is not kernel or isinstance(kernel, WgslKernel):
         return False
     return isinstance(kernel, Recipe) or _OURS in Path(kernel.definition.source.file).parents

@@ -16,7 +16,7 @@ from dala.errors import ArgumentError, DtypeError, ShapeError, UnknownKernelErro
 from dala.ir.types import dtype_of
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.document import at, hint, key, mapping, plain, sequence, text, value
-from dala.runtime.kernel import KERNELS, Kernel
+from dala.runtime.kernel import KERNELS, PROVIDERS, Kernel
 from dala.runtime.kernel_text import described, is_built_in, made
 from dala.runtime.pipeline import Pipeline, StageEntry
 from dala.runtime.textfile import read_text, write_text
@@ -203,12 +203,12 @@ def _stage(
         read["output"] = _named(read["output"], f"{place}.output", buffers)
     if "kernel" in read:
         name = text(read["kernel"], f"{place}.kernel")
-        if name not in kernels:
+        if name not in kernels and name not in PROVIDERS:
             raise UnknownKernelError(
                 f"{place}.kernel: no kernel is named {name!r}.{hint(name, kernels)} One of your "
                 f"own is given by kernels={{{name!r}: it}}."
             )
-        read["kernel"] = kernels[name]
+        read["kernel"] = kernels[name] if name in kernels else Kernel.lookup(name)
     if "name" in read:
         text(read["name"], f"{place}.name")
     if "params" in read:

@@ -124,7 +124,10 @@ class Recipe(Kernel):
 
 
 class Opaque(Kernel):
-    """A kernel that a library computes on the host, on arrays that are the buffers' own memory."""
+    """A kernel that a library computes on the host, on arrays that are the buffers' own memory.
+
+    Between buffers of another device inputs are copied to the host, and the output back.
+    """
 
     def __init__(self, name: str, inputs: tuple[str, ...], call: Library) -> None:
         super().__init__(name, call.__doc__ or "", _no_definition)
@@ -146,13 +149,26 @@ class Opaque(Kernel):
         return ()
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
-        arrays, out = [np.asarray(item) for item in inputs], np.asarray(output)
-        call = partial(self._call, *arrays, out=out, **(params or {}))
+        call = partial(self._compute, inputs, output, params or {})
         if ACTIVE:
             memories, target = [item.memory for item in inputs], output.memory
             measure(self.name, target.device, memories, (target,), call)
         else:
             call()
+
+    def _compute(self, inputs: Sequence[Buffer], output: Buffer, params: Params) -> None:
+        arrays, target = [np.asarray(item) for item in inputs], output.memory
+        if on_host(output) and not any(item.memory.overlaps(target) for item in inputs):
+            self._call(*arrays, out=np.asarray(output), **params)
+            return
+        made = np.empty(output.shape, output.scalar.numpy)
+        self._call(*arrays, out=made, **params)
+        target.device.write(target, made)
+
+    def elsewhere(self, output: Buffer) -> str:
+        if on_host(output):
+            return ""
+        return f"computed on the host: copied there from {output.device}, and back"
 
 
 def _no_definition() -> Any:
