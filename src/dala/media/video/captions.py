@@ -5,30 +5,35 @@ from __future__ import annotations
 import math
 import os
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dala.devices import current_device
-from dala.errors import ArgumentError, FileError, LimitError, MediaError
+from dala.errors import ArgumentError
+from dala.images.drawing_colours import Colour, colour_of
 from dala.images.frames import Shape, frame_of, new_buffer
-from dala.kernels.shapes import number_within, positive_number, whole_number
+from dala.images.lettering import (
+    LEAST_SIZE,
+    MOST_SIZE,
+    checked_text,
+    opened_font,
+    pixels_of,
+    require_font,
+    require_pillow,
+    require_room,
+    text_bounds,
+    text_coverage,
+    text_style,
+)
+from dala.kernels.shapes import number_within, positive_number
 from dala.media.chain import FilterStep, filter_step
-from dala.media.coding import require_pillow, text_of
 from dala.media.files import load
 from dala.media.video.layouts import Place
 from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.kernel import Kernel
 
-MOST_CHARACTERS = 2000
-LARGEST_LAYER_PIXELS = 1 << 26
-LEAST_SIZE, MOST_SIZE = 4, 1000
-"""How high letters can be, in pixels."""
-_TRIED_SIZE = 32
-_NO_LETTER = "\U0010ffff"
-
-Colour = tuple[float, float, float]
+__all__ = ["ImageLayer", "TextLayer", "colour_of"]
 
 
 class _Layer(ABC):
@@ -87,7 +92,7 @@ class ImageLayer(_Layer):
         height, width = self._frame.shape[:2]
         if not height or not width:
             raise ArgumentError(f"image: a picture of {width} × {height} has no pixels.")
-        _require_room("image", width * factor, height * factor)
+        require_room("image", width * factor, height * factor)
         self._size = max(1, round(factor * height)), max(1, round(factor * width))
 
     def _made(self, size: int) -> Buffer:
@@ -126,9 +131,13 @@ class TextLayer(_Layer):
         place = Place.of("text", position, margin)
         super().__init__("text", place, opacity, start, end)
         require_pillow("text")
-        self._text = _checked_text(text)
-        self._letters_px = None if size is None else _whole("size", size, LEAST_SIZE, MOST_SIZE)
-        self._outline_px = None if outline is None else _whole("outline", outline, 0, MOST_SIZE)
+        self._text = checked_text("text", text)
+        self._letters_px = (
+            None if size is None else pixels_of("text", "size", size, LEAST_SIZE, MOST_SIZE)
+        )
+        self._outline_px = (
+            None if outline is None else pixels_of("text", "outline", outline, 0, MOST_SIZE)
+        )
         self._color = colour_of("text", "color", color)
         self._outline_color = colour_of("text", "outline_color", outline_color)
         self._box = None if box is None else colour_of("text", "box", box)
@@ -136,7 +145,7 @@ class TextLayer(_Layer):
         self._font = font
         named = place.position if isinstance(place.position, str) else "left"
         self._align = next((side for side in ("left", "right") if side in named), "center")
-        _require_letters(self._text, _opened_font(font, _TRIED_SIZE), font)
+        require_font("text", self._text, font)
 
     def _size_in(self, shape: Shape) -> int:
         if self._letters_px is not None:
@@ -148,57 +157,22 @@ class TextLayer(_Layer):
 
     def _drawn(self, size: int) -> np.ndarray:
         """The text as RGBA, just large enough for it."""
-        from PIL import Image, ImageDraw
-
-        font = _opened_font(self._font, size)
+        style = text_style(opened_font("text", self._font, size), size, self._align)
         outline = self._outline_px
         if outline is None:
             outline = 0 if self._box is not None else max(1, round(size / 14))
         padding = 0 if self._box is None else max(1, round(size / 3))
-        style = {"font": font, "align": self._align, "spacing": size // 4}
-        measure = ImageDraw.Draw(Image.new("L", (1, 1)))
-        bounds = measure.multiline_textbbox((0, 0), self._text, stroke_width=outline, **style)
-        left, top = math.floor(bounds[0]) - padding, math.floor(bounds[1]) - padding
-        width = math.ceil(bounds[2]) + padding - left
-        height = math.ceil(bounds[3]) + padding - top
-        _require_room("text", width, height)
-
-        def covered(stroke: int) -> np.ndarray:
-            mask = Image.new("L", (max(1, width), max(1, height)))
-            draw = ImageDraw.Draw(mask)
-            draw.multiline_text((-left, -top), self._text, fill=255, stroke_width=stroke, **style)
-            return np.asarray(mask) / 255
-
-        letters = covered(0)
+        left, top, right, bottom = text_bounds(self._text, style, outline)
+        bounds = left - padding, top - padding, right + padding, bottom + padding
+        require_room("text", bounds[2] - bounds[0], bounds[3] - bounds[1])
+        letters = text_coverage(self._text, style, bounds) / 255
         parts = [(letters, self._color)]
         if outline:
-            parts.insert(0, (covered(outline), self._outline_color))
+            around = text_coverage(self._text, style, bounds, outline) / 255
+            parts.insert(0, (around, self._outline_color))
         if self._box is not None:
             parts.insert(0, (np.full_like(letters, self._box_opacity), self._box))
         return _composed(parts)
-
-
-def colour_of(what: str, name: str, value: Any) -> Colour:
-    """Red, green and blue in 0..1, of a gray, of three numbers, of a name or a code."""
-    if isinstance(value, str):
-        require_pillow(what)
-        from PIL import ImageColor
-
-        try:
-            levels = ImageColor.getrgb(value)
-        except ValueError as error:
-            raise ArgumentError(
-                f"{what}: {name} {value!r} is no colour: give a name such as 'white', a code such "
-                f"as '#ff8000', or numbers from 0 to 1, a gray or (r, g, b)."
-            ) from error
-        return levels[0] / 255, levels[1] / 255, levels[2] / 255
-    given = value if isinstance(value, tuple | list) else (value,) * 3
-    if len(given) != 3:
-        raise ArgumentError(
-            f"{what}: {name} is a colour's name, a gray or (r, g, b), not {value!r}."
-        )
-    red, green, blue = (number_within(what, name, item, 0, 1) for item in given)
-    return red, green, blue
 
 
 def _composed(parts: list[tuple[np.ndarray, Colour]]) -> np.ndarray:
@@ -214,62 +188,6 @@ def _composed(parts: list[tuple[np.ndarray, Colour]]) -> np.ndarray:
     layer = np.concatenate([colours, alpha[..., None]], -1)
     levels: np.ndarray = np.rint(layer * 255)
     return levels.astype(np.uint8)
-
-
-def _opened_font(font: Any, size: int) -> Any:
-    from PIL import ImageFont
-
-    if font is None:
-        return ImageFont.load_default(size)
-    if not isinstance(font, str | os.PathLike):
-        raise ArgumentError(f"text: font is the path of a font's file, not {font!r}.")
-    if not Path(font).is_file():
-        raise FileError(f"text: there is no font {os.fspath(font)}: give the path of its file.")
-    try:
-        return ImageFont.truetype(os.fspath(font), size)
-    except OSError as error:
-        raise MediaError(f"{os.fspath(font)} is no font: {text_of(error)}.") from error
-
-
-def _checked_text(text: Any) -> str:
-    shown = str(text) if isinstance(text, int | float) and not isinstance(text, bool) else text
-    if not isinstance(shown, str) or not shown.strip():
-        raise ArgumentError(f"text: text is what to show, not {text!r}.")
-    if len(shown) > MOST_CHARACTERS:
-        raise LimitError(
-            f"text: {len(shown):,} characters are more than the {MOST_CHARACTERS:,} that are shown."
-        )
-    return "\n".join(shown.expandtabs(4).splitlines())
-
-
-def _require_letters(text: str, font: Any, given: Any) -> None:
-    """An ArgumentError where the font would show empty boxes instead of letters."""
-    box = bytes(font.getmask(_NO_LETTER))
-    missing = [
-        item
-        for item in sorted(set(text))
-        if not item.isspace() and bytes(font.getmask(item)) == box
-    ]
-    if any(box) and missing:
-        which = "the built-in font" if given is None else os.fspath(given)
-        raise ArgumentError(
-            f"text: {which} has no {' '.join(missing)}: give font=… the path of a font that has."
-        )
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    number = whole_number("text", name, value)
-    if least <= number <= most:
-        return number
-    raise ArgumentError(f"text: {name} is {least} to {most} pixels, not {number}.")
-
-
-def _require_room(what: str, width: float, height: float) -> None:
-    if width * height > LARGEST_LAYER_PIXELS:
-        raise LimitError(
-            f"{what}: {width:.0f} × {height:.0f} is more than {LARGEST_LAYER_PIXELS:,} pixels: "
-            f"make it smaller."
-        )
 
 
 def _size(shape: Shape) -> tuple[int, int]:

@@ -1,0 +1,384 @@
+"""Shapes, text, pictures and masks, put down one after another and drawn over an image at once.
+
+Coordinates are pixels from the image's upper left corner; the centre of the first pixel is at
+(0.5, 0.5), so that a rectangle from x = 2 with a width of 3 fills three whole columns. What covers
+a pixel in part is mixed in by that part. A colour is a name such as "white", a code such as
+"#ff8000" or "#ff800080", or numbers from 0 to 1: a gray, (r, g, b) or (r, g, b, a).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import numpy as np
+
+from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.images.drawing_colours import Paint, paint_of
+from dala.images.frames import Frame, frame_of
+from dala.images.lettering import Font, Lettering, lettering
+from dala.ir.record import record
+from dala.kernels.shapes import number_within
+
+FARTHEST = 1 << 18
+"""Pixels that coordinates may be away from the image's corner: in f32 they end there at a 64th."""
+MOST_LABELS = 256
+_NO_LETTERS = (-1.0, 0.0, 0.0)
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom."""
+EVERYWHERE: Box = (-FARTHEST, -FARTHEST, FARTHEST, FARTHEST)
+
+
+@record
+class Shapes:
+    """Rows of the table that a kernel draws from, those that are painted as one, and their text."""
+
+    rows: list[tuple[float, ...]]
+    groups: list[int]
+    texts: dict[int, Lettering]
+
+
+@record
+class Layer:
+    """Pixels stretched over a rectangle, or over the whole image; colours as their kind has it."""
+
+    kind: Literal["picture", "mask", "labels"]
+    frame: Frame
+    box: Box | None
+    clip: Box
+    colours: np.ndarray
+
+
+class Drawing:
+    """What is drawn over an image, the first at the bottom: cheap to make, and to draw again.
+
+    >>> from dala.images.drawing import Drawing
+    >>> drawing = Drawing()
+    >>> drawing.draw_rect(10, 10, 80, 40, "#ff8000", line_width=3)
+    >>> drawing.fill_circle(50, 30, 4.5, (1.0, 1.0, 1.0, 0.5))
+    >>> len(drawing)
+    2
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[Shapes | Layer] = []
+        self._clip = EVERYWHERE
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def set_clip(
+        self,
+        x: float | None = None,
+        y: float | None = None,
+        width: float | None = None,
+        height: float | None = None,
+    ) -> None:
+        """Let what follows be seen within a rectangle only; everywhere, without one."""
+        if x is None and y is None and width is None and height is None:
+            self._clip = EVERYWHERE
+        else:
+            self._clip = _box("set_clip", x, y, width, height)
+
+    # -- rectangles and circles ------------------------------------------------------------------
+
+    def fill_rect(self, x: float, y: float, width: float, height: float, color: Any) -> None:
+        """A rectangle with its upper left corner at (x, y)."""
+        self._add_box("fill_rect", _box("fill_rect", x, y, width, height), 0.0, color)
+
+    def draw_rect(
+        self, x: float, y: float, width: float, height: float, color: Any, line_width: float = 1.0
+    ) -> None:
+        """The outline of a rectangle, its line half within and half outside of it."""
+        box = _box("draw_rect", x, y, width, height)
+        self._add_box("draw_rect", box, 0.0, color, line_width)
+
+    def fill_round_rect(
+        self, x: float, y: float, width: float, height: float, radius: float, color: Any
+    ) -> None:
+        """A rectangle with rounded corners, at most half as wide as it is itself."""
+        box = _box("fill_round_rect", x, y, width, height)
+        self._add_box("fill_round_rect", box, _length("fill_round_rect", "radius", radius), color)
+
+    def draw_round_rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        radius: float,
+        color: Any,
+        line_width: float = 1.0,
+    ) -> None:
+        """The outline of a rectangle with rounded corners."""
+        box = _box("draw_round_rect", x, y, width, height)
+        corner = _length("draw_round_rect", "radius", radius)
+        self._add_box("draw_round_rect", box, corner, color, line_width)
+
+    def fill_circle(self, x: float, y: float, radius: float, color: Any) -> None:
+        """A disc around (x, y)."""
+        box, corner = _around("fill_circle", x, y, radius)
+        self._add_box("fill_circle", box, corner, color)
+
+    def draw_circle(
+        self, x: float, y: float, radius: float, color: Any, line_width: float = 1.0
+    ) -> None:
+        """A circle around (x, y), its line half within and half outside of it."""
+        box, corner = _around("draw_circle", x, y, radius)
+        self._add_box("draw_circle", box, corner, color, line_width)
+
+    # -- lines -----------------------------------------------------------------------------------
+
+    def draw_line(
+        self, x0: float, y0: float, x1: float, y1: float, color: Any, line_width: float = 1.0
+    ) -> None:
+        """A line from (x0, y0) to (x1, y1), with round ends."""
+        self._add_lines("draw_line", [(x0, y0), (x1, y1)], color, line_width)
+
+    def draw_polyline(
+        self,
+        points: Iterable[tuple[float, float]],
+        color: Any,
+        line_width: float = 1.0,
+        *,
+        closed: bool = False,
+    ) -> None:
+        """Lines through points (x, y), to the first one again if closed, painted as one shape."""
+        through = list(points)
+        if not through:
+            raise ArgumentError("draw_polyline: points is empty: give one (x, y) or more.")
+        self._add_lines(
+            "draw_polyline", [*through, through[0]] if closed else through, color, line_width
+        )
+
+    # -- text ------------------------------------------------------------------------------------
+
+    def draw_text(
+        self,
+        text: Any,
+        x: float,
+        y: float,
+        size: int = 16,
+        color: Any = "#ffffff",
+        background: Any = None,
+        font: Font = None,
+    ) -> None:
+        """Text in lines of letters of that size, its box's upper left corner at (x, y).
+
+        A background fills the box, which is a little larger then (`text_size` tells it). Letters
+        lie on whole pixels: the nearest ones.
+        """
+        made = lettering("draw_text", text, size, font)
+        left, top = (round(_number("draw_text", name, at)) for name, at in (("x", x), ("y", y)))
+        paint = paint_of("draw_text", "color", color)
+        if background is not None:
+            margin = text_margin(size)
+            behind = (left, top, left + made.width + 2 * margin, top + made.height + 2 * margin)
+            self._add_box("draw_text", behind, 0.0, background)
+            left, top = left + margin, top + margin
+        height, width = made.coverage.shape
+        box = (
+            left + made.left,
+            top + made.top,
+            left + made.left + width,
+            top + made.top + height,
+        )
+        shapes = self._shapes()
+        shapes.texts[len(shapes.rows)] = made
+        self._add(shapes, _row(box, 0.0, 0.0), paint)
+
+    # -- layers ----------------------------------------------------------------------------------
+
+    def draw_image(
+        self,
+        image: Any,
+        x: float,
+        y: float,
+        width: float | None = None,
+        height: float | None = None,
+        alpha: float = 1.0,
+    ) -> None:
+        """An image with its upper left corner at (x, y), in its own size unless one is given."""
+        frame = frame_of("draw_image", image)
+        box = _box(
+            "draw_image",
+            x,
+            y,
+            frame.shape[1] if width is None else width,
+            frame.shape[0] if height is None else height,
+        )
+        opacity = number_within("draw_image", "alpha", alpha, 0, 1)
+        self._add_layer("picture", frame, box, np.array([[0.0, 0.0, 0.0, opacity]]))
+
+    def fill_mask(
+        self,
+        mask: Any,
+        color: Any,
+        x: float = 0.0,
+        y: float = 0.0,
+        width: float | None = None,
+        height: float | None = None,
+    ) -> None:
+        """A colour as far as a mask says: (height, width), f32 from 0 to 1 or u8 up to 255.
+
+        It is stretched over the whole image, unless a rectangle is given.
+        """
+        frame = _plane("fill_mask", "mask", mask)
+        box = _stretched("fill_mask", x, y, width, height)
+        self._add_layer("mask", frame, box, np.array([paint_of("fill_mask", "color", color)]))
+
+    def fill_labels(
+        self,
+        labels: Any,
+        colors: Any,
+        x: float = 0.0,
+        y: float = 0.0,
+        width: float | None = None,
+        height: float | None = None,
+    ) -> None:
+        """The colour of each pixel's label: `labels` is (height, width) of u8, None hides one.
+
+        Labels beyond the last colour are not seen.
+        """
+        frame = _plane("fill_labels", "labels", labels)
+        if frame.dtype != "u8":
+            raise DtypeError(
+                f"fill_labels: labels is {frame.dtype}, but labels are u8: convert it first."
+            )
+        given = list(colors)
+        if len(given) > MOST_LABELS:
+            raise ArgumentError(
+                f"fill_labels: there are {len(given)} colors, but labels end at {MOST_LABELS - 1}."
+            )
+        palette = np.zeros((MOST_LABELS, 4))
+        for label, color in enumerate(given):
+            if color is not None:
+                palette[label] = paint_of("fill_labels", f"colors[{label}]", color)
+        box = _stretched("fill_labels", x, y, width, height)
+        self._add_layer("labels", frame, box, palette)
+
+    # -- what is kept ----------------------------------------------------------------------------
+
+    def _shapes(self) -> Shapes:
+        if self.parts and isinstance(self.parts[-1], Shapes):
+            return self.parts[-1]
+        made = Shapes([], [], {})
+        self.parts.append(made)
+        return made
+
+    def _add(self, shapes: Shapes, row: tuple[float, ...], paint: Paint) -> None:
+        shapes.rows.append((*row, *paint, *self._clip, *_NO_LETTERS))
+        shapes.groups.append(self._count)
+        self._count += 1
+
+    def _add_box(
+        self, what: str, box: Box, radius: float, color: Any, line_width: float | None = None
+    ) -> None:
+        paint = paint_of(what, "color", color)
+        line = 0.0 if line_width is None else _length(what, "line_width", line_width)
+        if line_width is None or line:
+            self._add(self._shapes(), _row(box, radius, line), paint)
+
+    def _add_lines(self, what: str, points: list[Any], color: Any, line_width: float) -> None:
+        half = _length(what, "line_width", line_width) / 2
+        through = [_point(what, point) for point in points]
+        paint, shapes = paint_of(what, "color", color), self._shapes()
+        ends = through[1:] or through
+        for (x0, y0), (x1, y1) in zip(through, ends, strict=False):
+            length = math.hypot(x1 - x0, y1 - y0)
+            along = ((x1 - x0) / length, (y1 - y0) / length) if length else (1.0, 0.0)
+            middle = (x0 + x1) / 2, (y0 + y1) / 2
+            row = (*middle, *along, length / 2 + half, half, half, 0.0, 0.0, 0.0)
+            shapes.rows.append((*row, *paint, *self._clip, *_NO_LETTERS))
+            shapes.groups.append(self._count)
+        self._count += 1
+
+    def _add_layer(self, kind: Any, frame: Frame, box: Box | None, colours: np.ndarray) -> None:
+        self._count += 1
+        if 0 not in frame.shape:
+            self.parts.append(Layer(kind, frame, box, self._clip, colours.astype(np.float32)))
+
+
+def text_size(
+    text: Any, size: int = 16, font: Font = None, *, background: bool = False
+) -> tuple[int, int]:
+    """The width and height of the box of a text, with its background or without."""
+    made = lettering("text_size", text, size, font)
+    margin = text_margin(size) if background else 0
+    return made.width + 2 * margin, made.height + 2 * margin
+
+
+def text_margin(size: int) -> int:
+    """The pixels that a background reaches beyond its text on each side."""
+    return max(1, round(size / 6))
+
+
+def _row(box: Box, radius: float, line: float) -> tuple[float, ...]:
+    """A rectangle as the table has it, or the line along its edge where that has a width."""
+    left, top, right, bottom = box
+    long, wide = (right - left) / 2, (bottom - top) / 2
+    corner = min(radius, long, wide)
+    middle = (left + right) / 2, (top + bottom) / 2, 1.0, 0.0
+    if not line:
+        return (*middle, long, wide, corner, 0.0, 0.0, 0.0)
+    half = line / 2
+    hole = long - half, wide - half, max(corner - half, 0.0)
+    if min(hole[:2]) <= 0:
+        hole = 0.0, 0.0, 0.0
+    return (*middle, long + half, wide + half, corner + half if corner else 0.0, *hole)
+
+
+def _number(what: str, name: str, value: Any) -> float:
+    number = number_within(what, name, value)
+    if abs(number) <= FARTHEST:
+        return number
+    raise ArgumentError(
+        f"{what}: {name} is {number:g}, but what is drawn lies within {FARTHEST:,} pixels of the "
+        f"image's corner."
+    )
+
+
+def _length(what: str, name: str, value: Any) -> float:
+    return number_within(what, name, value, 0, FARTHEST)
+
+
+def _point(what: str, point: Any) -> tuple[float, float]:
+    try:
+        x, y = point
+    except (TypeError, ValueError):
+        raise ArgumentError(f"{what}: a point is (x, y), not {point!r}.") from None
+    return _number(what, "x", x), _number(what, "y", y)
+
+
+def _box(what: str, x: Any, y: Any, width: Any, height: Any) -> Box:
+    left, top = _number(what, "x", x), _number(what, "y", y)
+    return (
+        left,
+        top,
+        left + _length(what, "width", width),
+        top + _length(what, "height", height),
+    )
+
+
+def _around(what: str, x: Any, y: Any, radius: Any) -> tuple[Box, float]:
+    across, down = _number(what, "x", x), _number(what, "y", y)
+    reach = _length(what, "radius", radius)
+    return (across - reach, down - reach, across + reach, down + reach), reach
+
+
+def _stretched(what: str, x: Any, y: Any, width: Any, height: Any) -> Box | None:
+    if width is None and height is None and not x and not y:
+        return None
+    if width is None or height is None:
+        raise ArgumentError(f"{what}: a rectangle is x, y, width and height: give all, or none.")
+    return _box(what, x, y, width, height)
+
+
+def _plane(what: str, name: str, given: Any) -> Frame:
+    frame = frame_of(what, given)
+    if len(frame.shape) != 2:
+        raise ShapeError(f"{what}: {name} is {frame.shape}, but it has to be (height, width).")
+    return frame
