@@ -58,7 +58,7 @@ def test_a_text_is_read_by_the_kinds_of_its_parameters(text, name, params):
         ("resize:0x8", "'0x8' is not a width and a height"),
         ("chroma_key:color=255/0/0", "0/0.69/0.25 with parts of 0 to 1"),
         ("warp_affine:matrix=1:a", "rows of numbers, such as 1:0:10/0:1:20"),
-        ("background_replace", "needs background (a picture's file) and mask"),
+        ("background_replace", "needs background (a picture's file): -f"),
         ("lut", "lut needs table (a .cube file)"),
     ],
 )

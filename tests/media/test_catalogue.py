@@ -14,15 +14,21 @@ from dala.media.catalogue import FILTERS
 PAGE = Path(__file__).parent.parent.parent / "docs" / "filters.md"
 OTHER_KERNELS = {"preprocess"}
 """Kernels that take an image and make something else of it."""
+MODELLED = {"detect"}
+"""Filters that run a model, whatever they are given: tests/media/test_modelled.py has them."""
+OF_MODELS = {"model", "every"}
+"""Parameters of filters that run a model where they are given no mask."""
 
 
 def test_every_filter_is_listed_with_every_parameter():
     takes_an_image = {
         name for name, item in compute.kernels().items() if item["inputs"][:1] == ["image"]
     }
-    assert set(FILTERS) == takes_an_image - OTHER_KERNELS
+    assert set(FILTERS) - MODELLED == takes_an_image - OTHER_KERNELS
     for name, item in FILTERS.items():
-        assert set(item.params) == set(compute.kernels()[name]["params"]), name
+        assert set(item.params) == set(gpu.filters()[name]["params"]), name
+        if name not in MODELLED:
+            assert set(item.params) - OF_MODELS == set(compute.kernels()[name]["params"]), name
 
 
 def test_each_filter_says_what_it_is():
@@ -32,8 +38,9 @@ def test_each_filter_says_what_it_is():
         for param in item["params"].values():
             assert param["kind"] in {
                 "number", "whole", "choice", "flag", "colour", "matrix", "table", "size",
+                "model",
             }  # fmt: skip
-            if "choices" in param and "default" in param:
+            if "choices" in param and param.get("default") is not None:
                 assert param["default"] in param["choices"]
             if "least" in param and param.get("default") is not None:
                 assert param["least"] <= param["default"] <= param["most"]
@@ -43,7 +50,8 @@ RANGED = [
     (name, param, end)
     for name, item in FILTERS.items()
     for param, about in item.params.items()
-    if about.least is not None and name not in ("crop", "convert")
+    if about.least is not None and param not in OF_MODELS
+    if name not in ("crop", "convert", *MODELLED)
     for end in ("least", "most")
 ]
 
@@ -57,7 +65,7 @@ CHOSEN = [
     (name, param, value)
     for name, item in FILTERS.items()
     for param, about in item.params.items()
-    if about.choices and name != "convert"
+    if about.choices and name not in ("convert", *MODELLED)
     for value in about.choices
 ]
 

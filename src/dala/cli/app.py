@@ -13,9 +13,16 @@ import typer
 from typer.main import get_command
 
 from dala import __version__
-from dala.cli import batch, check, doctor, process, show
+from dala.cli import batch, check, doctor, models, predict, process, show
 from dala.cli.terminal import Interrupted, complain, is_debugging, one_line, print_json
-from dala.errors import ArgumentError, DalaError, InternalError, KernelError, UnknownKernelError
+from dala.errors import (
+    ArgumentError,
+    DalaError,
+    InternalError,
+    KernelError,
+    UnknownKernelError,
+    UnknownModelError,
+)
 
 FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 _COMPLETING = "_DALA_COMPLETE"
@@ -31,17 +38,24 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 kernel_app = typer.Typer(help="Kernels of your own.", rich_markup_mode="markdown")
+models_app = typer.Typer(help="Models that are known by name.", rich_markup_mode="markdown")
 
 MAKE, LOOK, TRY = "Make", "Look", "Try"
 app.command("process", rich_help_panel=MAKE)(process.process)
 app.command("batch", rich_help_panel=MAKE)(batch.batch)
 app.command("run", rich_help_panel=MAKE)(process.run)
+app.command("predict", rich_help_panel=LOOK)(predict.predict)
 app.command("filters", rich_help_panel=LOOK)(show.filters)
 app.command("kernels", rich_help_panel=LOOK)(show.kernels)
 app.command("devices", rich_help_panel=LOOK)(show.devices)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
 app.add_typer(kernel_app, name="kernel", rich_help_panel=LOOK)
 kernel_app.command("check")(check.check)
+app.add_typer(models_app, name="models", rich_help_panel=LOOK)
+models_app.command("list")(models.list_models)
+models_app.command("get")(models.get)
+models_app.command("where")(models.where)
+models_app.command("check")(models.check)
 app.command("demo", rich_help_panel=TRY)(show.demo)
 app.command("gallery", rich_help_panel=TRY)(show.gallery)
 app.command(
@@ -80,6 +94,11 @@ def _options(
 @kernel_app.callback()
 def _kernel() -> None:
     """Kernels of your own."""
+
+
+@models_app.callback()
+def _models() -> None:
+    """Models that are known by name: those of the catalogue, fetched and kept."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,7 +142,7 @@ def _ended(error: BaseException, given: list[str]) -> int:
         return _told(_usage(error), USAGE, given)
     if isinstance(error, KernelError):
         return _told(str(error), FAILED, given)
-    if isinstance(error, ArgumentError | UnknownKernelError):
+    if isinstance(error, ArgumentError | UnknownKernelError | UnknownModelError):
         return _told(one_line(error), USAGE, given)
     if isinstance(error, InternalError) or not isinstance(error, DalaError | OSError | MemoryError):
         return _told(_mistake(error), FAILED, given)

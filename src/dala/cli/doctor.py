@@ -29,6 +29,8 @@ LIBRARIES = (
     ("PIL", "Pillow", "media", "pictures"),
     ("av", "PyAV", "media", "video"),
     ("cv2", "OpenCV", "camera", "cameras"),
+    ("onnxruntime", "ONNX Runtime", "ml", "models"),
+    ("onnx", "ONNX", "ml", "models that are converted"),
 )
 _DISTRIBUTIONS = {"PIL": "pillow"}
 

@@ -11,7 +11,9 @@ from rich.table import Table
 
 from dala.cli import values
 from dala.cli.filter_texts import known_filters, params_of
+from dala.media.catalogue import FILTERS
 from dala.media.catalogue import filters as catalogue
+from dala.media.modelled import filter_kernel
 from dala.media.video.stages import TEMPORAL, TIMED
 from dala.runtime.kernel import KERNELS
 
@@ -104,6 +106,7 @@ _SAMPLES = {
     "flag": "yes",
     "text": "Hello",
     "file": "logo.png",
+    "model": "blazeface",
 }
 
 
@@ -130,7 +133,7 @@ def _sample(param: dict[str, Any]) -> str:
 
 def _text(name: str) -> str:
     """All that a filter says about itself."""
-    if name in KERNELS:
-        return inspect.cleandoc(KERNELS[name].doc)
+    if name in KERNELS or name in FILTERS:
+        return inspect.cleandoc(filter_kernel(name).doc)
     made = TEMPORAL.get(name) or TIMED.get(name)
     return inspect.getdoc(made) or "A filter that knows of time"

@@ -13,6 +13,7 @@ from dala.errors import ArgumentError, DalaError
 from dala.ir.types import BOOL
 from dala.media.catalogue import FILTERS, filters
 from dala.media.video.stages import TEMPORAL, TIMED
+from dala.ml.catalogue import MODELS
 from dala.runtime.document import hint
 from dala.runtime.kernel import KERNELS, Kernel
 
@@ -50,7 +51,7 @@ def given_filter(name: str, params: Mapping[str, Any], own: Sequence[str], base:
     for key, value in params.items():
         param = _param(name, key, takes)
         if isinstance(value, str):
-            is_file = param["kind"] in _FILES
+            is_file = param["kind"] in _FILES or (param["kind"] == "model" and value not in MODELS)
             made[key] = _value(name, key, str(base / value) if is_file else value, param)
         else:
             made[key] = value
@@ -68,7 +69,9 @@ def checked(name: str, given: dict[str, Any], takes: Mapping[str, Any]) -> Filte
 
 def knows_time(filters: Sequence[Filter]) -> bool:
     """Whether there is a filter that is for frames with times, not for a picture alone."""
-    return any(name in TEMPORAL or name in TIMED for name, _ in filters)
+    return any(
+        name in TEMPORAL or name in TIMED or params.get("every", 1) != 1 for name, params in filters
+    )
 
 
 def known_filters(own: Sequence[str] = ()) -> list[str]:
@@ -85,7 +88,11 @@ def params_of(name: str, own: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
         return described["params"] if described else _of_call(TEMPORAL.get(name) or TIMED[name])
     if name in FILTERS:
         found = filters()[name]
-        return {**{other: {"kind": "image"} for other in found["inputs"][1:]}, **found["params"]}
+        images: dict[str, dict[str, Any]] = {
+            other: {"kind": "image", **({"default": None} if other in found["optional"] else {})}
+            for other in found["inputs"][1:]
+        }
+        return {**images, **found["params"]}
     near = hint(name, known_filters(own)) or " `dala filters` lists them."
     raise ArgumentError(f"no filter is named {name!r}.{near}")
 
@@ -174,7 +181,8 @@ def completions(incomplete: str, own: Sequence[str] = ()) -> Iterator[tuple[str,
     key, equals, value = last.partition("=")
     if equals:
         param = takes.get(key, {})
-        for choice in param.get("choices", ("yes", "no") if param.get("kind") == "flag" else ()):
+        offered = {"flag": ("yes", "no"), "model": tuple(MODELS)}.get(param.get("kind", ""), ())
+        for choice in param.get("choices", offered):
             if choice.startswith(value):
                 yield f"{head}{key}={choice}", ""
         return

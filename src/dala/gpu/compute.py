@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import dala.kernels  # noqa: F401  (registers the built-in kernels)
+import dala.kernels
+import dala.ml.named  # noqa: F401  (these two have kernels found by their names)
 from dala import __version__
 from dala.devices import Device, adapters, current_device, devices, use_device
 from dala.devices import using as device

@@ -2,14 +2,18 @@
 
 from dala.kernels import (  # noqa: F401
     convolution,
+    detection,
     elementwise,
     fourier,
     gathering,
     image,
+    masks,
     matrices,
     normalisation,
     pooling,
+    poses,
     ranking,
     reductions,
     scans,
+    suppression,
 )

@@ -12,7 +12,8 @@ from dala.kernels.image.interpolation import METHODS as POINT_METHODS
 from dala.kernels.image.lookup_tables import INTERPOLATIONS
 from dala.kernels.image.pixel_formats import FORMATS
 from dala.kernels.image.resizing import METHODS
-from dala.runtime.kernel import Kernel
+from dala.media.modelled import filter_kernel, filter_params, optional_images
+from dala.ml.catalogue import MODELS
 
 
 @record
@@ -47,6 +48,8 @@ def choice(*names: str) -> Param:
 
 
 FLAG, COLOUR, MATRIX, TABLE, SIZE = map(Param, ("flag", "colour", "matrix", "table", "size"))
+MODEL = Param("model")
+EVERY = whole(1, 100)
 BORDER = choice(*BORDERS)
 
 
@@ -115,9 +118,14 @@ FILTERS: dict[str, Filter] = {
         "compositing", color=COLOUR, similarity=number(0.01, 1), blend=number(0, 1)
     ),
     "background_blur": _filter(
-        "compositing", radius=whole(0, 100), sigma=number(0.1, 50), border=BORDER
+        "compositing",
+        radius=whole(0, 100),
+        sigma=number(0.1, 50),
+        border=BORDER,
+        model=MODEL,
+        every=EVERY,
     ),
-    "background_replace": _filter("compositing"),
+    "background_replace": _filter("compositing", model=MODEL, every=EVERY),
     "resize": _filter("geometry", size=SIZE, **RESAMPLED),
     "letterbox": _filter("geometry", size=SIZE, color=COLOUR, **RESAMPLED),
     "crop": _filter(
@@ -150,14 +158,18 @@ FILTERS: dict[str, Filter] = {
             "height": whole(1, 8192),
         },
     ),
+    "detect": _filter(
+        "models", model=MODEL, threshold=number(0, 1), like=choice(*MODELS), every=EVERY
+    ),
 }
 
 
 def filters() -> dict[str, dict[str, Any]]:
     """Every filter by name: its group, its images, its parameters, and what it does.
 
-    A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size), a default
-    unless it must be given, and `least` and `most`, within which it is useful, or `choices`.
+    A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size, model), a
+    default unless it must be given, and `least` and `most`, within which it is useful, or
+    `choices`. `optional` are the images that it can do without.
 
     >>> from dala.media import gpu
     >>> gpu.filters()["sepia"]["params"]
@@ -167,15 +179,16 @@ def filters() -> dict[str, dict[str, Any]]:
 
 
 def _described(name: str, item: Filter) -> dict[str, Any]:
-    kernel = Kernel.lookup(name)
+    kernel = filter_kernel(name)
     params = {}
-    for declared in kernel.params:
+    for declared in filter_params(name):
         params[declared.name] = item.params[declared.name].describe()
         if not declared.required:
             params[declared.name]["default"] = declared.default
     return {
         "group": item.group,
         "inputs": list(kernel.inputs),
+        "optional": list(optional_images(name)),
         "params": params,
         "doc": kernel.describe()["doc"],
     }

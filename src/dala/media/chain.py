@@ -14,6 +14,7 @@ from dala.devices.memory import Borrowed
 from dala.errors import ArgumentError, DalaError
 from dala.images.frames import Frame, Shape, destination, frame_of, new_buffer
 from dala.ir.record import record
+from dala.media.modelled import step_kernel
 from dala.runtime.arguments import complete
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
@@ -38,12 +39,11 @@ class FilterStep:
 
 def filter_step(name: str, params: Mapping[str, Any]) -> FilterStep:
     """A filter by its name; images beside the frame are among the parameters, by their names."""
-    kernel = Kernel.lookup(name)
     if not isinstance(params, Mapping):
         raise ArgumentError(
             f"{name}: parameters are a mapping such as {{'radius': 3}}, not {params!r}."
         )
-    rest = dict(params)
+    kernel, rest = step_kernel(name, params)
     others = []
     for wanted in kernel.inputs[1:]:
         if wanted not in rest:

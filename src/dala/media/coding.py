@@ -19,17 +19,6 @@ _EXIF_PART, _EXIF_COLOR_SPACE, _EXIF_SRGB = 0x8769, 0xA001, 1
 _settings = threading.Lock()
 
 
-def require_pillow(what: str) -> None:
-    """A MediaError that says what to install, unless Pillow is there."""
-    try:
-        import PIL.Image  # noqa: F401
-    except ImportError as error:
-        raise MediaError(
-            f"{what} needs the library Pillow, which is not installed ({error}): pip install "
-            f'"dala-gpu[media]".'
-        ) from error
-
-
 def decode(name: str, data: bytes, largest_pixels: int) -> Any:
     """Pillow's image, decoded and upright; a LimitError or MediaError before, or instead."""
     from PIL import ImageOps

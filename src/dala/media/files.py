@@ -12,8 +12,9 @@ import numpy as np
 
 from dala.errors import ArgumentError, FileError, LimitError, MediaError, ShapeError
 from dala.images.frames import frame_of, levels_of
+from dala.images.lettering import require_pillow
 from dala.media import containers
-from dala.media.coding import decode, encode, require_pillow, text_of
+from dala.media.coding import decode, encode, text_of
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview

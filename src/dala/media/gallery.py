@@ -22,6 +22,8 @@ from dala.media.gpu import apply_filter, filters
 from dala.runtime.textfile import write_text
 
 INDEX_NAME = "index.html"
+WEIGHTY = ("models",)
+"""The group of filters that cannot be shown without the weights of a model."""
 _QUALITY = 88
 _OWN_SUFFIXES = (".webp", ".cube")
 
@@ -31,12 +33,13 @@ def write_gallery(
 ) -> Path:
     """Render every filter on the current device into a folder; the path of its page, index.html.
 
+    Those that need the weights of a model are left out; masks are painted, as the picture is.
     The folder is new, empty, or an earlier gallery, which is replaced; one that holds anything else
     is refused. It appears when it is whole: where something fails, what was there stays. The page
     needs nothing but the files beside it, so that it opens without a server.
     """
     target = _target(folder)
-    described = filters()
+    described = {name: item for name, item in filters().items() if item["group"] not in WEIGHTY}
     material = Material(height, width)
     with _aside(target) as aside:
         sample.write_cube(aside / CUBE_NAME)

@@ -20,8 +20,8 @@ from dala.images.frames import Frame, frame_of
 from dala.media.catalogue import FILTERS, filters
 from dala.media.chain import Chains, FilterStep, filter_step, filter_steps
 from dala.media.context import Context
+from dala.media.modelled import filter_kernel, filter_params, optional_images
 from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
 from dala.runtime.result_command import ResultCommand
 
 __all__ = [
@@ -56,7 +56,7 @@ def apply_filter(image: Any, name: str, /, *given: Any, out: Any = None, **param
         size = _size(name, given, params)
         given = given[2:] if len(given) >= 2 else ()
     frame = frame_of(name, image, size)
-    step = filter_step(name, _named(Kernel.lookup(name), given, params))
+    step = filter_step(name, _named(name, given, params))
     return _applied(frame, [step], out)
 
 
@@ -120,28 +120,31 @@ def __dir__() -> list[str]:
 @cache
 def _function(name: str) -> Callable[..., Any]:
     """A filter as a function."""
-    kernel = Kernel.lookup(name)
+    kernel = filter_kernel(name)
 
     def call(image: Any, *given: Any, out: Any = None, **params: Any) -> Any:
         return apply_filter(image, name, *given, out=out, **params)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = kernel.doc
-    call.__signature__ = _signature(kernel)  # type: ignore[attr-defined]
+    call.__signature__ = _signature(name)  # type: ignore[attr-defined]
     return call
 
 
-def _signature(kernel: Kernel) -> inspect.Signature:
+def _signature(name: str) -> inspect.Signature:
     """What a filter's function takes, for help() and editors."""
-    kind = inspect.Parameter
-    arguments = [kind(item, kind.POSITIONAL_OR_KEYWORD) for item in kernel.inputs]
+    kind, optional = inspect.Parameter, optional_images(name)
+    arguments = [
+        kind(item, kind.POSITIONAL_OR_KEYWORD, default=None if item in optional else kind.empty)
+        for item in filter_kernel(name).inputs
+    ]
     arguments += [
         kind(
             item.name,
             kind.POSITIONAL_OR_KEYWORD,
             default=kind.empty if item.required else item.default,
         )
-        for item in kernel.params
+        for item in filter_params(name)
         if item.name.isidentifier()
     ]
     arguments.append(kind("out", kind.KEYWORD_ONLY, default=None))
@@ -170,18 +173,18 @@ def _size(name: str, given: tuple[Any, ...], params: dict[str, Any]) -> tuple[in
     return None
 
 
-def _named(kernel: Kernel, given: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
+def _named(filter: str, given: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
     """All that a filter takes beside its image, by name."""
-    names = [*kernel.inputs[1:], *(item.name for item in kernel.params)]
+    names = [*filter_kernel(filter).inputs[1:], *(item.name for item in filter_params(filter))]
     if len(given) > len(names):
         raise ArgumentError(
-            f"{kernel.name} takes {len(names)} arguments beside the image "
+            f"{filter} takes {len(names)} arguments beside the image "
             f"({', '.join(names) or 'none'}), but {len(given)} were given."
         )
     placed = dict(zip(names, given, strict=False))
     for name in params:
         if name in placed:
-            raise ArgumentError(f"{kernel.name}: {name} was given twice, in its place and by name.")
+            raise ArgumentError(f"{filter}: {name} was given twice, in its place and by name.")
     return placed | params
 
 

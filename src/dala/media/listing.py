@@ -20,7 +20,10 @@ def markdown() -> str:
                 "| filter | takes | makes |",
                 "|---|---|---|",
             ]
-        others = [f"**{other}**" for other in item["inputs"][1:]]
+        others = [
+            f"**{other}**{' (or a model)' * (other in item['optional'])}"
+            for other in item["inputs"][1:]
+        ]
         params = [f"`{_argument(*each)}`{_allowed(*each)}" for each in item["params"].items()]
         takes = "<br>".join([*others, *params]) or "–"
         rows.append(f"| `{name}` | {takes} | {item['doc'].replace('|', '∣')} |")

@@ -1,1 +1,26 @@
 """Models on images and sound: what goes into them, and by `dala.ml.gpu` what comes out."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dala.ml import gpu as gpu
+    from dala.ml.audio import mel_spectrogram as mel_spectrogram
+    from dala.ml.preprocessing import preprocess as preprocess
+
+_HOMES = {"mel_spectrogram": "dala.ml.audio", "preprocess": "dala.ml.preprocessing"}
+
+
+def __getattr__(name: str) -> Any:
+    """Names are loaded when they are first used: kernels know the names of models from here."""
+    if name == "gpu":
+        return importlib.import_module("dala.ml.gpu")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dala.ml' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return ["gpu", *_HOMES]

@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from dala.devices import current_device
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.image import resampling
-from dala.kernels.shapes import pair_of
+from dala.kernels.image import axis_parts, resampling
+from dala.kernels.image.fitting import FITS
+from dala.kernels.shapes import number_within, pair_of
 from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.kernel import Kernel
+from dala.runtime.kernel import Kernel, function
 from dala.runtime.recipe import Stage, reshaped
 
 Triple = tuple[float, float, float]
@@ -26,56 +28,86 @@ NORMALS: dict[str, tuple[Triple, Triple]] = {
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "unit": ((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)),
     "signed": ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    "levels": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
 }
-"""Mean and deviation by the name of what they make: ImageNet's, 0 to 1, -1 to 1."""
+"""Mean and deviation by the name of what they make: ImageNet's, 0 to 1, -1 to 1, 0 to 255."""
+LAYOUTS, ORDERS = ("nchw", "nhwc"), ("rgb", "bgr")
 
 
-@recipe("image", size=None, mean=0, std=1, layout="nchw", normalize=None)
+@recipe(
+    "image",
+    size=None,
+    mean=0,
+    std=1,
+    layout="nchw",
+    normalize=None,
+    fit="stretch",
+    order="rgb",
+    fill=0.0,
+)
 def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """An image, resized and normalised, as a tensor (1, 3, h, w)
 
     With layout "nhwc" it is (1, h, w, 3). The image is gray, RGB or RGBA, u8 or f32; alpha is
     dropped. `size` is (h, w), the output's own unless given. Between pixels it is bilinear, with
     half-pixel centres; an axis that shrinks to a half or less is averaged over what each new pixel
-    covers. Values in 0..1 have `mean` subtracted and are divided by `std`, each one number or
-    three; or `normalize` names both: "imagenet", "unit" for 0..1, "signed" for -1..1.
+    covers. `fit` says what becomes of the image's shape: "stretch" gives it the tensor's, "crop"
+    takes the largest middle part that has the tensor's, "letterbox" puts all of it into the middle
+    and makes the rest `fill`, a gray in 0..1.
+
+    Values in 0..1 have `mean` subtracted and are divided by `std`, each one number or three, of
+    red, green and blue; or `normalize` names both: "imagenet", "unit" for 0..1, "signed" for -1..1,
+    "levels" for 0..255, which a u8 output holds rounded. With order "bgr" blue comes first.
     """
     (image,) = inputs
     height, width, channels = _image(image)
-    layout = params["layout"]
-    if layout not in ("nchw", "nhwc"):
-        raise ArgumentError(f"preprocess: layout {layout!r} is not known: give 'nchw' or 'nhwc'.")
+    layout = _one_of("layout", params["layout"], LAYOUTS)
+    order = _one_of("order", params["order"], ORDERS)
+    fit = _one_of("fit", params["fit"], FITS)
+    fill = number_within("preprocess", "fill", params["fill"], 0, 1)
     mean, deviation = _normal(params)
-    tall, wide = _target(output, params["size"], layout)
+    tall, wide = _target(output, params["size"], layout, params["normalize"])
     if 0 in output.shape:
         return
-    rows = reshaped(image, (height, width * channels))
-    if tall != height:
-        resized = scratch((tall, width * channels), F32)
-        axis = resampling.rows("preprocess", height, tall, _method(height, tall))
-        given = [rows, axis.first, axis.weights]
-        yield Stage(resampling.down_kernel(axis.written), given, resized)
-        rows = resized
     planar = layout == "nchw"
     # Where channels lie side by side, so do their weights: they are read along the row then.
     spread = 1 if planar else 3
-    axis = resampling.columns("preprocess", width, wide, _method(width, wide), spread=spread)
-    params = {
-        "full": 255.0 if image.scalar == U8 else 1.0,
-        **{f"mean_{i}": value for i, value in enumerate(mean)},
-        **{f"std_{i}": value for i, value in enumerate(deviation)},
-    }
-    kernel = _column_kernel(axis.written, planar)
+    sizes = (height, width), (tall, wide)
+    plan = axis_parts.planned("preprocess", *sizes, fit, channels, spread, current_device())
+    rows = image
+    if plan.down is not None:
+        rows = scratch(plan.between, F32)
+        kernel = axis_parts.down_kernel(plan.down.written, plan.skipped)
+        pixels = reshaped(image, (height, width * channels))
+        yield Stage(kernel, [pixels, plan.down.first, plan.down.weights], rows)
+    full = 255.0 if image.scalar == U8 else 1.0
+    given = {"first_row": plan.first_row, **_affine(mean, deviation, full, order)}
+    framed = fit == "letterbox"
+    if framed:
+        given |= {**plan.frame, "fill": fill * full}
+    across = plan.across
+    kernel = _column_kernel(across.written, channels, planar, order == "bgr", framed)
     target = reshaped(output, (3, tall, wide) if planar else (tall, wide * 3))
-    pixels = reshaped(rows, (tall, width, channels))
-    yield Stage(kernel, [pixels, axis.first, axis.weights], target, params)
+    flat = reshaped(rows, (rows.shape[0], math.prod(rows.shape[1:])))
+    yield Stage(kernel, [flat, across.first, across.weights], target, given)
 
 
-def _method(old: int, new: int) -> str:
-    """How an axis is resized."""
-    if old == new:
-        return "nearest"
-    return "area" if old >= 2 * new else "blend"
+def _affine(mean: Triple, deviation: Triple, full: float, order: str) -> dict[str, float]:
+    """What levels are multiplied by, and what is added then, for each channel of the tensor."""
+    normals = list(zip(mean, deviation, strict=True))
+    if order == "bgr":
+        normals.reverse()
+    given = {f"scale_{i}": 1 / (full * each) for i, (_, each) in enumerate(normals)}
+    return given | {f"shift_{i}": -middle / each for i, (middle, each) in enumerate(normals)}
+
+
+def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
+    if value in known:
+        return str(value)
+    *others, last = map(repr, known)
+    raise ArgumentError(
+        f"preprocess: {name} {value!r} is not known: give {', '.join(others)} or {last}."
+    )
 
 
 def _image(image: Buffer) -> tuple[int, int, int]:
@@ -93,13 +125,14 @@ def _image(image: Buffer) -> tuple[int, int, int]:
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1
 
 
-def _target(output: Buffer, size: Any, layout: str) -> tuple[int, int]:
+def _target(output: Buffer, size: Any, layout: str, normalize: Any) -> tuple[int, int]:
     """Height and width of the tensor; a ShapeError where the output is not such a tensor."""
     shape = output.shape
     fits = len(shape) == 4 and shape[0] == 1 and shape[1 if layout == "nchw" else 3] == 3
-    if not output.scalar.is_float:
+    if not (output.scalar.is_float or (output.scalar == U8 and normalize == "levels")):
         raise DtypeError(
-            f"preprocess: the output is {output.dtype}, but normalised values are floats: give f32."
+            f"preprocess: the output is {output.dtype}, but normalised values are floats: give "
+            f"f32, or u8 with normalize='levels'."
         )
     if not fits:
         wanted = "(1, 3, h, w)" if layout == "nchw" else "(1, h, w, 3)"
@@ -146,32 +179,67 @@ def _triple(name: str, value: Any) -> Triple:
 
 
 @cache
-def _column_kernel(taps: int, planar: bool) -> Kernel:
+def _column_kernel(taps: int, channels: int, planar: bool, flipped: bool, framed: bool) -> Kernel:
     """Columns, resized and normalised; 0 taps are as many as there are weights."""
     count = resampling.counter(taps, 0)
 
-    def resize_columns(
-        x: Any,
-        first: Any,
-        weights: Any,
-        full: dala.f32,
-        mean_0: dala.f32,
-        mean_1: dala.f32,
-        mean_2: dala.f32,
-        std_0: dala.f32,
-        std_1: dala.f32,
-        std_2: dala.f32,
-    ) -> Any:
+    @function
+    def weighed(x: Any, first: Any, weights: Any, i: Any, j: Any, c: Any) -> Any:
+        start = first[j]
+        if channels > 1:
+            start += 2 - c if flipped else c
+        value = dala.f32(0)
+        for k in range(count(weights)):
+            value += dala.f32(x[i, start + channels * k]) * weights[k, j]
+        return value
+
+    @function
+    def place() -> Any:
         if planar:
             c, i, j = dala.position(3)
         else:
             i, j = dala.position(2)
             c = j % 3
-        start = first[j]
-        value = dala.f32(0)
-        for k in range(count(weights)):
-            value += dala.f32(x[i, start + k, c]) * weights[k, j]
-        value = value / full
-        return (value - (mean_0, mean_1, mean_2)[c]) / (std_0, std_1, std_2)[c]
+        return c, i, j
 
-    return helper(resize_columns)
+    def resize_columns(
+        x: Any,
+        first: Any,
+        weights: Any,
+        first_row: dala.s32,
+        scale_0: dala.f32,
+        scale_1: dala.f32,
+        scale_2: dala.f32,
+        shift_0: dala.f32,
+        shift_1: dala.f32,
+        shift_2: dala.f32,
+    ) -> Any:
+        c, i, j = place()
+        value = weighed(x, first, weights, i + first_row, j, c)
+        return value * (scale_0, scale_1, scale_2)[c] + (shift_0, shift_1, shift_2)[c]
+
+    def resize_columns_in_a_frame(
+        x: Any,
+        first: Any,
+        weights: Any,
+        first_row: dala.s32,
+        scale_0: dala.f32,
+        scale_1: dala.f32,
+        scale_2: dala.f32,
+        shift_0: dala.f32,
+        shift_1: dala.f32,
+        shift_2: dala.f32,
+        top: dala.s32,
+        bottom: dala.s32,
+        left: dala.s32,
+        right: dala.s32,
+        fill: dala.f32,
+    ) -> Any:
+        c, i, j = place()
+        value = fill
+        if top <= i < bottom:
+            value = weighed(x, first, weights, i + first_row, j, c)
+            value = value if left <= j < right else fill
+        return value * (scale_0, scale_1, scale_2)[c] + (shift_0, shift_1, shift_2)[c]
+
+    return helper(resize_columns_in_a_frame if framed else resize_columns)

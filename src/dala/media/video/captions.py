@@ -33,8 +33,6 @@ from dala.media.video.layouts import Place
 from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.kernel import Kernel
 
-__all__ = ["ImageLayer", "TextLayer", "colour_of"]
-
 
 class _Layer(ABC):
     """What lies over frames from `start` on until before `end`, in seconds."""

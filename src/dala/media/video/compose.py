@@ -12,10 +12,10 @@ import numpy as np
 
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, ClosedError
+from dala.images.drawing_colours import colour_of
 from dala.images.frames import Frame
 from dala.kernels.shapes import positive_number, whole_number
 from dala.media.chain import Chains, FilterStep, filter_step
-from dala.media.video.captions import colour_of
 from dala.media.video.decoding import pyav
 from dala.media.video.described import ColourTags, StreamInfo, VideoInfo
 from dala.media.video.inputs import Input, Tape, inputs_of

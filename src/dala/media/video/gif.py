@@ -11,7 +11,7 @@ import numpy as np
 
 from dala.errors import FileError, LimitError
 from dala.images.frames import levels_of
-from dala.media.coding import require_pillow
+from dala.images.lettering import require_pillow
 from dala.media.video.decoding import pyav
 from dala.media.video.sink import Sink, aside, check_writable
 

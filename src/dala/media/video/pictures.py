@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from dala.errors import FileError, MediaError
-from dala.media.coding import require_pillow, text_of
+from dala.images.lettering import require_pillow
+from dala.media.coding import text_of
 from dala.media.files import FORMATS, load
 from dala.media.video.uncoded import UncodedSource, uncoded_info
 

@@ -11,7 +11,9 @@ import numpy as np
 from dala.errors import ArgumentError
 from dala.images.frames import Shape
 from dala.media.chain import FilterStep, filter_step, named_filters
+from dala.media.modelled import takes_model
 from dala.media.video.captions import ImageLayer, TextLayer
+from dala.media.video.modelled import modelled_filter
 from dala.media.video.temporal import FrameMix, MotionBlur, TemporalDenoise
 from dala.runtime.arguments import unknown_parameter
 from dala.runtime.buffer import Buffer
@@ -59,7 +61,8 @@ def links_of(filters: Any) -> list[Link]:
 def _link(name: str, params: Mapping[str, Any]) -> Link:
     make = TEMPORAL.get(name) or TIMED.get(name)
     if make is None:
-        return filter_step(name, params)
+        made = modelled_filter if takes_model(name, params) else filter_step
+        return made(name, params)
     declared = inspect.signature(make).parameters
     for given in params:
         if given not in declared:

@@ -1,0 +1,170 @@
+"""`dala predict`: what a model sees in pictures, as lines, as JSON, and drawn over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dala.cli import options
+from dala.cli.process import chosen
+from dala.cli.terminal import print_json, say
+
+if TYPE_CHECKING:
+    from dala.ml.model import Model
+
+Row = tuple[str, str, str]
+"""What was found, how sure that is or how much of the picture it takes, and where it is."""
+SEEN = 0.5
+"""From this score on a key point of a person is told."""
+
+
+def _complete(incomplete: str) -> list[tuple[str, str]]:
+    from dala.ml.catalogue import MODELS
+
+    return [(item.name, item.doc) for item in MODELS.values() if item.name.startswith(incomplete)]
+
+
+def predict(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model of dala models list, or an ONNX file with --like.",
+            autocompletion=_complete,
+        ),
+    ],
+    pictures: Annotated[list[str], typer.Argument(metavar="PICTURE...", help="What to look at.")],
+    out: Annotated[
+        str | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="Where the picture goes with the results drawn over it; a folder for several.",
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(metavar="COUNT", min=1, help="How many results there are at most."),
+    ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(metavar="0-1", min=0, max=1, help="How sure the model has to be."),
+    ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The model of the list that an ONNX file is fed and read as.",
+            autocompletion=_complete,
+        ),
+    ] = None,
+    device: options.Device = None,
+    quiet: options.Quiet = False,
+    json: options.Json = False,
+) -> None:
+    """Say what a model sees in pictures.
+
+    dala predict mobilenet_v2 cat.jpg --top 3
+
+    dala predict my_faces.onnx --like blazeface crowd.png -o found.png
+    """
+    from dala.media.files import load, save
+    from dala.ml.loading import load_model
+
+    targets = _targets(pictures, out)
+    with chosen(device):
+        loaded = load_model(model, like)
+        given = _options(loaded, top, threshold)
+        described = []
+        for picture, target in zip(pictures, targets, strict=True):
+            image = load(picture)
+            results = loaded(image, **given)
+            if target is not None:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                save(results.draw(image), target)
+            if json:
+                described.append(_described(picture, target, image, results))
+                continue
+            for line in _lines(picture, list(_rows(results))):
+                print(line, flush=True)
+            if target is not None:
+                say(f"{picture} is drawn in {target}", quiet=quiet)
+    if json:
+        about = {"model": loaded.name, "engine": loaded.engine, "device": loaded.device}
+        print_json({"ok": True, **about, "pictures": described})
+
+
+def _targets(pictures: Sequence[str], out: str | None) -> list[Path | None]:
+    """Where each picture goes with what was found; nothing over another, or over its source."""
+    from dala.errors import ArgumentError
+    from dala.media.files import FORMATS
+
+    if out is None:
+        return [None] * len(pictures)
+    if Path(out).suffix.lower() in FORMATS and not Path(out).is_dir():
+        if len(pictures) > 1:
+            raise ArgumentError(
+                f"--out {out} is one picture, but there are {len(pictures)}: give a folder."
+            )
+        targets = [Path(out)]
+    else:
+        targets = [Path(out) / Path(picture).name for picture in pictures]
+    for place, target in enumerate(targets):
+        if target in targets[:place]:
+            raise ArgumentError(
+                f"--out {out}: two pictures would become {target}: give them one after another."
+            )
+        if target.resolve() == Path(pictures[place]).resolve():
+            raise ArgumentError(f"--out {out}: {target} would be written over: choose another.")
+    return list(targets)
+
+
+def _options(model: Model, top: int | None, threshold: float | None) -> dict[str, Any]:
+    """The options as the model's task has them; those that it does not have, it refuses itself."""
+    is_classifier = model.entry is not None and model.entry.task == "classification"
+    given = {"top_k" if is_classifier else "max_results": top, "threshold": threshold}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _described(picture: str, target: Path | None, image: Any, results: Any) -> dict[str, Any]:
+    return {
+        "picture": picture,
+        "width": image.shape[1],
+        "height": image.shape[0],
+        "drawn": None if target is None else str(target),
+        "results": results.to_dict(),
+    }
+
+
+def _rows(results: Any) -> Iterator[Row]:
+    """A line for each thing that was found."""
+    from dala.ml.results import Detection, Pose, Segmentation
+
+    if isinstance(results, Segmentation):
+        for label, share in results.shares().items():
+            yield label, f"{share:.1%}", "of the picture"
+        return
+    for item in results:
+        sure = f"{item.score:.1%}"
+        if isinstance(item, Detection):
+            x0, y0, x1, y1 = item.box
+            yield item.label, sure, f"from {x0:.0f}, {y0:.0f} to {x1:.0f}, {y1:.0f}"
+        elif isinstance(item, Pose):
+            seen = {name: at for name, at in item.keypoints.items() if at.score >= SEEN}
+            points = [f"{name} {at.x:.0f}, {at.y:.0f}" for name, at in seen.items()]
+            yield "person", sure, "; ".join(points)
+        else:
+            yield item.label, sure, ""
+
+
+def _lines(picture: str, rows: list[Row]) -> Iterator[str]:
+    if not rows:
+        yield f"{picture}: nothing was found"
+        return
+    wide = [max(len(row[column]) for row in rows) for column in range(2)]
+    for what, sure, where in rows:
+        yield f"{picture}: {what:<{wide[0]}}  {sure:>{wide[1]}}  {where}".rstrip()

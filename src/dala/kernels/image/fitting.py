@@ -1,0 +1,48 @@
+"""Where an image lies in a tensor of another shape."""
+
+from __future__ import annotations
+
+from dala.errors import ArgumentError
+from dala.ir.record import value
+
+FITS = ("stretch", "crop", "letterbox")
+
+
+@value
+class Fit:
+    """The area of a tensor that an image, scaled as a whole, covers.
+
+    What lies at x of the image, 0 to its width, lies at left + x · width / (the image's width) of
+    the tensor. Of an image that is cropped, the area is larger than the tensor, and its top or left
+    negative.
+    """
+
+    top: int
+    left: int
+    height: int
+    width: int
+
+
+def fitted(image_size: tuple[int, int], tensor_size: tuple[int, int], fit: str) -> Fit:
+    """Where an image of (height, width) lies in a tensor of that size, in whole pixels.
+
+    "stretch" covers the tensor exactly; "crop" covers it with the middle of the image, whose shape
+    stays; "letterbox" puts all of the image into its middle, whose shape stays.
+
+    >>> fitted((300, 451), (224, 224), "letterbox")
+    Fit(top=37, left=0, height=149, width=224)
+    >>> fitted((300, 451), (224, 224), "crop")
+    Fit(top=0, left=-57, height=224, width=337)
+    """
+    (height, width), (tall, wide) = image_size, tensor_size
+    if fit not in FITS:
+        raise ArgumentError(f"fit {fit!r} is not known: give {', '.join(map(repr, FITS))}.")
+    if fit == "stretch":
+        return Fit(0, 0, tall, wide)
+    is_tall = height * wide >= width * tall
+    if is_tall == (fit == "letterbox"):
+        covered_height, covered_width = tall, max(1, round(width * tall / height))
+    else:
+        covered_height, covered_width = max(1, round(height * wide / width)), wide
+    top, left = (tall - covered_height) // 2, (wide - covered_width) // 2
+    return Fit(top, left, covered_height, covered_width)

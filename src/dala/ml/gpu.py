@@ -1,0 +1,60 @@
+"""Models: loaded by name or from a file, run on tensors or on images.
+
+`load_model(name)(image)` gives what is in the image. A model is also a kernel, so a stage of a
+pipeline: `pipeline.add(kernel=model, inputs=[tensor], output=logits)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dala.ml.catalogue import MODELS, find
+from dala.ml.loading import load_model
+from dala.ml.model import Model
+from dala.ml.prediction import predict, predict_async
+from dala.ml.ranking import top_k
+from dala.ml.recognition import recognise
+from dala.ml.results import Classification, Detection, Keypoint, Pose, Segmentation
+
+__all__ = [
+    "Classification",
+    "Detection",
+    "Keypoint",
+    "Model",
+    "Pose",
+    "Segmentation",
+    "available_models",
+    "load_model",
+    "model_info",
+    "predict",
+    "predict_async",
+    "predict_frame",
+    "top_k",
+]
+
+
+def available_models() -> list[str]:
+    """The names of all models of the catalogue.
+
+    >>> from dala.ml import gpu
+    >>> "mobilenet_v2" in gpu.available_models()
+    True
+    """
+    return list(MODELS)
+
+
+def model_info(model: str | Model) -> dict[str, Any]:
+    """What is known of a model: a name of the catalogue, or one that was loaded.
+
+    Of a name: task, input, labels, licence, source and hashes. Of a loaded model also its declared
+    inputs and outputs, what computes it, and where.
+    """
+    return model.info() if isinstance(model, Model) else find(model).describe()
+
+
+def predict_frame(
+    model: Model, frame: Any, width: int | None = None, height: int | None = None, **options: Any
+) -> Any:
+    """What the model sees in a frame, as `model(frame)` gives it; also of bytes with their size."""
+    size = None if width is None or height is None else (width, height)
+    return recognise(model, frame, options, size)

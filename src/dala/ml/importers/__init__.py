@@ -1,0 +1,1 @@
+"""Models of other formats, made into ONNX."""

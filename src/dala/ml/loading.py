@@ -1,0 +1,85 @@
+"""Where a model comes from: a name of the catalogue, or any ONNX file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from dala.devices.threads import thread_count
+from dala.errors import ArgumentError, ModelError
+from dala.ml.catalogue import MODELS, Entry, find
+from dala.ml.engine import Engine
+from dala.ml.model import Model, tensor_shape
+
+_loaded: WeakValueDictionary[tuple[str, int], Model] = WeakValueDictionary()
+"""Models of the catalogue that somebody holds, by their names and threads."""
+_loading = threading.Lock()
+
+Source = str | os.PathLike[str] | bytes
+
+
+def load_model(source: Source, like: str | None = None, *, accept_licence: bool = False) -> Model:
+    """A model by its name in the catalogue, or from an ONNX file.
+
+    A name is fetched when it is first used, converted and kept; later it needs no network. With
+    `like`, the name of a model of the catalogue, the file is fed and read as that one is; without,
+    its inputs and outputs are what it declares, for `predict`. `accept_licence` is for weights
+    whose licence binds you, which `model_info(name)` names.
+    """
+    if isinstance(source, str) and source in MODELS:
+        if like is not None:
+            raise ArgumentError(
+                f"load_model: {source!r} is in the catalogue and like={like!r} is for files: leave "
+                f"one out, or give the file as a Path."
+            )
+        return _named(find(source), accept_licence)
+    entry = None if like is None else find(like)
+    if isinstance(source, str) and not _looks_like_a_file(source):
+        find(source)
+    return _from_file(source, entry)
+
+
+def _named(entry: Entry, accept_licence: bool) -> Model:
+    from dala.ml.sources import fetch
+
+    with _loading:
+        key = (entry.name, thread_count())
+        known = _loaded.get(key)
+        if known is None:
+            path = fetch(entry, accept_licence=accept_licence)
+            known = _loaded[key] = Model(entry.name, Engine(entry.name, path), entry)
+        return known
+
+
+def _from_file(source: Source, entry: Entry | None) -> Model:
+    from dala.ml.onnx_file import checked_model
+
+    if not isinstance(source, str | os.PathLike | bytes):
+        raise ArgumentError(
+            f"load_model: a model is a name, the path of an ONNX file, or its bytes, not "
+            f"{type(source).__name__}."
+        )
+    name = "model" if isinstance(source, bytes) else Path(source).stem
+    engine = Engine(name, checked_model(source))
+    if entry is not None:
+        _check_alike(engine, entry)
+    return Model(name, engine, entry)
+
+
+def _looks_like_a_file(source: str) -> bool:
+    return Path(source).exists() or Path(source).suffix != "" or len(Path(source).parts) > 1
+
+
+def _check_alike(engine: Engine, entry: Entry) -> None:
+    """Refuse a model that cannot be fed as the catalogue's is."""
+    takes, shape = engine.inputs, tensor_shape(entry)
+    if len(takes) == 1 and takes[0].dtype == entry.dtype and takes[0].accepts(shape):
+        return
+    given = ", ".join(f"{item.name}: {item}" for item in takes)
+    raise ModelError(
+        f"{engine.model} is not like {entry.name}, which takes one input, {entry.dtype} "
+        f"{shape}: this one takes {given}. Load it without like=, and give predict() "
+        f"what it takes."
+    )

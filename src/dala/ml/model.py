@@ -1,0 +1,184 @@
+"""Models as kernels: a stage of a pipeline, or called with an image for what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from dala.devices import CPU
+from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.ir.types import DTYPES
+from dala.lang.signature import Parameter
+from dala.ml.catalogue import Entry
+from dala.ml.engine import Engine, Tensor
+from dala.runtime.arguments import Params, complete
+from dala.runtime.buffer import Buffer
+from dala.runtime.document import hint
+from dala.runtime.recipe import Opaque, Recipe, Stage
+
+
+class Model(Recipe):
+    """A network that was loaded: called with an image, or run on buffers as any kernel is.
+
+    ONNX Runtime computes it on the CPU, on the buffers' own memory. Between buffers of another
+    device its inputs are copied to the host and its output back.
+    """
+
+    def __init__(self, name: str, engine: Engine, entry: Entry | None = None) -> None:
+        doc = "A model that was loaded from a file" if entry is None else entry.doc
+        names = tuple(item.name for item in engine.inputs)
+        super().__init__(name, doc, names, _params(engine), self._stages)
+        self.entry = entry
+        self._engine = engine
+        self._on_host = Opaque(name, names, engine.compute)
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def engine(self) -> str:
+        """What computes it, in which version, on how many threads."""
+        return str(self._engine)
+
+    @property
+    def device(self) -> str:
+        """Where it is computed, whatever device its buffers are on."""
+        return CPU.id
+
+    @property
+    def takes(self) -> tuple[Tensor, ...]:
+        """Its inputs, as they are declared."""
+        return self._engine.inputs
+
+    @property
+    def gives(self) -> tuple[Tensor, ...]:
+        """Its outputs, as they are declared."""
+        return self._engine.outputs
+
+    def output_shape(
+        self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
+    ) -> tuple[int, ...]:
+        wanted = self._wanted(params)
+        known: dict[Any, int] = {}
+        for item, given in zip(self.takes, shapes, strict=True):
+            known.update(zip(item.shape, given, strict=False))
+        found = tuple(axis if isinstance(axis, int) else known.get(axis) for axis in wanted.shape)
+        sizes = tuple(axis for axis in found if axis is not None)
+        if None in wanted.shape or len(sizes) != len(found):
+            raise ShapeError(
+                f"{self.name}: output {wanted.name!r} is {wanted}: how large it is for inputs of "
+                f"{list(shapes)} is not declared."
+            )
+        return sizes
+
+    def __repr__(self) -> str:
+        takes = ", ".join(f"{item.name}: {item}" for item in self.takes)
+        return f"<Model {self.name}({takes})>"
+
+    def __call__(self, image: Any, /, *more: Any, **options: Any) -> Any:
+        """What the model sees in an image, or a list with that for each of a list of images.
+
+        An image is an array, a Pillow image or a Buffer; boxes and points are in its own pixels.
+        Options are those of the task, such as `threshold` or `top_k`.
+        """
+        from dala.ml.recognition import recognise
+
+        if more:
+            raise ArgumentError(
+                f"{self.name} takes one image, or a list of them, and options by their names."
+            )
+        if isinstance(image, list | tuple):
+            return [recognise(self, item, options) for item in image]
+        return recognise(self, image, options)
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def _stages(
+        self, inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]
+    ) -> Iterator[Stage]:
+        wanted = self._wanted(params)
+        self._engine.check([(item.shape, item.scalar.numpy) for item in inputs])
+        if output.dtype != wanted.dtype:
+            raise DtypeError(
+                f"{self.name}: output {wanted.name!r} is {wanted}, but it would go into "
+                f"{output.dtype} {output.shape}."
+            )
+        if not wanted.accepts(output.shape):
+            raise ShapeError(
+                f"{self.name}: output {wanted.name!r} is {wanted}, but there is room for "
+                f"{output.shape}."
+            )
+        yield Stage(self._on_host, inputs, output, {"output": wanted.name})
+
+    def outputs(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+        """Every output by its name, in arrays of their own; inputs that do not fit are refused."""
+        self._engine.check([(item.shape, item.dtype) for item in inputs])
+        rooms = {
+            item.name: None if item.fixed is None else np.empty(item.fixed, item.numpy)
+            for item in self.gives
+        }
+        return dict(zip(rooms, self._engine.run(inputs, rooms), strict=True))
+
+    def _wanted(self, params: Params | None) -> Tensor:
+        name = complete(self.name, self.params, params)["output"]
+        found = self._engine.output(name)
+        if found is None:
+            known = [item.name for item in self.gives]
+            raise ArgumentError(
+                f"{self.name} has no output {name!r}; it has {', '.join(known)}."
+                f"{hint(str(name), known)}"
+            )
+        if found.dtype not in DTYPES:
+            raise DtypeError(
+                f"{self.name}: output {found.name!r} is {found.dtype}, but buffers are one of "
+                f"{', '.join(DTYPES)}: take it as an array, by predict()."
+            )
+        return found
+
+    # -- seeing ----------------------------------------------------------------------------------
+
+    def explain(
+        self,
+        inputs: Sequence[Buffer] | None = None,
+        output: Buffer | None = None,
+        params: Params | None = None,
+        *,
+        assembly: bool = False,
+    ) -> str:
+        """What computes it and where, its inputs and its outputs, and what is copied."""
+        lines = [f"{self.name} is computed by {self.engine}"]
+        lines += [f"  takes {item.name}: {item}" for item in self.takes]
+        lines += [f"  gives {item.name}: {item}" for item in self.gives]
+        copied = "" if output is None else self._on_host.elsewhere(output)
+        explained = "\n".join([*lines, *([copied] if copied else [])])
+        print(explained)
+        return explained
+
+    def info(self) -> dict[str, Any]:
+        """The catalogue's entry, if it has one, its inputs and outputs, and what computes it."""
+        return {
+            **({} if self.entry is None else self.entry.describe()),
+            "name": self.name,
+            "like": None if self.entry is None else self.entry.name,
+            "inputs": _described(self.takes),
+            "outputs": _described(self.gives),
+            "engine": self.engine,
+            "device": self.device,
+            "copies": "none on the CPU; on other devices its inputs to the host, its outputs back",
+        }
+
+
+def _params(engine: Engine) -> tuple[Parameter, ...]:
+    """Which output a stage writes: the first, unless it is named."""
+    return (Parameter("output", "host", None, engine.outputs[0].name),)
+
+
+def tensor_shape(entry: Entry) -> tuple[int, ...]:
+    """The shape of what a model of the catalogue takes."""
+    return (1, 3, *entry.size) if entry.layout == "nchw" else (1, *entry.size, 3)
+
+
+def _described(tensors: Sequence[Tensor]) -> dict[str, dict[str, Any]]:
+    """Declared inputs or outputs by name, as plain values."""
+    return {item.name: {"shape": list(item.shape), "dtype": item.dtype} for item in tensors}

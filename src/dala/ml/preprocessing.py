@@ -1,0 +1,70 @@
+"""Images, as callers hold them, made into the tensors that models take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dala.devices import current_device, using
+from dala.errors import ArgumentError
+from dala.images.frames import frame_of, new_buffer
+from dala.ir.types import dtype_of
+from dala.kernels.image.preprocess import preprocess as kernel
+from dala.kernels.shapes import pair_of
+from dala.runtime.buffer import Buffer
+
+
+def preprocess(
+    image: Any,
+    size: Any,
+    *,
+    normalize: str | None = None,
+    mean: Any = None,
+    std: Any = None,
+    layout: str = "nchw",
+    fit: str = "stretch",
+    order: str = "rgb",
+    fill: float = 0.0,
+    dtype: Any = "f32",
+    out: Buffer | None = None,
+) -> Buffer:
+    """The image as a tensor (1, 3, h, w), or (1, h, w, 3) with layout "nhwc", on its device.
+
+    The image is an array, a Pillow image or a Buffer; `size` is one number or (height, width).
+    Everything else is as the kernel `preprocess` has it: `fit` is "stretch", "crop" or "letterbox",
+    with `fill` around it; `normalize` is "imagenet", which it is unless `mean` or `std` are given
+    instead, "unit", "signed" or "levels"; `order` is "rgb" or "bgr". With `out` the tensor is
+    written there, and has its dtype.
+
+    >>> import numpy as np
+    >>> from dala import ml
+    >>> ml.preprocess(np.zeros((300, 451, 3), np.uint8), 224)
+    <Buffer f32 (1, 3, 224, 224) cpu>
+    """
+    frame = frame_of("preprocess", image)
+    tall, wide = pair_of("preprocess", "size", size, 1)
+    shape = (1, tall, wide, 3) if layout == "nhwc" else (1, 3, tall, wide)
+    given: dict[str, Any] = {
+        "size": (tall, wide),
+        "layout": layout,
+        "fit": fit,
+        "order": order,
+        "fill": fill,
+    }
+    if mean is None and std is None:
+        given["normalize"] = "imagenet" if normalize is None else normalize
+    else:
+        given |= {
+            "normalize": normalize,
+            "mean": 0 if mean is None else mean,
+            "std": 1 if std is None else std,
+        }
+    if out is not None and not isinstance(out, Buffer):
+        raise ArgumentError(
+            f"preprocess: out is a Buffer that holds the tensor, not {type(out).__name__}: make "
+            f"one with buffer_zeros({shape}, 'f32')."
+        )
+    pixels = frame.pixels
+    with using(pixels.memory.device if isinstance(pixels, Buffer) else current_device()):
+        tensor = new_buffer(shape, dtype_of(dtype).name) if out is None else out
+        kernel.run([frame.buffer()], tensor, given)
+    return tensor

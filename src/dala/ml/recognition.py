@@ -1,0 +1,55 @@
+"""What a model sees in an image: prepared, run and decoded on the image's device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dala.devices import current_device, using
+from dala.errors import ArgumentError
+from dala.images.frames import frame_of, new_buffer
+from dala.ml.catalogue import Entry
+from dala.ml.model import Model, tensor_shape
+from dala.ml.placement import placed
+from dala.ml.prediction import outputs_of
+from dala.ml.tasks import decode
+from dala.runtime.buffer import Buffer
+from dala.runtime.run import run_kernel
+
+
+def recognise(
+    model: Model, image: Any, options: Mapping[str, Any], size: tuple[int, int] | None = None
+) -> Any:
+    """The results of the model's task for an image; bytes come with their size (width, height)."""
+    entry = require_entry(model)
+    frame = frame_of(model.name, image, size)
+    pixels = frame.pixels
+    device = pixels.memory.device if isinstance(pixels, Buffer) else current_device()
+    with using(device):
+        tensor = new_buffer(tensor_shape(entry), entry.dtype)
+        run_kernel("preprocess", [frame.buffer()], tensor, preparation(entry))
+        outputs = outputs_of(model, [tensor])
+        height, width = frame.shape[:2]
+        return decode(outputs, placed((height, width), entry.size, entry.fit), entry, options)
+
+
+def require_entry(model: Model) -> Entry:
+    """The entry of the catalogue that says how images go in, and what the outputs mean."""
+    if model.entry is not None:
+        return model.entry
+    takes = ", ".join(f"{item.name}: {item}" for item in model.takes)
+    raise ArgumentError(
+        f"{model.name} was loaded without like=, so nothing says how an image goes into it: load "
+        f"it with like=, the name of a model of the catalogue that it is fed and read as, or give "
+        f"predict(model, tensors) what it takes ({takes})."
+    )
+
+
+def preparation(entry: Entry) -> dict[str, Any]:
+    """The parameters of `preprocess` that make of an image what the model takes."""
+    return {
+        "normalize": entry.normalize,
+        "layout": entry.layout,
+        "fit": entry.fit,
+        "fill": entry.settings.get("fill", 0.0),
+    }

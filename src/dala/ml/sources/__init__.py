@@ -1,0 +1,7 @@
+"""Where the weights of the catalogue come from, and where they are kept once converted."""
+
+from __future__ import annotations
+
+from dala.ml.sources.fetching import fetch
+
+__all__ = ["fetch"]

@@ -1,0 +1,44 @@
+"""The outputs of a model of the catalogue as the results of its task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dala.devices import using
+from dala.errors import ModelError
+from dala.ml.catalogue import Entry
+from dala.ml.placement import Placement
+from dala.ml.results import Results, Segmentation
+from dala.ml.tasks import classification, detection, faces, poses, segmentation
+from dala.runtime.buffer import Buffer
+
+Outputs = Mapping[str, Buffer]
+Decoder = Callable[[Outputs, Placement, Entry, Mapping[str, Any]], Results[Any] | Segmentation]
+
+DECODERS: dict[str, Decoder] = {
+    "softmax": classification.decode,
+    "yolo": detection.decode,
+    "blazeface": faces.decode,
+    "posenet": poses.decode,
+    "argmax": segmentation.decode_classes,
+    "probability": segmentation.decode_probability,
+}
+
+
+def decode(
+    outputs: Outputs,
+    placement: Placement,
+    entry: Entry,
+    options: Mapping[str, Any] | None = None,
+) -> Results[Any] | Segmentation:
+    """What the outputs for one image say, computed on the device that they are on.
+
+    Options are, by the decoding of the entry: "softmax" top_k; "yolo" and "blazeface" threshold,
+    iou, max_results; "posenet" threshold, max_results. "argmax" and "probability" take none.
+    """
+    if not outputs:
+        raise ModelError(f"{entry.name}: the model has no outputs of which to make results.")
+    first = next(iter(outputs.values()))
+    with using(first.memory.device):
+        return DECODERS[entry.decoding](outputs, placement, entry, options or {})

@@ -1,0 +1,36 @@
+"""What a caller may choose about the results of a model: how sure, how far apart, how many."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dala.errors import ArgumentError
+from dala.kernels.shapes import number_within, whole_number
+from dala.ml.catalogue import Entry
+from dala.runtime.arguments import unknown_parameter
+
+SETTINGS = {"threshold": "score", "iou": "overlap", "top_k": "count", "max_results": "count"}
+"""The names under which the catalogue has the defaults of options."""
+DEFAULTS: dict[str, Any] = {"threshold": 0.5, "iou": 0.45, "top_k": 5, "max_results": 100}
+MOST_RESULTS = 1000
+
+
+def chosen(entry: Entry, given: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The options of these names: as given, else as the catalogue has them; checked."""
+    for name in given:
+        if name not in names:
+            raise ArgumentError(unknown_parameter(entry.name, str(name), list(names)))
+    defaults = {name: entry.settings.get(SETTINGS[name], DEFAULTS[name]) for name in names}
+    return {name: _checked(entry, name, {**defaults, **given}[name]) for name in names}
+
+
+def _checked(entry: Entry, name: str, value: Any) -> Any:
+    if name in ("threshold", "iou"):
+        return number_within(entry.name, name, value, 0, 1)
+    count = whole_number(entry.name, name, value)
+    if not 1 <= count <= MOST_RESULTS:
+        raise ArgumentError(
+            f"{entry.name}: {name} is a whole number from 1 to {MOST_RESULTS}, not {value!r}."
+        )
+    return count

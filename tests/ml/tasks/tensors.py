@@ -1,0 +1,27 @@
+"""Outputs of models as tests make them: arrays on the current device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dala.gpu import compute
+from dala.ir.record import changed
+from dala.ml.catalogue import MODELS
+from dala.ml.placement import placed
+from dala.ml.tasks import decode
+
+
+def decoded(
+    name: str,
+    outputs: dict[str, np.ndarray],
+    image: tuple[int, int],
+    fit: str | None = None,
+    size: tuple[int, int] | None = None,
+    **options: Any,
+) -> Any:
+    """What a model of the catalogue, of another size if one is given, says of these outputs."""
+    entry = MODELS[name] if size is None else changed(MODELS[name], size=size)
+    buffers = {key: compute.from_numpy(np.ascontiguousarray(x)) for key, x in outputs.items()}
+    return decode(buffers, placed(image, entry.size, fit or entry.fit), entry, options)
