@@ -126,6 +126,14 @@ def test_a_box_is_drawn_along_its_edges():
 
 
 @pytest.mark.usefixtures("device")
+def test_a_name_stays_within_the_image():
+    image = np.full((100, 200, 3), 128, np.uint8)
+    at_the_edge = Detection((190, 50, 199, 90), "a long name", 0.5)
+    in_the_middle = Detection((60, 50, 69, 90), "a long name", 0.5)
+    names = [(item.draw(image) != 128).any(2)[:48].sum() for item in (at_the_edge, in_the_middle)]
+    assert names[0] == names[1] > 0
+
+
 def test_points_that_are_unsure_are_not_drawn():
     changed = (POSE.draw(gray()) != 128).any(2)
     assert changed[30, 20:50].all()

@@ -39,6 +39,8 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 class Scale:
     """How thick lines and how large letters are, in pixels, on an image of a size."""
 
+    width: int
+    """Of the image, within which names stay."""
     line: float
     letters: int
 
@@ -47,7 +49,7 @@ def draw_results(results: Sequence[Result], image: Any) -> Any:
     """A new image like the given one, with the results over it."""
     height, width = frame_of("draw", image).shape[:2]
     short = min(height, width)
-    scale = Scale(max(1.0, short / 200), round(min(max(short / 28, 9), 64)))
+    scale = Scale(width, max(1.0, short / 200), round(min(max(short / 28, 9), 64)))
     drawing = Drawing()
     classes = [item for item in results if isinstance(item, Classification)]
     for number, item in enumerate(results):
@@ -77,9 +79,10 @@ def _add_detection(drawing: Drawing, found: Detection, scale: Scale) -> None:
 
 def _add_name(drawing: Drawing, text: str, box: Box, colour: Any, scale: Scale) -> None:
     """The name on top of the box, or in it where there is no room above."""
-    _, tall = text_size(text, scale.letters, background=True)
+    wide, tall = text_size(text, scale.letters, background=True)
+    left = max(min(box[0], scale.width - wide), 0)
     top = box[1] - tall if box[1] >= tall else box[1]
-    drawing.draw_text(text, box[0], top, scale.letters, "#000000", background=colour)
+    drawing.draw_text(text, left, top, scale.letters, "#000000", background=colour)
 
 
 def _add_pose(drawing: Drawing, pose: Pose, colour: Any, scale: Scale) -> None:

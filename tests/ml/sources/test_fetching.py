@@ -251,8 +251,12 @@ class TestPublishedPackages:
 
     @pytest.fixture
     def archive(self):
-        folder = Path(os.environ["DALA_TEST_PACKAGES"])
-        return lambda name: folder / downloads.archive_name(catalogue.find(name).package)
+        def found(name):
+            package = catalogue.find(name).package
+            path = Path(os.environ["DALA_TEST_PACKAGES"]) / downloads.archive_name(package)
+            return path if path.exists() else pytest.skip(f"{path.name} is not among the packages")
+
+        return found
 
     @pytest.mark.parametrize("name", catalogue.MODELS)
     def test_a_package_holds_what_the_catalogue_says(self, archive, name):
