@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dala import media
+from dala import media, ml
+from dala.gpu import compute
 from dala.ml import catalogue, gpu
 from dala.ml.sources import downloads
 from dala.ml.sources.fetching import take
@@ -77,3 +78,32 @@ def test_deeplab_has_the_same_classes_at_nearly_every_pixel(both):
 def test_selfie_segmentation_has_the_same_mask(both):
     for ours, theirs in both("selfie_segmentation"):
         np.testing.assert_allclose(ours.mask, theirs.mask, atol=1e-4)
+
+
+@pytest.fixture
+def classifier(tmp_path, monkeypatch):
+    """MobileNetV2 in a folder of models of its own, known by its name."""
+    monkeypatch.setenv("DALA_MODELS", str(tmp_path))
+    entry = catalogue.find("mobilenet_v2")
+    archive = Path(PACKAGES) / downloads.archive_name(entry.package)
+    if not archive.exists():
+        pytest.skip(f"{archive.name} is not among the packages")
+    take(entry, archive)
+    return entry
+
+
+def test_a_name_of_the_catalogue_is_a_kernel_also_in_documents(device, classifier, tmp_path):
+    tensor = ml.preprocess(media.load(SHARED / "photos/chelsea.png"), size=224)
+    logits = compute.buffer_zeros((1, 1000), "f32")
+    pipeline = compute.pipeline()
+    pipeline.add(kernel="mobilenet_v2", inputs=[tensor], output=logits)
+    buffers = {"tensor": tensor, "logits": logits}
+    pipeline.save(tmp_path / "classify.json", buffers)
+    compute.load_pipeline(tmp_path / "classify.json", buffers).run()
+    assert compute.read(logits).argmax() == 285
+
+
+def test_a_name_is_loaded_once_as_long_as_somebody_holds_it(classifier):
+    first = gpu.load_model("mobilenet_v2")
+    assert gpu.load_model("mobilenet_v2") is first
+    assert compute.Kernel.lookup("mobilenet_v2") is first
