@@ -34,6 +34,8 @@ MASK_ALPHA = 0.55
 GOLDEN = (math.sqrt(5) - 1) / 2
 """Turning hues by this part of a circle keeps neighbouring numbers far apart."""
 
+Colour = tuple[float, float, float, float]
+
 
 @record
 class Scale:
@@ -48,9 +50,15 @@ class Scale:
 def draw_results(results: Sequence[Result], image: Any) -> Any:
     """A new image like the given one, with the results over it."""
     height, width = frame_of("draw", image).shape[:2]
-    short = min(height, width)
-    scale = Scale(width, max(1.0, short / 200), round(min(max(short / 28, 9), 64)))
     drawing = Drawing()
+    add_results(drawing, results, (width, height))
+    return drawn(image, drawing)
+
+
+def add_results(drawing: Drawing, results: Sequence[Result], size: tuple[int, int]) -> None:
+    """Add the shapes of results, in the pixels of an image of that width and height."""
+    short = min(size)
+    scale = Scale(size[0], max(1.0, short / 200), round(min(max(short / 28, 9), 64)))
     classes = [item for item in results if isinstance(item, Classification)]
     for number, item in enumerate(results):
         if isinstance(item, Segmentation):
@@ -60,10 +68,9 @@ def draw_results(results: Sequence[Result], image: Any) -> Any:
         elif isinstance(item, Pose):
             _add_pose(drawing, item, colour_of(number), scale)
     _add_classes(drawing, classes, scale)
-    return drawn(image, drawing)
 
 
-def colour_of(number: int, alpha: float = 1.0) -> tuple[float, float, float, float]:
+def colour_of(number: int, alpha: float = 1.0) -> Colour:
     """A bright colour for a class or a person, the same for the same number."""
     red, green, blue = colorsys.hsv_to_rgb((0.05 + number * GOLDEN) % 1.0, 0.85, 1.0)
     return red, green, blue, alpha
@@ -77,12 +84,18 @@ def _add_detection(drawing: Drawing, found: Detection, scale: Scale) -> None:
     _add_name(drawing, f"{found.label} {found.score:.0%}", found.box, colour, scale)
 
 
-def _add_name(drawing: Drawing, text: str, box: Box, colour: Any, scale: Scale) -> None:
+def _add_name(drawing: Drawing, text: str, box: Box, colour: Colour, scale: Scale) -> None:
     """The name on top of the box, or in it where there is no room above."""
     wide, tall = text_size(text, scale.letters, background=True)
     left = max(min(box[0], scale.width - wide), 0)
     top = box[1] - tall if box[1] >= tall else box[1]
-    drawing.draw_text(text, left, top, scale.letters, "#000000", background=colour)
+    drawing.draw_text(text, left, top, scale.letters, _letters_on(colour), background=colour)
+
+
+def _letters_on(colour: Colour) -> str:
+    """Black or white, whichever can be read."""
+    red, green, blue, _ = colour
+    return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.45 else "#ffffff"
 
 
 def _add_pose(drawing: Drawing, pose: Pose, colour: Any, scale: Scale) -> None:

@@ -14,6 +14,7 @@ from dala.ir.nodes import (
     Program,
     Reduce,
     Statement,
+    Value,
     While,
     blocks_of,
     walk,
@@ -55,12 +56,26 @@ def _most_turns(block: Block, shapes: Shapes) -> float:
 
 
 def _trips(loop: For | Reduce, shapes: Shapes) -> float:
-    start, stop = loop.start, loop.stop
-    if isinstance(start, Const) and isinstance(stop, Const):
-        return abs(float(stop.value) - float(start.value))
-    if isinstance(start, Const) and isinstance(stop, Extent):
-        return float(shapes[stop.source][stop.axis])
-    return math.inf
+    (low, high), (last_low, last_high) = (_bounds(end, shapes) for end in (loop.start, loop.stop))
+    return max(last_high - low, high - last_low)
+
+
+def _bounds(value: Value, shapes: Shapes) -> tuple[float, float]:
+    """The least and the greatest that the end of a loop can be."""
+    match value:
+        case Const():
+            return float(value.value), float(value.value)
+        case Extent():
+            return (float(shapes[value.source][value.axis]),) * 2
+        case Apply(op="min" | "max" | "select"):
+            lows, highs = zip(*(_bounds(item, shapes) for item in value.args[-2:]), strict=True)
+            match value.op:
+                case "min":
+                    return min(lows), min(highs)
+                case "max":
+                    return max(lows), max(highs)
+            return min(lows), max(highs)
+    return -math.inf, math.inf
 
 
 def widest(program: Program) -> Scalar:

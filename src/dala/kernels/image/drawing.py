@@ -98,7 +98,9 @@ def _painting(channels: int) -> Any:
     ) -> Any:
         r, g, b, a = old.r, old.g, old.b, old.a
         joined = 0.0
-        for k in range(first, end):
+        # Never longer than the list: a device need not count the turns then, nor be asked for them.
+        for n in range(max(min(end - first, order.shape[0]), 0)):
+            k = first + n
             shape = order[k] >> 1
             joined = max(joined, _coverage(table, letters, shape, x, y))
             # Parts of one shape are painted together, with the last of them.
