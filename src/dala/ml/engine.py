@@ -71,6 +71,7 @@ class Engine:
     def __init__(self, name: str, source: str | os.PathLike[str] | bytes) -> None:
         runtime = _onnxruntime()
         self.model = name
+        self.source = source
         self.threads = thread_count()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = self.threads

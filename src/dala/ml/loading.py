@@ -11,49 +11,59 @@ from dala.devices.threads import thread_count
 from dala.errors import ArgumentError, ModelError
 from dala.ml.catalogue import MODELS, Entry, find
 from dala.ml.engine import Engine
-from dala.ml.model import Model, tensor_shape
+from dala.ml.model import ENGINES, Choice, Model, tensor_shape
 
-_loaded: WeakValueDictionary[tuple[str, int], Model] = WeakValueDictionary()
-"""Models of the catalogue that somebody holds, by their names and threads."""
+_loaded: WeakValueDictionary[tuple[str, Choice, int], Model] = WeakValueDictionary()
+"""Models of the catalogue that somebody holds, by their names, engines and threads."""
 _loading = threading.Lock()
 
 Source = str | os.PathLike[str] | bytes
 
 
-def load_model(source: Source, like: str | None = None, *, accept_licence: bool = False) -> Model:
+def load_model(
+    source: Source,
+    like: str | None = None,
+    *,
+    engine: Choice = "auto",
+    accept_licence: bool = False,
+) -> Model:
     """A model by its name in the catalogue, or from an ONNX file.
 
     A name is fetched when it is first used, converted and kept; later it needs no network. With
     `like`, the name of a model of the catalogue, the file is fed and read as that one is; without,
-    its inputs and outputs are what it declares, for `predict`. `accept_licence` is for weights
-    whose licence binds you, which `model_info(name)` names.
+    its inputs and outputs are what it declares, for `predict`. `engine` is "onnxruntime", on the
+    CPU, with copies between it and a GPU; "dala", whose kernels run wherever the buffers are; or
+    "auto": the latter between buffers of a hardware GPU where it can compute all of the model, else
+    the former. `accept_licence` is for weights whose licence binds you: `model_info(name)` tells.
     """
+    if engine not in ENGINES:
+        raise ArgumentError(f"load_model: engine {engine!r} is not one of {', '.join(ENGINES)}.")
     if isinstance(source, str) and source in MODELS:
         if like is not None:
             raise ArgumentError(
                 f"load_model: {source!r} is in the catalogue and like={like!r} is for files: leave "
                 f"one out, or give the file as a Path."
             )
-        return _named(find(source), accept_licence)
+        return _named(find(source), engine, accept_licence)
     entry = None if like is None else find(like)
     if isinstance(source, str) and not _looks_like_a_file(source):
         find(source)
-    return _from_file(source, entry)
+    return _from_file(source, entry, engine)
 
 
-def _named(entry: Entry, accept_licence: bool) -> Model:
+def _named(entry: Entry, engine: Choice, accept_licence: bool) -> Model:
     from dala.ml.sources import fetch
 
     with _loading:
-        key = (entry.name, thread_count())
+        key = (entry.name, engine, thread_count())
         known = _loaded.get(key)
         if known is None:
             path = fetch(entry, accept_licence=accept_licence)
-            known = _loaded[key] = Model(entry.name, Engine(entry.name, path), entry)
+            known = _loaded[key] = Model(entry.name, Engine(entry.name, path), entry, engine)
         return known
 
 
-def _from_file(source: Source, entry: Entry | None) -> Model:
+def _from_file(source: Source, entry: Entry | None, choice: Choice) -> Model:
     from dala.ml.onnx_file import checked_model
 
     if not isinstance(source, str | os.PathLike | bytes):
@@ -65,7 +75,7 @@ def _from_file(source: Source, entry: Entry | None) -> Model:
     engine = Engine(name, checked_model(source))
     if entry is not None:
         _check_alike(engine, entry)
-    return Model(name, engine, entry)
+    return Model(name, engine, entry, choice)
 
 
 def _looks_like_a_file(source: str) -> bool:

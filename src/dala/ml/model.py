@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from dala.devices import CPU
-from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala import __version__
+from dala.devices import CPU, Device, current_device, using
+from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError
+from dala.images.frames import new_buffer
 from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
 from dala.ml.catalogue import Entry
@@ -18,33 +21,76 @@ from dala.runtime.buffer import Buffer
 from dala.runtime.document import hint
 from dala.runtime.recipe import Opaque, Recipe, Stage
 
+if TYPE_CHECKING:
+    from dala.ml.executor.graph import Graph
+
+Choice = Literal["auto", "onnxruntime", "dala"]
+"""What computes a model: see `load_model`."""
+ENGINES: tuple[Choice, ...] = ("auto", "onnxruntime", "dala")
+
 
 class Model(Recipe):
     """A network that was loaded: called with an image, or run on buffers as any kernel is.
 
     ONNX Runtime computes it on the CPU, on the buffers' own memory. Between buffers of another
-    device its inputs are copied to the host and its output back.
+    device either dala's own kernels compute it there, or its inputs are copied to the host and its
+    output back: `engine`, `device` and `explain` tell.
     """
 
-    def __init__(self, name: str, engine: Engine, entry: Entry | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        engine: Engine,
+        entry: Entry | None = None,
+        choice: Choice = "auto",
+    ) -> None:
         doc = "A model that was loaded from a file" if entry is None else entry.doc
         names = tuple(item.name for item in engine.inputs)
         super().__init__(name, doc, names, _params(engine), self._stages)
         self.entry = entry
         self._engine = engine
         self._on_host = Opaque(name, names, engine.compute)
+        self._choice = choice
+        if choice == "dala":
+            _ = self._graph  # refuses what its kernels cannot compute
+
+    @cached_property
+    def _graph(self) -> Graph:
+        """The network as stages of kernels."""
+        from dala.ml.executor.graph import Graph
+
+        graph = Graph.read(self._engine.source)
+        missing = graph.missing()
+        if missing and self._choice == "dala":
+            raise ModelError(
+                f"{self.name}: dala's own kernels cannot compute {'; '.join(missing[:5])}"
+                f"{f'; and {len(missing) - 5} more' if len(missing) > 5 else ''}: load it with "
+                f"engine='onnxruntime'."
+            )
+        return graph
+
+    def runs_on(self, device: Device) -> bool:
+        """Whether dala's own kernels compute it between buffers of that device.
+
+        Unless an engine was chosen, they do on a hardware GPU, where they can compute all of it.
+        """
+        if self._choice == "auto":
+            is_gpu = device.runs_text and device.info()["hardware"]
+            return bool(is_gpu) and not self._graph.missing()
+        return self._choice == "dala"
 
     # -- what it is ------------------------------------------------------------------------------
 
     @property
     def engine(self) -> str:
-        """What computes it, in which version, on how many threads."""
-        return str(self._engine)
+        """What computes it between buffers of the current device: its version, its threads."""
+        return f"dala {__version__}" if self.runs_on(current_device()) else str(self._engine)
 
     @property
     def device(self) -> str:
-        """Where it is computed, whatever device its buffers are on."""
-        return CPU.id
+        """Where it is computed between buffers of the current device."""
+        here = current_device()
+        return here.id if self.runs_on(here) else CPU.id
 
     @property
     def takes(self) -> tuple[Tensor, ...]:
@@ -99,7 +145,8 @@ class Model(Recipe):
     ) -> Iterator[Stage]:
         wanted = self._wanted(params)
         self._engine.check([(item.shape, item.scalar.numpy) for item in inputs])
-        if output.dtype != wanted.dtype:
+        own = self.runs_on(current_device())
+        if output.dtype != wanted.dtype and not (own and output.dtype == "s32"):
             raise DtypeError(
                 f"{self.name}: output {wanted.name!r} is {wanted}, but it would go into "
                 f"{output.dtype} {output.shape}."
@@ -109,10 +156,36 @@ class Model(Recipe):
                 f"{self.name}: output {wanted.name!r} is {wanted}, but there is room for "
                 f"{output.shape}."
             )
-        yield Stage(self._on_host, inputs, output, {"output": wanted.name})
+        if own:
+            given = dict(zip(self.inputs, inputs, strict=True))
+            yield from self._graph.stages(given, {wanted.name: output})
+        else:
+            yield Stage(self._on_host, inputs, output, {"output": wanted.name})
+
+    def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
+        """Every output by its name, computed by kernels on the inputs' device, the current one.
+
+        Whole numbers of 64 bits come as s32, which every device has.
+        """
+        self._engine.check([(item.shape, item.scalar.numpy) for item in inputs])
+        shapes = [item.shape for item in inputs]
+        made = {
+            item.name: new_buffer(
+                self.output_shape(shapes, {"output": item.name}),
+                "s32" if item.dtype == "s64" else item.dtype,
+            )
+            for item in self.gives
+        }
+        with current_device().batch():
+            for stage in self._graph.stages(dict(zip(self.inputs, inputs, strict=True)), made):
+                stage.kernel.run(stage.inputs, stage.output, stage.params)
+        return made
 
     def outputs(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        """Every output by its name, in arrays of their own; inputs that do not fit are refused."""
+        """Every output by its name as ONNX Runtime computes it, in arrays of their own.
+
+        Inputs that do not fit are refused.
+        """
         self._engine.check([(item.shape, item.dtype) for item in inputs])
         rooms = {
             item.name: None if item.fixed is None else np.empty(item.fixed, item.numpy)
@@ -150,10 +223,15 @@ class Model(Recipe):
         lines = [f"{self.name} is computed by {self.engine}"]
         lines += [f"  takes {item.name}: {item}" for item in self.takes]
         lines += [f"  gives {item.name}: {item}" for item in self.gives]
-        copied = "" if output is None else self._on_host.elsewhere(output)
+        copied = "" if output is None else self._copied(output)
         explained = "\n".join([*lines, *([copied] if copied else [])])
         print(explained)
         return explained
+
+    def _copied(self, output: Buffer) -> str:
+        """What is copied between the output's device and the host, if it is."""
+        with using(output.memory.device) as device:
+            return "" if self.runs_on(device) else self._on_host.elsewhere(output)
 
     def info(self) -> dict[str, Any]:
         """The catalogue's entry, if it has one, its inputs and outputs, and what computes it."""
@@ -165,7 +243,11 @@ class Model(Recipe):
             "outputs": _described(self.gives),
             "engine": self.engine,
             "device": self.device,
-            "copies": "none on the CPU; on other devices its inputs to the host, its outputs back",
+            "copies": (
+                "none"
+                if self.device == current_device().id
+                else f"its inputs from {current_device().id} to the host, its outputs back"
+            ),
         }
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices import Device, using
+from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, DeviceError, DtypeError
 from dala.ir.types import DTYPES
 from dala.ml.model import Model
-from dala.runtime.buffer import Buffer, from_dlpack
+from dala.runtime.buffer import Buffer, from_dlpack, from_numpy, read
 from dala.runtime.result_command import ResultCommand, submit_call
 
 Given = np.ndarray | Buffer
@@ -43,19 +43,31 @@ def _held(buffer: Buffer) -> Buffer:
 
 
 def outputs_of(model: Model, given: Sequence[Given]) -> dict[str, Any]:
-    """Every output by its name, as the kind of thing that the inputs are."""
-    device = _device(model, given)
-    arrays = [np.ascontiguousarray(item) for item in given]
-    count = _batch(model, arrays)
-    if count is None:
-        made = model.outputs(arrays)
-    else:
-        parts = [model.outputs([item[i : i + 1] for item in arrays]) for i in range(count)]
-        made = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    if device is None:
-        return dict(made)
-    with using(device):
+    """Every output by its name, as the kind of thing that the inputs are.
+
+    Arrays are computed on the current device, buffers on their own.
+    """
+    device, count = _device(model, given), _batch(model, given)
+    with using(device or current_device()) as here:
+        own = model.runs_on(here)
+        buffers = [item for item in given if isinstance(item, Buffer)]
+        if own and buffers and count is None:
+            return dict(model.computed(buffers))
+        arrays = [np.ascontiguousarray(item) for item in given]
+        run = partial(_by_kernels, model) if own else model.outputs
+        if count is None:
+            made = run(arrays)
+        else:
+            parts = [run([item[i : i + 1] for item in arrays]) for i in range(count)]
+            made = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        if not buffers:
+            return dict(made)
         return {name: _buffer(model, name, array) for name, array in made.items()}
+
+
+def _by_kernels(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
+    made = model.computed([from_numpy(item) for item in arrays])
+    return {name: read(item) for name, item in made.items()}
 
 
 def given_tensors(model: Model, tensors: Any) -> list[Given]:
@@ -105,10 +117,12 @@ def _buffer(model: Model, name: str, array: np.ndarray) -> Buffer:
             f"{model.name}: output {name!r} is {array.dtype}, but buffers are one of "
             f"{', '.join(DTYPES)}: give arrays, and it is given back as one."
         )
+    if array.dtype == np.int64 and not getattr(current_device(), "has_s64", True):
+        array = array.astype(np.int32)
     return from_dlpack(array)
 
 
-def _batch(model: Model, given: Sequence[np.ndarray]) -> int | None:
+def _batch(model: Model, given: Sequence[Given]) -> int | None:
     """How many there are, where each has to be run by itself."""
     counts = {item.shape[0] if item.shape else 0 for item in given}
     if len(counts) != 1 or counts <= {0, 1}:

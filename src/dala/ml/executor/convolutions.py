@@ -1,0 +1,219 @@
+"""Convolutions of planes, with the formula that follows them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dala.devices import current_device
+from dala.errors import ShapeError
+from dala.kernels import language as dala
+from dala.kernels.builtin import zero_outside
+from dala.kernels.convolution import conv2d
+from dala.kernels.matrices import matmul
+from dala.kernels.windows import Windows
+from dala.ml.executor import wgsl_convolutions as wgsl
+from dala.ml.executor.formula import Formula, Shape, pointwise_stage
+from dala.ml.executor.nodes import Node
+from dala.ml.executor.products import dense_stage, dense_takes
+from dala.ml.executor.site import Site
+from dala.runtime.buffer import Buffer, scratch
+from dala.runtime.recipe import Stage, reshaped
+
+MOST_OPERANDS = 4
+"""Operands of a formula beside the sums and the bias."""
+
+Pair = tuple[Windows, Windows]
+"""The windows down and across."""
+Turn = Callable[[np.ndarray], np.ndarray]
+"""What makes weights (o, c / groups, kh, kw) of those that a node has."""
+
+
+def windows_of(
+    node: Node, size: Sequence[int], plane: Sequence[int], *, ceiling: bool = False
+) -> tuple[Windows, Windows]:
+    """The windows down and across that the attributes of a convolution or a pool describe."""
+    steps = node.get("strides", [1, 1])
+    apart = node.get("dilations", [1, 1])
+    pads = node.get("pads", [0, 0, 0, 0])
+    auto = node.get("auto_pad", "NOTSET")
+    found = []
+    for axis in range(2):
+        reach = (size[axis] - 1) * apart[axis] + 1
+        before, after, step = pads[axis], pads[axis + 2], steps[axis]
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            added = max(0, (-(-plane[axis] // step) - 1) * step + reach - plane[axis])
+            before = (added + (auto == "SAME_LOWER")) // 2
+            after = added - before
+        elif auto == "VALID":
+            before = after = 0
+        room = plane[axis] + before + after - reach
+        count = (-(-room // step) if ceiling else room // step) + 1
+        if ceiling and (count - 1) * step >= plane[axis] + before:
+            count -= 1  # a window that would begin beyond the plane
+        if room < 0:
+            raise ShapeError(f"{node}: a window of {size} does not fit a plane of {plane}.")
+        found.append(Windows(size[axis], step, apart[axis], before, count))
+    return found[0], found[1]
+
+
+def conv(site: Site) -> Iterable[Stage]:
+    """Conv in two axes."""
+    x, weight = site.input(), site.array(1)
+    assert weight is not None
+    down, across = windows_of(site.node, weight.shape[2:], x.shape[2:])
+    groups = site.node.get("group", 1)
+    return _convolved(site, x, lambda given: given, (down, across), groups)
+
+
+def transposed_conv(site: Site) -> Iterator[Stage]:
+    """ConvTranspose in two axes: a convolution of planes with zeros between their elements."""
+    x, weight, node = site.input(), site.array(1), site.node
+    assert weight is not None
+    steps, apart = node.get("strides", [1, 1]), node.get("dilations", [1, 1])
+    pads, more = node.get("pads", [0, 0, 0, 0]), node.get("output_padding", [0, 0])
+    auto, wanted = node.get("auto_pad", "NOTSET"), node.get("output_shape")
+    windows = []
+    for axis in range(2):
+        size, reach = weight.shape[2 + axis], (weight.shape[2 + axis] - 1) * apart[axis]
+        whole = (x.shape[2 + axis] - 1) * steps[axis] + reach + more[axis] + 1
+        before, after = pads[axis], pads[axis + 2]
+        if wanted is not None or auto.startswith("SAME"):
+            count = wanted[axis - 2] if wanted else x.shape[2 + axis] * steps[axis]
+            cut = max(0, whole - count)
+            before = (cut + (auto == "SAME_LOWER")) // 2 if wanted is None else cut // 2
+            if wanted is not None and auto != "SAME_UPPER":
+                before = cut - cut // 2
+            after = cut - before
+        windows.append(Windows(size, 1, apart[axis], reach - before, whole - before - after))
+    shape = [(size - 1) * step + 1 for size, step in zip(x.shape[2:], steps, strict=True)]
+    planes = scratch((*x.shape[:2], *shape), x.scalar)
+    yield Stage(_spread, [x], planes, {"down": steps[0], "across": steps[1]})
+    groups = node.get("group", 1)
+    turn = partial(_turned, groups=groups)
+    yield from _convolved(site, planes, turn, (windows[0], windows[1]), groups)
+
+
+def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
+    """Weights (c, o / groups, kh, kw) as those of the convolution that does the same."""
+    channels, made, *size = weight.shape
+    apart = weight.reshape(groups, channels // groups, made, *size)[..., ::-1, ::-1]
+    return apart.transpose(0, 2, 1, 3, 4).reshape(groups * made, channels // groups, *size)
+
+
+@zero_outside
+def _spread(x: Any, down: dala.const, across: dala.const) -> Any:
+    n, c, i, j = dala.position(4)
+    element = x[n, c, i // down, j // across]
+    return element if i % down == 0 and j % across == 0 else 0
+
+
+def _convolved(site: Site, x: Buffer, turn: Turn, windows: Pair, groups: int) -> Iterator[Stage]:
+    """Leave a convolution to be computed with what follows it, in the way that suits the device."""
+    weight = turn(np.asarray(site.array(1)))
+    made = weight.shape[0]
+    shape = (x.shape[0], made, windows[0].count, windows[1].count)
+    one_place = x.shape[2:] == shape[2:] == weight.shape[2:] == (1, 1)
+    if one_place and groups == 1:
+        return _as_product(site, x, turn, shape)
+    if current_device().runs_text:
+        return _by_text(site, x, turn, windows, groups, shape)
+    return _by_kernels(site, x, turn, windows, groups, shape)
+
+
+def _as_product(site: Site, x: Buffer, turn: Turn, shape: Shape) -> Iterator[Stage]:
+    """Planes of one element are rows of a matrix."""
+    made = shape[1]
+    by = site.weight(1, "columns", lambda given: turn(given).reshape(made, -1).T)
+    bias = site.bias(2, made, "plain", lambda given: given)
+
+    def finish(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        yield dense_stage(reshaped(x, x.shape[:2]), by, bias, formula, operands, out)
+
+    return site.defer(shape, finish, dense_takes(shape))
+
+
+def _by_text(
+    site: Site, x: Buffer, turn: Turn, windows: Pair, groups: int, shape: Shape
+) -> Iterator[Stage]:
+    """A WGSL text computes it, formula and all."""
+    made = shape[1]
+    if wgsl.is_depthwise(x.shape[1], made, groups):
+        by = site.weight(1, "plain", turn)
+        bias = site.bias(2, made, "plain", lambda given: given)
+    else:
+        by = site.weight(1, ("blocks", groups), lambda given: wgsl.arranged(turn(given), groups))
+        bias = site.bias(
+            2, made, ("blocks", groups), lambda given: wgsl.arranged_bias(given, groups)
+        )
+
+    def finish(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        masks = wgsl.masks_of(shape, [item.shape for item in operands])
+        inputs = [x, by, bias, *operands]
+        yield wgsl.convolution_stage(inputs, out, windows, groups, wgsl.Ending(formula, masks))
+
+    return site.defer(shape, finish, partial(wgsl.takes, shape))
+
+
+def _by_kernels(
+    site: Site, x: Buffer, turn: Turn, windows: Pair, groups: int, shape: Shape
+) -> Iterator[Stage]:
+    """Kernels of the language sum, or a library of the host; another adds bias and formula."""
+    by = site.weight(1, "plain", turn)
+    bias = site.bias(2, shape[1], "plain", lambda given: given)
+
+    def finish(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        sums = scratch(shape, out.scalar)
+        yield from _summed(x, by, sums, windows, groups)
+        yield _ended(sums, bias, formula, operands, out)
+
+    return site.defer(shape, finish, lambda _, given: len(given) <= MOST_OPERANDS)
+
+
+def _summed(x: Buffer, weight: Buffer, sums: Buffer, windows: Pair, groups: int) -> Iterator[Stage]:
+    """Stages of kernels, or of libraries where they are faster, without bias and formula."""
+    batch, channels, height, width = x.shape
+    made = weight.shape[0]
+    if groups == 1 and all(item == Windows(1, 1, 1, 0, item.count) for item in windows):
+        inputs = [
+            reshaped(weight, (1, made, channels)),
+            reshaped(x, (batch, channels, height * width)),
+        ]
+        yield Stage(matmul, inputs, reshaped(sums, (batch, made, height * width)))
+        return
+    reach = [(w.count - 1) * w.step + (w.size - 1) * w.apart + 1 for w in windows]
+    down, across = windows
+    if (down.before, across.before, *reach) != (0, 0, height, width):
+        planes = scratch((batch * channels, *reach), x.scalar)
+        given = {"top": down.before, "left": across.before}
+        yield Stage(_rimmed, [reshaped(x, (batch * channels, height, width))], planes, given)
+        x = reshaped(planes, (batch, channels, *reach))
+    params = {
+        "stride": (down.step, across.step),
+        "dilation": (down.apart, across.apart),
+        "groups": groups,
+    }
+    yield Stage(conv2d, [x, weight], sums, params)
+
+
+@zero_outside
+def _rimmed(x: Any, top: dala.s32, left: dala.s32) -> Any:
+    i, y, z = dala.position(3)
+    return x[i, y - top, z - left]
+
+
+def _ended(
+    sums: Buffer, bias: Buffer, formula: Formula, operands: Sequence[Buffer], out: Buffer
+) -> Stage:
+    """The stage that adds the bias to sums and applies the formula."""
+    own = [sums, reshaped(bias, (bias.shape[0], 1, 1))]
+    moved = [
+        re.sub(r"\bx(\d+)\b", lambda it: f"x{int(it[1]) + len(own)}", line)
+        for line in formula.lines
+    ]
+    whole = Formula(("v0 = x0 + x1", *moved), formula.result)
+    return pointwise_stage(whole, [*own, *operands], out)

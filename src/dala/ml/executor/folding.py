@@ -1,0 +1,168 @@
+"""What follows from constants and shapes alone, computed by NumPy before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dala.ml.executor.nodes import Node
+
+Arrays = Sequence[np.ndarray | None]
+Fold = Callable[[Node, Arrays], np.ndarray]
+
+_UNARY: dict[str, Callable[..., Any]] = {
+    "Abs": np.abs,
+    "Ceil": np.ceil,
+    "Exp": np.exp,
+    "Floor": np.floor,
+    "Identity": np.asarray,
+    "Log": np.log,
+    "Neg": np.negative,
+    "Not": np.logical_not,
+    "Reciprocal": np.reciprocal,
+    "Round": np.round,
+    "Sqrt": np.sqrt,
+}
+_BINARY: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "And": np.logical_and,
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Mod": np.mod,
+    "Mul": np.multiply,
+    "Or": np.logical_or,
+    "Pow": np.power,
+    "Sub": np.subtract,
+}
+
+
+def _applied(function: Callable[..., Any]) -> Fold:
+    return lambda _, given: np.asarray(function(*given))
+
+
+def _constant(node: Node, _: Arrays) -> np.ndarray:
+    ((name, value),) = node.attributes.items()
+    dtype = {"value_fl": np.float32, "value_in": np.int64}.get(name[:8])
+    return np.asarray(value, dtype)
+
+
+def _cast(node: Node, given: Arrays) -> np.ndarray:
+    import onnx
+
+    return np.asarray(given[0]).astype(onnx.helper.tensor_dtype_to_np_dtype(node.get("to")))
+
+
+def _divided(_: Node, given: Arrays) -> np.ndarray:
+    a, b = (np.asarray(item) for item in given)
+    if a.dtype.kind == "f":
+        return np.asarray(a / b)
+    # ONNX cuts off, where NumPy rounds down.
+    quotient = np.abs(a) // np.abs(b)
+    return np.asarray(quotient * np.sign(a) * np.sign(b), a.dtype)
+
+
+def _squeezed(node: Node, given: Arrays) -> np.ndarray:
+    axes = axes_of(node, given, 1)
+    return np.squeeze(np.asarray(given[0]), None if axes is None else tuple(axes))
+
+
+def _unsqueezed(node: Node, given: Arrays) -> np.ndarray:
+    axes = axes_of(node, given, 1) or []
+    x = np.asarray(given[0])
+    return np.expand_dims(x, tuple(axis % (x.ndim + len(axes)) for axis in axes))
+
+
+def _reshaped(node: Node, given: Arrays) -> np.ndarray:
+    x = np.asarray(given[0])
+    wanted = np.asarray(given[1]).tolist()
+    return x.reshape([x.shape[i] if size == 0 else size for i, size in enumerate(wanted)])
+
+
+def _sliced(node: Node, given: Arrays) -> np.ndarray:
+    x = np.asarray(given[0])
+    return x[slices_of(node, given, x.shape)]
+
+
+def _filled(node: Node, given: Arrays) -> np.ndarray:
+    value = np.asarray(node.get("value", np.zeros(1, np.float32)))
+    return np.full(np.asarray(given[0]).tolist(), value.reshape(()), value.dtype)
+
+
+def _expanded(_: Node, given: Arrays) -> np.ndarray:
+    x = np.asarray(given[0])
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, np.asarray(given[1]).tolist())).copy()
+
+
+def _produced(node: Node, given: Arrays) -> np.ndarray:
+    axes = axes_of(node, given, 1)
+    x = np.asarray(given[0])
+    fold: np.ufunc = {"ReduceProd": np.multiply, "ReduceSum": np.add}[node.op]
+    over = tuple(range(x.ndim)) if axes is None else tuple(axes)
+    return np.asarray(fold.reduce(x, over, x.dtype, keepdims=bool(node.get("keepdims", 1))))
+
+
+FOLDS: dict[str, Fold] = {
+    **{op: _applied(by) for op, by in (_UNARY | _BINARY).items()},
+    "Cast": _cast,
+    "Concat": lambda node, given: np.concatenate([np.asarray(x) for x in given], node.get("axis")),
+    "Constant": _constant,
+    "ConstantOfShape": _filled,
+    "Div": _divided,
+    "Expand": _expanded,
+    "Flatten": lambda node, given: _flat(np.asarray(given[0]), node.get("axis", 1)),
+    "Gather": lambda node, given: np.take(
+        np.asarray(given[0]), np.asarray(given[1]), node.get("axis", 0)
+    ),
+    "Range": lambda _, given: np.arange(*(np.asarray(x).item() for x in given)).astype(
+        np.asarray(given[0]).dtype
+    ),
+    "ReduceProd": _produced,
+    "ReduceSum": _produced,
+    "Reshape": _reshaped,
+    "Slice": _sliced,
+    "Squeeze": _squeezed,
+    "Tile": lambda _, given: np.tile(np.asarray(given[0]), np.asarray(given[1]).tolist()),
+    "Transpose": lambda node, given: np.transpose(np.asarray(given[0]), node.get("perm")),
+    "Unsqueeze": _unsqueezed,
+    "Where": lambda _, given: np.where(*(np.asarray(x) for x in given)),
+}
+"""Operators that are computed here where all that they take is known."""
+
+
+def _flat(x: np.ndarray, axis: int) -> np.ndarray:
+    return x.reshape(int(np.prod(x.shape[:axis])), -1)
+
+
+def axes_of(node: Node, given: Arrays, index: int) -> list[int] | None:
+    """The axes that a node names, as an input or, in older files, as an attribute."""
+    if index < len(given) and given[index] is not None:
+        return [int(axis) for axis in np.asarray(given[index]).reshape(-1)]
+    named = node.get("axes")
+    return None if named is None else [int(axis) for axis in named]
+
+
+def slices_of(node: Node, given: Arrays, shape: Sequence[int]) -> tuple[slice, ...]:
+    """What a Slice takes of each axis, as slices of Python."""
+    if node.opset < 10:
+        starts, stops = node.get("starts"), node.get("ends")
+        axes, steps = node.get("axes"), None
+    else:
+        held = [None if item is None else np.asarray(item).tolist() for item in given]
+        starts, stops, axes, steps = [*held[1:], None, None][:4]
+    axes = range(len(starts)) if axes is None else axes
+    found = [slice(None)] * len(shape)
+    for i, axis in enumerate(axes):
+        step = 1 if steps is None else steps[i]
+        size, stop = shape[axis], stops[i]
+        if step < 0:
+            # Beyond the first element: Python has only None for that.
+            stop = None if stop < -size else stop
+        found[axis] = slice(starts[i], stop, step)
+    return tuple(found)

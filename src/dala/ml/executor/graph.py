@@ -1,0 +1,147 @@
+"""ONNX graphs that expand into stages of kernels, for buffers of any device."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from dala.devices import Device, current_device
+from dala.devices.device import forget_oldest
+from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.ml.executor.layout import Layout
+from dala.ml.executor.nodes import Contents, Declared, Node, read_contents
+from dala.ml.executor.operators import OPERATORS, missing_of
+from dala.ml.executor.pointwise import STORED
+from dala.ml.executor.template import Template
+from dala.runtime.buffer import Buffer, from_numpy, scratch
+from dala.runtime.document import hint
+from dala.runtime.recipe import Stage
+
+MOST_TEMPLATES = 8
+"""Combinations of shapes and outputs that are remembered for a device, the latest ones."""
+
+
+class _Placed:
+    """What a graph has on one device: its constants, and its stages for shapes that were met."""
+
+    def __init__(self) -> None:
+        self.constants: dict[Any, Buffer] = {}
+        self.templates: dict[Any, Template] = {}
+
+    def constant(self, key: Any, make: Callable[[], np.ndarray]) -> Buffer:
+        if key not in self.constants:
+            self.constants[key] = from_numpy(np.asarray(make(), order="C"))
+        return self.constants[key]
+
+
+class Graph:
+    """A model whose operators are computed by kernels, on whichever device its buffers are.
+
+    Constants are brought to a device once, and given back with the graph.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self._contents = contents
+        self._placed: dict[Device, _Placed] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def read(cls, source: str | os.PathLike[str] | bytes) -> Graph:
+        """The graph of an ONNX file, which was checked before, or of its bytes."""
+        return cls(read_contents(source))
+
+    @property
+    def inputs(self) -> tuple[Declared, ...]:
+        return self._contents.inputs
+
+    @property
+    def outputs(self) -> tuple[Declared, ...]:
+        return self._contents.outputs
+
+    def missing(self) -> list[str]:
+        """The nodes that kernels cannot compute, each with the reason; empty if all can be."""
+        return missing_of(self._contents)
+
+    def stages(
+        self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
+    ) -> Iterator[Stage]:
+        """The steps that compute these outputs, on the current device.
+
+        Only what they need is computed. Whole numbers of 64 bits are s32 on a device; an output
+        may be of any dtype, and is converted.
+        """
+        self._check(inputs, outputs)
+        key = (_kinds(inputs), _kinds(outputs))
+        with self._lock:
+            self._placed = {known: held for known, held in self._placed.items() if not known.lost}
+            placed = self._placed.setdefault(current_device(), _Placed())
+            found = placed.templates.get(key)
+            if found is None:
+                found = placed.templates[key] = self._template(placed, inputs, outputs)
+                forget_oldest(placed.templates, MOST_TEMPLATES)
+        return found.bound(inputs, outputs)
+
+    def _template(
+        self, placed: _Placed, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
+    ) -> Template:
+        stand_ins, targets = (
+            {name: scratch(item.shape, item.scalar) for name, item in group.items()}
+            for group in (inputs, outputs)
+        )
+        nodes = _needed(self._contents.nodes, outputs)
+        constants = self._contents.constants
+        layout = Layout(nodes, constants, stand_ins, targets, placed.constant)
+        for node in nodes:
+            layout.add(node, OPERATORS.get(node.op))
+        layout.finish()
+        return Template(layout.stages, stand_ins, targets)
+
+    def _check(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
+        _check_names("input", inputs, self.inputs)
+        _check_names("output", outputs, self.outputs)
+        free: dict[str, int] = {}
+        for wanted in self.inputs:
+            if wanted.name not in inputs:
+                raise ArgumentError(f"input {wanted.name!r} of the model is not given.")
+            given = inputs[wanted.name]
+            scalar = STORED.get(wanted.dtype)
+            if given.scalar != scalar:
+                raise DtypeError(
+                    f"input {wanted.name!r} is {wanted.dtype}, but {given.dtype} was given."
+                )
+            fits = len(given.shape) == len(wanted.shape)
+            for axis, size in zip(wanted.shape, given.shape, strict=False):
+                known = axis if isinstance(axis, int) else free.setdefault(axis, size)
+                fits = fits and (known == size or axis == "?")
+            if not fits:
+                raise ShapeError(
+                    f"input {wanted.name!r} is {wanted.shape}, but {given.shape} was given."
+                )
+
+
+def _check_names(side: str, given: Mapping[str, Buffer], declared: tuple[Declared, ...]) -> None:
+    known = [item.name for item in declared]
+    for name in given:
+        if name not in known:
+            raise ArgumentError(
+                f"the model has no {side} {name!r}; it has {', '.join(known)}.{hint(name, known)}"
+            )
+
+
+def _kinds(buffers: Mapping[str, Buffer]) -> tuple[Any, ...]:
+    return tuple((name, item.shape, item.dtype) for name, item in buffers.items())
+
+
+def _needed(nodes: tuple[Node, ...], wanted: Mapping[str, Any]) -> tuple[Node, ...]:
+    """The nodes that the wanted values depend on, in their order."""
+    needed = set(wanted)
+    found = []
+    for node in reversed(nodes):
+        if needed & set(node.outputs):
+            needed |= set(node.inputs)
+            found.append(node)
+    return tuple(reversed(found))

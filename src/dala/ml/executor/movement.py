@@ -1,0 +1,258 @@
+"""Operators that move elements, or only see them in another shape."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+import numpy as np
+
+from dala.ir.nodes import Border
+from dala.kernels import language
+from dala.kernels.builtin import written
+from dala.kernels.gathering import concat as joined
+from dala.kernels.gathering import gather as gathered
+from dala.kernels.matrices import transposed
+from dala.lang.lower import Definition
+from dala.lang.source import from_text
+from dala.ml.executor.folding import axes_of, slices_of
+from dala.ml.executor.formula import Formula, Shape, pointwise_stage
+from dala.ml.executor.site import Site
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+from dala.runtime.recipe import Stage, reshaped
+
+BORDERS: dict[str, Border] = {"constant": "zero", "edge": "clamp", "reflect": "mirror"}
+"""What each mode of Pad is called as a border rule."""
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+def reshape(site: Site) -> Iterable[Stage]:
+    """Reshape: 0 keeps a size unless it is allowed to mean 0, -1 is what is left."""
+    shape, wanted = site.shape(), site.array(1)
+    sizes = [int(size) for size in np.asarray(wanted).reshape(-1)]
+    if not site.node.get("allowzero", 0):
+        sizes = [shape[i] if size == 0 else size for i, size in enumerate(sizes)]
+    rest = math.prod(size for size in sizes if size != -1)
+    return site.view([math.prod(shape) // rest if size == -1 else size for size in sizes])
+
+
+def flatten(site: Site) -> Iterable[Stage]:
+    shape, axis = site.shape(), site.node.get("axis", 1)
+    axis = axis + len(shape) if axis < 0 else axis
+    return site.view((math.prod(shape[:axis]), math.prod(shape[axis:])))
+
+
+def squeeze(site: Site) -> Iterable[Stage]:
+    shape, axes = site.shape(), axes_of(site.node, site.arrays(), 1)
+    gone = [axis % len(shape) for axis in axes] if axes is not None else None
+    return site.view(
+        [n for i, n in enumerate(shape) if (n != 1 if gone is None else i not in gone)]
+    )
+
+
+def unsqueeze(site: Site) -> Iterable[Stage]:
+    axes = axes_of(site.node, site.arrays(), 1) or []
+    rank = len(site.shape()) + len(axes)
+    added, sizes = {axis % rank for axis in axes}, iter(site.shape())
+    return site.view([1 if axis in added else next(sizes) for axis in range(rank)])
+
+
+# -- moving ----------------------------------------------------------------------------------------
+
+
+def transpose(site: Site) -> Iterator[Stage]:
+    shape = site.shape()
+    order = tuple(site.node.get("perm") or range(len(shape))[::-1])
+    wanted = tuple(shape[axis] for axis in order)
+    matter = [axis for axis in order if shape[axis] != 1]
+    if matter == sorted(matter):
+        yield from site.view(wanted)
+    else:
+        x = site.input()
+        yield from transposed(x, site.output(wanted, x.scalar), order)
+
+
+def depth_to_space(site: Site) -> Iterator[Stage]:
+    n, channels, height, width = site.shape()
+    size = site.node.get("blocksize")
+    made = channels // size**2
+    depth_first = site.node.get("mode", "DCR") == "DCR"
+    apart = (
+        (n, size, size, made, height, width)
+        if depth_first
+        else (n, made, size, size, height, width)
+    )
+    order = (0, 3, 4, 1, 5, 2) if depth_first else (0, 1, 4, 2, 5, 3)
+    x = site.input()
+    out = site.output((n, made, height * size, width * size), x.scalar)
+    target = reshaped(out, (n, made, height, size, width, size))
+    yield from transposed(reshaped(x, apart), target, order)
+
+
+def space_to_depth(site: Site) -> Iterator[Stage]:
+    n, channels, height, width = site.shape()
+    size = site.node.get("blocksize")
+    x = site.input()
+    down, across = height // size, width // size
+    out = site.output((n, channels * size**2, down, across), x.scalar)
+    apart = reshaped(x, (n, channels, down, size, across, size))
+    target = reshaped(out, (n, size, size, channels, down, across))
+    yield from transposed(apart, target, (0, 3, 5, 1, 2, 4))
+
+
+def concat(site: Site) -> Iterator[Stage]:
+    parts = [site.input(i) for i in range(len(site.node.inputs))]
+    axis = site.node.get("axis") % len(parts[0].shape)
+    shape = list(parts[0].shape)
+    shape[axis] = sum(item.shape[axis] for item in parts)
+    yield Stage(joined, parts, site.output(shape, parts[0].scalar), {"axis": axis})
+
+
+def gather(site: Site) -> Iterator[Stage]:
+    x, indices = site.input(0), site.input(1)
+    axis = site.node.get("axis", 0) % len(x.shape)
+    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    yield Stage(gathered, [x, indices], site.output(shape, x.scalar), {"axis": axis})
+
+
+def gather_places(site: Site) -> Iterator[Stage]:
+    """GatherND: what lies at places that are named by a row of positions each."""
+    x, indices = site.input(0), site.input(1)
+    rank = indices.shape[-1]
+    rest = x.shape[rank:]
+    out = site.output((*indices.shape[:-1], *rest), x.scalar)
+    count, inner = math.prod(indices.shape[:-1]), math.prod(rest)
+    inputs = [
+        reshaped(x, (*x.shape[:rank], inner)),
+        reshaped(indices, (count, rank)),
+    ]
+    yield Stage(_gathering_kernel(rank), inputs, reshaped(out, (count, inner)))
+
+
+@cache
+def _gathering_kernel(rank: int) -> Kernel:
+    lines = ["i, j = dala.position(2)"]
+    for axis in range(rank):
+        lines.append(f"p{axis} = indices[i, {axis}]")
+        lines.append(f"p{axis} = p{axis} + x.shape[{axis}] if p{axis} < 0 else p{axis}")
+    index = ", ".join(f"p{axis}" for axis in range(rank))
+    lines.append(f"return x[{index}, j]")
+    return written("gather", "def gather(x, indices):\n    " + "\n    ".join(lines))
+
+
+def expand(site: Site) -> Iterator[Stage]:
+    x = site.input()
+    wanted = [int(size) for size in np.asarray(site.array(1)).reshape(-1)]
+    out = site.output(np.broadcast_shapes(x.shape, wanted), x.scalar)
+    yield pointwise_stage(Formula((), "x0"), [x], out)
+
+
+def slice_(site: Site) -> Iterator[Stage]:
+    x = site.input()
+    taken = [
+        given.indices(size)
+        for given, size in zip(slices_of(site.node, site.arrays(), x.shape), x.shape, strict=True)
+    ]
+    shape = [len(range(*item)) for item in taken]
+    out = site.output(shape, x.scalar)
+    yield _picked(x, out, [start for start, _, _ in taken], [step for _, _, step in taken])
+
+
+def split(site: Site) -> Iterator[Stage]:
+    node, x = site.node, site.input()
+    axis = node.get("axis", 0) % len(x.shape)
+    count = len(node.outputs)
+    given = site.array(1) if node.has(1) else node.get("split")
+    each = -(-x.shape[axis] // count)
+    sizes = [each] * (count - 1) + [x.shape[axis] - each * (count - 1)]
+    sizes = sizes if given is None else [int(size) for size in given]
+    first = 0
+    for i, size in enumerate(sizes):
+        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
+        starts = [first if j == axis else 0 for j in range(len(shape))]
+        first += size
+        if node.outputs[i]:
+            yield _picked(x, site.output(shape, x.scalar, i), starts, [1] * len(shape))
+
+
+def pad(site: Site) -> Iterator[Stage]:
+    """Pad by a constant, by the edge, or by what lies inside of it."""
+    node, x = site.node, site.input()
+    rank = len(x.shape)
+    pads = node.get("pads") if node.opset < 11 else np.asarray(site.array(1)).tolist()
+    named = site.array(3)
+    axes = range(rank) if named is None else [int(axis) % rank for axis in named]
+    before, after = [0] * rank, [0] * rank
+    for i, axis in enumerate(axes):
+        before[axis], after[axis] = int(pads[i]), int(pads[i + len(pads) // 2])
+    given = node.get("value", 0.0) if node.opset < 11 else site.array(2)
+    fill = 0.0 if given is None else float(np.asarray(given).reshape(()))
+    shape = [n + a + b for n, a, b in zip(x.shape, before, after, strict=True)]
+    out = site.output(shape, x.scalar)
+    mode = node.get("mode", "constant")
+    stage = _picked(x, out, [-count for count in before], [1] * rank, BORDERS[mode])
+    if mode == "constant" and fill:
+        value = fill if x.scalar.is_float else int(fill)
+        kernel = _filling_kernel(len(stage.output.shape))
+        stage = Stage(kernel, stage.inputs, stage.output, {**stage.params, "fill": value})
+    yield stage
+
+
+def tile(site: Site) -> Iterator[Stage]:
+    x = site.input()
+    counts = [int(count) for count in np.asarray(site.array(1)).reshape(-1)]
+    out = site.output([a * b for a, b in zip(x.shape, counts, strict=True)], x.scalar)
+    yield _picked(x, out, [0] * len(x.shape), [1] * len(x.shape), "wrap")
+
+
+def _picked(
+    x: Buffer, out: Buffer, starts: Sequence[int], steps: Sequence[int], border: Border = "clamp"
+) -> Stage:
+    """The stage that reads each element of the output from start + step · position."""
+    axes: list[list[int]] = []  # sizes of x and out, start, step
+    for size, made, start, step in zip(x.shape, out.shape, starts, steps, strict=True):
+        whole = size == made and start == 0 and step == 1
+        if axes and whole and axes[-1][0] == axes[-1][1] and axes[-1][2:] == [0, 1]:
+            axes[-1][0] *= size
+            axes[-1][1] *= size
+        else:
+            axes.append([size, made, start, step])
+    kernel = _picking_kernel(tuple(item[3] for item in axes), border)
+    params = {f"s{i}": item[2] for i, item in enumerate(axes)}
+    seen = reshaped(x, tuple(item[0] for item in axes))
+    return Stage(kernel, [seen], reshaped(out, tuple(item[1] for item in axes)), params)
+
+
+@cache
+def _picking_kernel(steps: Shape, border: Border) -> Kernel:
+    terms = [f"p{i} * {by} + s{i}" if by != 1 else f"p{i} + s{i}" for i, by in enumerate(steps)]
+    return _moving_kernel(len(steps), "", f"return x[{', '.join(terms)}]", border)
+
+
+@cache
+def _filling_kernel(rank: int) -> Kernel:
+    terms = [f"p{i} + s{i}" for i in range(rank)]
+    inside = " and ".join(f"{at} >= 0 and {at} < x.shape[{i}]" for i, at in enumerate(terms))
+    line = f"return x[{', '.join(terms)}] if {inside} else fill"
+    return _moving_kernel(rank, ", fill: dala.number", line, "clamp")
+
+
+def _moving_kernel(rank: int, more: str, line: str, border: Border) -> Kernel:
+    """A kernel of so many axes that reads x at a distance s0, s1 … from its own position."""
+    params = ", ".join(f"s{i}: dala.s32" for i in range(rank))
+    names = ", ".join(f"p{i}" for i in range(rank))
+    text = f"def pick(x, {params}{more}):\n    ({names},) = dala.position({rank})\n    {line}"
+    source = from_text(text, {"dala": language}, "<pick>")
+    return Kernel("pick", "", lambda: Definition(source, border))
+
+
+def shape_of(site: Site) -> Iterable[Stage]:
+    """Shape: known before anything runs."""
+    shape = site.shape()
+    start, stop = site.node.get("start", 0), site.node.get("end")
+    site.layout.values[site.node.outputs[0]] = np.asarray(shape[start:stop], np.int64)
+    return ()

@@ -1,0 +1,87 @@
+"""Small ONNX graphs, and what ONNX Runtime makes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from dala.gpu import compute
+from dala.ml.executor.graph import Graph
+
+KINDS = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.uint8): TensorProto.UINT8}
+
+
+def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
+    """A node; names are separated by blanks, and "-" is one that is left out."""
+    names = [name.replace("-", "") for name in inputs.split()]
+    return helper.make_node(op, names, outputs.split(), f"{op} of {outputs}", **attributes)
+
+
+def graph_of(
+    nodes: list[onnx.NodeProto],
+    inputs: dict[str, np.ndarray],
+    constants: dict[str, Any] | None = None,
+    outputs: str = "y",
+    opset: int = 17,
+    shapes: dict[str, Any] | None = None,
+) -> bytes:
+    """The bytes of a model; constants that are no arrays are taken as f32, lists of int as s64."""
+    given = [
+        helper.make_tensor_value_info(name, KINDS[item.dtype], (shapes or {}).get(name, item.shape))
+        for name, item in inputs.items()
+    ]
+    made = [helper.make_value_info(name, helper.TypeProto()) for name in outputs.split()]
+    kept = [numpy_helper.from_array(_array(item), name) for name, item in (constants or {}).items()]
+    graph = helper.make_graph(nodes, "graph", given, made, kept)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    model = onnx.shape_inference.infer_shapes(model)
+    return bytes(model.SerializeToString())
+
+
+def _array(given: Any) -> np.ndarray:
+    array = np.asarray(given)
+    return array if isinstance(given, np.ndarray) or array.dtype.kind == "i" else array.astype("f4")
+
+
+def expected(model: bytes, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """What ONNX Runtime computes, by the names of outputs."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [item.name for item in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def computed(
+    graph: Graph, inputs: dict[str, np.ndarray], like: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """What kernels compute on the current device; whole numbers are s32."""
+    given = {name: compute.from_numpy(item) for name, item in inputs.items()}
+    rooms = {
+        name: compute.buffer_zeros(item.shape, "f32" if item.dtype.kind == "f" else "s32")
+        for name, item in like.items()
+    }
+    for stage in graph.stages(given, rooms):
+        stage.kernel.run(stage.inputs, stage.output, stage.params)
+    return {name: compute.read(item) for name, item in rooms.items()}
+
+
+def check(model: bytes, inputs: dict[str, np.ndarray]) -> None:
+    """Both agree, to 1e-5 of the largest element."""
+    graph = Graph.read(model)
+    assert graph.missing() == []
+    want = expected(model, inputs)
+    got = computed(graph, inputs, want)
+    for name, item in want.items():
+        most = np.abs(item).max(initial=1e-3)
+        np.testing.assert_allclose(got[name], item, rtol=1e-5, atol=1e-5 * most, err_msg=name)
+
+
+def sample(*shape: int, seed: int = 0) -> np.ndarray:
+    """Random f32 around zero."""
+    return np.random.default_rng(seed + 7).standard_normal(shape).astype(np.float32)

@@ -1,0 +1,229 @@
+"""Elementwise operators, and chains of them that are computed with what stands before them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ml.executor.graphs import check, computed, expected, graph_of, node, sample
+
+from dala.gpu import compute
+from dala.ml.executor.graph import Graph
+
+X = sample(2, 6, 7, 9)
+W, B = sample(8, 6, 3, 3, seed=1), sample(8, seed=2)
+
+ALONE = {
+    "Abs": {},
+    "Ceil": {},
+    "Elu": {"alpha": 0.7},
+    "Erf": {},
+    "Exp": {},
+    "Floor": {},
+    "HardSigmoid": {"alpha": 0.3, "beta": 0.4},
+    "HardSwish": {},
+    "LeakyRelu": {"alpha": 0.1},
+    "Neg": {},
+    "Relu": {},
+    "Selu": {},
+    "Sigmoid": {},
+    "Softplus": {},
+    "Softsign": {},
+    "Tanh": {},
+}
+
+
+@pytest.mark.parametrize("op", ALONE)
+def test_one_operator_alone_and_after_a_convolution(op, device):
+    check(graph_of([node(op, "x", "y", **ALONE[op])], {"x": X}), {"x": X})
+    nodes = [node("Conv", "x w b", "c"), node(op, "c", "y", **ALONE[op])]
+    check(graph_of(nodes, {"x": X}, {"w": W, "b": B}), {"x": X})
+
+
+@pytest.mark.parametrize("op", ["Log", "Reciprocal", "Sqrt"])
+def test_operators_of_positive_numbers(op, device):
+    x = np.abs(X) + 0.1
+    check(graph_of([node(op, "x", "y")], {"x": x}), {"x": x})
+
+
+@pytest.mark.parametrize("power", [2.0, 0.5, 3.0, -1.0])
+def test_powers(power, device):
+    x = np.abs(X) + 0.1
+    check(graph_of([node("Pow", "x p", "y")], {"x": x}, {"p": power}), {"x": x})
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "PRelu"])
+@pytest.mark.parametrize("shape", [(1,), (6, 1, 1), (9,), (1, 1, 7, 9)])
+def test_operands_that_are_spread(op, shape, device):
+    k = sample(*shape, seed=3) + 3
+    if op in ("Max", "Min"):
+        k = k - 3
+    check(graph_of([node(op, "x k", "y")], {"x": X}, {"k": k}), {"x": X})
+
+
+def test_a_result_larger_than_each_operand(device):
+    a, b = sample(3, 1, 5), sample(4, 1, seed=1)
+    check(graph_of([node("Add", "a b", "y")], {"a": a, "b": b}), {"a": a, "b": b})
+
+
+@pytest.mark.parametrize("bounds", ["x low high", "x low", "x - high"])
+def test_clip_with_one_bound_or_both(bounds, device):
+    used = {name: value for name, value in (("low", -0.5), ("high", 0.75)) if name in bounds}
+    check(graph_of([node("Clip", bounds, "y")], {"x": X}, used), {"x": X})
+
+
+def test_batch_normalisation_after_a_convolution_and_alone(device):
+    constants = {"w": W, "b": B, "scale": B + 2, "shift": B, "mean": -B, "var": np.abs(B) + 0.5}
+    nodes = [
+        node("Conv", "x w b", "c"),
+        node("BatchNormalization", "c scale shift mean var", "n", epsilon=1e-3),
+        node("Relu", "n", "y"),
+    ]
+    check(graph_of(nodes, {"x": X}, constants), {"x": X})
+    x = sample(2, 8, 3, 3)
+    alone = [node("BatchNormalization", "x scale shift mean var", "y")]
+    del constants["w"], constants["b"]
+    check(graph_of(alone, {"x": x}, constants), {"x": x})
+
+
+def test_bytes_are_cast_to_floats(device):
+    x = np.arange(48, dtype=np.uint8).reshape(1, 4, 4, 3)
+    nodes = [node("Cast", "x", "f", to=1), node("Div", "f k", "y")]
+    check(graph_of(nodes, {"x": x}, {"k": 255.0}), {"x": x})
+
+
+def test_floats_are_cut_off_to_whole_numbers(device):
+    nodes = [node("Cast", "x", "y", to=6)]
+    check(graph_of(nodes, {"x": X * 3}), {"x": X * 3})
+
+
+def test_remainders_of_whole_numbers(device):
+    nodes = [node("Cast", "x", "w", to=7), node("Mod", "w k", "m"), node("Sub", "m k", "y")]
+    check(graph_of(nodes, {"x": X * 9}, {"k": np.array(4)}), {"x": X * 9})
+
+
+def test_quotients_of_whole_numbers_are_cut_off(device):
+    nodes = [node("Cast", "x", "w", to=6), node("Div", "w k", "y")]
+    check(graph_of(nodes, {"x": X * 9}, {"k": np.array(4, np.int32)}), {"x": X * 9})
+
+
+def stages_of(model: bytes) -> list[str]:
+    """The names of the kernels that compute a model, without those that prepare planes."""
+    graph = Graph.read(model)
+    want = expected(model, {"x": X})
+    given = {"x": compute.from_numpy(X)}
+    rooms = {name: compute.buffer_zeros(item.shape, "f32") for name, item in want.items()}
+    return [stage.kernel.name for stage in graph.stages(given, rooms)]
+
+
+SWISH = [
+    node("Conv", "x w b", "c"),
+    node("Add", "c three", "a"),
+    node("Clip", "a zero six", "l"),
+    node("Mul", "c l", "m"),
+    node("Div", "m six", "y"),
+]
+NUMBERS = {"w": W, "b": B, "three": 3.0, "zero": 0.0, "six": 6.0}
+
+
+def test_a_value_that_is_used_twice_inside_of_a_chain_stays_inside(webgpu):
+    model = graph_of(SWISH, {"x": X}, NUMBERS)
+    check(model, {"x": X})
+    assert stages_of(model) == ["convolve"]
+
+
+def test_a_value_that_is_wanted_is_computed_by_itself(device):
+    check(graph_of(SWISH, {"x": X}, NUMBERS, outputs="y c l"), {"x": X})
+
+
+def test_a_value_that_others_use_too_is_computed_once(webgpu):
+    pools = [node("MaxPool", name, f"{name}p", kernel_shape=[2, 2]) for name in ("y", "c")]
+    model = graph_of([*SWISH, *pools], {"x": X}, NUMBERS, outputs="yp cp")
+    check(model, {"x": X})
+    assert stages_of(model).count("convolve") == 1
+
+
+def test_a_convolution_that_is_spread_over_planes_is_computed_before(device):
+    nodes = [
+        node("GlobalAveragePool", "x", "p"),
+        node("Conv", "p w", "c"),
+        node("Sigmoid", "c", "s"),
+        node("Mul", "x s", "y"),
+    ]
+    check(graph_of(nodes, {"x": X}, {"w": sample(6, 6, 1, 1)}), {"x": X})
+    nodes = [node("Conv", "x w", "c"), node("Add", "c k", "y")]
+    constants = {"w": sample(1, 6, 7, 9), "k": sample(1, 1, 3, 5)}
+    check(graph_of(nodes, {"x": X}, constants), {"x": X})
+
+
+def test_two_convolutions_that_are_added_are_two_stages(webgpu):
+    nodes = [
+        node("Conv", "x w b", "c"),
+        node("Relu", "c", "r"),
+        node("Conv", "x v", "d"),
+        node("Sigmoid", "d", "s"),
+        node("Add", "r s", "y"),
+    ]
+    model = graph_of(nodes, {"x": X}, {"w": W, "b": B, "v": W[::-1].copy()})
+    check(model, {"x": X})
+    assert stages_of(model) == ["convolve", "convolve"]
+
+
+def test_a_chain_on_the_cpu_is_one_stage_after_the_sums():
+    with compute.device("cpu"):
+        model = graph_of(SWISH, {"x": X}, NUMBERS)
+        assert stages_of(model)[-1] == "pointwise"
+        assert stages_of(model).count("pointwise") == 1
+
+
+def test_operands_of_every_spread_after_a_convolution(device):
+    nodes = [
+        node("Conv", "x w b", "c"),
+        node("Mul", "c each", "m"),
+        node("Add", "m rows", "a"),
+        node("Add", "a whole", "s"),
+        node("Sub", "s channel", "y"),
+    ]
+    constants = {
+        "w": W,
+        "b": B,
+        "each": sample(2, 8, 1, 1, seed=3),
+        "rows": sample(1, 1, 5, 7, seed=4),
+        "channel": sample(8, 1, 1, seed=5),
+    }
+    whole = sample(2, 8, 5, 7, seed=6)
+    inputs = {"x": X, "whole": whole}
+    check(graph_of(nodes, inputs, constants), inputs)
+
+
+def test_more_operands_than_a_kernel_takes_are_shared_out(device):
+    count = 9
+    inputs = {f"x{i}": sample(3, 4, seed=i) for i in range(count)}
+    nodes = [node("Add", "x0 x1", "s1")]
+    nodes += [
+        node("Add", f"s{i - 1} x{i}", f"s{i}" if i < count - 1 else "y") for i in range(2, count)
+    ]
+    check(graph_of(nodes, inputs), inputs)
+    together = [node("Sum", " ".join(inputs), "y")]
+    check(graph_of(together, inputs), inputs)
+
+
+def test_a_result_that_a_later_stage_reads_is_not_overwritten(device):
+    # Planes of one size, of which the first is needed to the end.
+    nodes = [
+        node("Transpose", "x", "a", perm=[0, 1, 3, 2]),
+        node("MaxPool", "a", "b", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("MaxPool", "b", "c", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("MaxPool", "c", "d", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("Concat", "a d b", "y", axis=1),
+    ]
+    check(graph_of(nodes, {"x": X}), {"x": X})
+
+
+def test_stages_are_bound_anew_to_other_buffers(device):
+    model = graph_of(SWISH, {"x": X}, NUMBERS)
+    graph = Graph.read(model)
+    for seed in range(3):
+        inputs = {"x": sample(2, 6, 7, 9, seed=seed)}
+        want = expected(model, inputs)
+        got = computed(graph, inputs, want)
+        np.testing.assert_allclose(got["y"], want["y"], rtol=1e-4, atol=1e-5)

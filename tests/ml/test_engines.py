@@ -1,0 +1,137 @@
+"""What computes a model: ONNX Runtime on the host, or dala's own kernels where the buffers are."""
+
+import numpy as np
+import pytest
+from ml.small_models import FLOAT, doubling, model_of, positives, sum_and_difference
+from onnx import helper
+
+from dala import errors, ml
+from dala.devices import current_device
+from dala.devices.webgpu_transfer import Transfers
+from dala.gpu import compute
+
+
+def classes() -> bytes:
+    """`best` is where a row of x is largest, as whole numbers of 64 bits."""
+    node = helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0)
+    return model_of([node], [("x", FLOAT, (2, 3))], [("best", 7, (2,))])
+
+
+@pytest.fixture
+def read_backs(monkeypatch):
+    """The sizes of what was read back from a WebGPU device."""
+    found = []
+    read = Transfers.read
+
+    def counted(self, device, memory):
+        found.append(memory.size_bytes)
+        return read(self, device, memory)
+
+    monkeypatch.setattr(Transfers, "read", counted)
+    return found
+
+
+def test_kernels_compute_a_model_on_the_device(device):
+    model = ml.gpu.load_model(doubling(), engine="dala")
+    assert model.engine.startswith("dala ")
+    assert model.device == device
+    assert ml.gpu.model_info(model)["copies"] == "none"
+    x = compute.buffer([1.0, 2.0, 3.0, 4.0], (1, 4), "f32")
+    assert compute.read_list(ml.gpu.predict(model, x)) == [2.0, 4.0, 6.0, 8.0]
+
+
+def test_nothing_leaves_the_device_between_two_kernels(webgpu, read_backs):
+    model = ml.gpu.load_model(doubling(), engine="dala")
+    x, out = compute.buffer([1.0, 2.0, 3.0, 4.0], (1, 4), "f32"), compute.buffer_zeros(4, "f32")
+    before, after = (compute.scratch((1, 4), "f32") for _ in range(2))
+    out = compute.buffer_zeros((1, 4), "f32")
+    pipeline = compute.pipeline()
+    pipeline.add(kernel="relu", inputs=[x], output=before)
+    pipeline.add(kernel=model, inputs=[before], output=after)
+    pipeline.add(kernel="scale", inputs=[after], output=out, params={"factor": 10.0})
+    pipeline.run()
+    assert read_backs == []
+    assert compute.read_list(out) == [20.0, 40.0, 60.0, 80.0]
+    assert "copied" not in pipeline.explain()
+
+
+def test_onnx_runtime_is_told_to_be_on_the_host(webgpu, read_backs):
+    model = ml.gpu.load_model(doubling(), engine="onnxruntime")
+    assert (model.engine.split()[0], model.device) == ("onnxruntime", "cpu")
+    assert (
+        ml.gpu.model_info(model)["copies"] == "its inputs from webgpu to the host, its outputs back"
+    )
+    x, y = (compute.buffer_zeros((1, 4), "f32") for _ in range(2))
+    compute.run_kernel(model, [x], y)
+    assert read_backs == [16]
+
+
+def test_a_software_gpu_leaves_models_to_onnx_runtime_unless_told(webgpu):
+    assert not current_device().info()["hardware"], "this test is for Mesa's software GPU"
+    assert ml.gpu.load_model(doubling()).device == "cpu"
+
+
+def test_a_hardware_gpu_computes_models_itself_where_it_can(webgpu, monkeypatch):
+    told = {**current_device().info(), "hardware": True}
+    monkeypatch.setattr(type(current_device()), "info", lambda self: told)
+    assert ml.gpu.load_model(doubling()).device == webgpu
+    assert ml.gpu.load_model(positives()).device == "cpu"  # no kernel for NonZero
+
+
+def test_the_cpu_leaves_models_to_onnx_runtime_unless_told():
+    with compute.device("cpu"):
+        assert ml.gpu.load_model(doubling()).engine.startswith("onnxruntime")
+
+
+def test_kernels_write_the_output_that_is_named(device):
+    model = ml.gpu.load_model(sum_and_difference(), engine="dala")
+    a, b = (compute.from_numpy(np.full((2, 3), value, np.float32)) for value in (5, 2))
+    out = compute.buffer_zeros((2, 3), "f32")
+    compute.run_kernel(model, [a, b], out, {"output": "difference"})
+    assert set(compute.read_list(out)) == {3.0}
+    made = ml.gpu.predict(model, [a, b])
+    assert compute.read(made["sum"])[0, 0] == 7.0
+
+
+def test_whole_numbers_of_64_bits_come_as_those_that_every_device_has(device):
+    model = ml.gpu.load_model(classes(), engine="dala")
+    x = compute.from_numpy(np.array([[1, 5, 2], [9, 0, 3]], np.float32))
+    made = ml.gpu.predict(model, x)
+    assert (made.dtype, compute.read_list(made)) == ("s32", [1, 0])
+    out = compute.buffer_zeros((2,), "s32")
+    compute.run_kernel(model, [x], out)
+    assert compute.read_list(out) == [1, 0]
+
+
+def test_kernels_run_for_each_of_a_batch(device):
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    model = ml.gpu.load_model(doubling(), engine="dala")
+    made = ml.gpu.predict(model, compute.from_numpy(x))
+    np.testing.assert_array_equal(compute.read(made), 2 * x)
+
+
+def test_arrays_are_computed_on_the_current_device(webgpu, read_backs):
+    x = np.ones((1, 4), np.float32)
+    for engine, sizes in (("onnxruntime", []), ("dala", [16])):
+        made = ml.gpu.predict(ml.gpu.load_model(doubling(), engine=engine), x)
+        assert made.tolist() == [[2.0] * 4]
+        assert read_backs == sizes
+
+
+def test_what_kernels_cannot_compute_is_named():
+    with pytest.raises(errors.ModelError, match=r"NonZero.*engine='onnxruntime'"):
+        ml.gpu.load_model(positives(), engine="dala")
+
+
+def test_an_engine_that_is_unknown_is_refused():
+    with pytest.raises(errors.ArgumentError, match="'tensorrt' is not one of auto, onnxruntime"):
+        ml.gpu.load_model(doubling(), engine="tensorrt")
+
+
+def test_buffers_that_do_not_fit_are_refused_by_kernels_too(device):
+    model = ml.gpu.load_model(doubling(), engine="dala")
+    x, y = compute.buffer_zeros((1, 5), "f32"), compute.buffer_zeros((1, 4), "f32")
+    with pytest.raises(errors.ShapeError, match=r"\(1, 4\), but \(1, 5\)"):
+        compute.run_kernel(model, [x], y)
+    with pytest.raises(errors.DtypeError):
+        compute.run_kernel(model, [y], compute.buffer_zeros((1, 4), "u8"))
