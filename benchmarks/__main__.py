@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from statistics import geometric_mean
 
-from benchmarks import commands, filters, pipelines, video, webgpu
+from benchmarks import commands, filters, models, pipelines, surfaces, video, webgpu
 from benchmarks.compute import ROWS as CPU_ROWS
 from benchmarks.harness import Result, table_head, table_line
 from dala.devices import find_device
@@ -23,8 +23,11 @@ GROUPS = {
     "commands": commands.ROWS,
     "filters": filters.ROWS,
     "videos": video.ROWS,
+    "models": models.ROWS,
     "webgpu": webgpu.ROWS,
+    "surfaces": surfaces.ROWS,
 }
+ON_WEBGPU = {*webgpu.ROWS, *surfaces.ON_WEBGPU}
 ROWS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 
@@ -36,7 +39,7 @@ def main() -> None:
     if not arguments.json:
         print(table_head())
     for name in names:
-        with compute.device("webgpu" if name in webgpu.ROWS else "cpu"):
+        with compute.device("webgpu" if name in ON_WEBGPU else "cpu"):
             # Made one at a time: a row's buffers are gone before the next one's are made.
             results[name] = ROWS[name]().measure(rounds)
         if not arguments.json:
@@ -55,7 +58,7 @@ def chosen(given: list[str]) -> list[str]:
 
 def measurable(names: list[str]) -> list[str]:
     """The rows that can be measured here; says which WebGPU adapter is used, or why none is."""
-    needing = [name for name in names if name in webgpu.ROWS]
+    needing = [name for name in names if name in ON_WEBGPU]
     if not needing:
         return names
     try:

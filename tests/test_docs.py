@@ -42,7 +42,7 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
         [sys.executable, tmp_path / "readme.py"], text=True, cwd=tmp_path
     )
     assert printed.splitlines() == promised
-    assert len(promised) == 11
+    assert len(promised) == 12
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
         ("devices", 2, "cpu "),
         ("filters", 1, ""),
         ("video", 1, "30 (640, 360)\n0.5\n"),
-        ("surfaces", 1, "[255 255 128 255]\n"),
+        ("surfaces", 3, "[255 255 128 255]\n"),
     ],
 )
 def test_the_python_of_other_pages_runs(tmp_path, page, count, printed):

@@ -24,6 +24,7 @@ LAYERS = [
     {"images"},
     {"ml"},
     {"media"},
+    {"surfaces"},
     {"__init__", "__main__", "_typing", "cli", "demo", "gpu"},
 ]
 RANKS = {part: rank for rank, layer in enumerate(LAYERS) for part in layer}

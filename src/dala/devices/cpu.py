@@ -129,9 +129,10 @@ class Cpu(Device):
         wide: bool = False,
         streaming: bool = False,
         in_place: frozenset[str] = frozenset(),
+        twin: bool = False,
     ) -> Target:
         """This CPU, and how a launch goes about memory."""
-        return Target(self.compiler.vector_bits, wide, streaming, in_place)
+        return Target(self.compiler.vector_bits, wide, streaming, in_place, twin)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """The LLVM IR of a program, and its assembly if asked for."""

@@ -42,7 +42,7 @@ class CpuRunner:
         large = scalar.size_bytes * math.prod(shape) >= STREAMED_BYTES
         # Cache lines are written whole, so whole elements have to fill them.
         self.streaming = large and 64 % self.pixel_bytes == 0 and not task.scattered
-        self._executables: dict[tuple[frozenset[str], bool], Executable] = {}
+        self._executables: dict[tuple[frozenset[str], bool, bool], Executable] = {}
 
     def _strips(self) -> Strips:
         task = self.task
@@ -62,7 +62,7 @@ class CpuRunner:
     ) -> None:
         """Compute the output; on failure it is as it was before."""
         task = self.task
-        in_place = self._in_place(inputs, output)
+        in_place = self.in_place(inputs, output)
         if task.empty or in_place is None or task.unsure or task.scattered:
             self._run_aside(inputs, output, params)
         else:
@@ -76,9 +76,7 @@ class CpuRunner:
         in_place: frozenset[str] = frozenset(),
     ) -> None:
         streaming = self.streaming and address % self.pixel_bytes == 0
-        executable = self._executables.get((in_place, streaming))
-        if executable is None:
-            executable = self._compiled(in_place, streaming)
+        executable = self.executable(in_place, streaming=streaming)
         addresses = [
             memory.address if memory.size_bytes else ctypes.addressof(_NOTHING) for memory in inputs
         ]
@@ -103,18 +101,30 @@ class CpuRunner:
         target = self.target(streaming=self.streaming)
         return self.device.explain(self.task.program, target, assembly=assembly)
 
-    def target(self, in_place: frozenset[str] = frozenset(), *, streaming: bool = False) -> Target:
+    def target(
+        self,
+        in_place: frozenset[str] = frozenset(),
+        *,
+        streaming: bool = False,
+        twin: bool = False,
+    ) -> Target:
         """What the code of this task is compiled for."""
         wide = self.task.domain[-1] >= WIDE_ROW
-        return self.device.target(wide=wide, streaming=streaming, in_place=in_place)
+        return self.device.target(wide=wide, streaming=streaming, in_place=in_place, twin=twin)
 
-    def _compiled(self, in_place: frozenset[str], streaming: bool) -> Executable:
-        target = self.target(in_place, streaming=streaming)
-        made = self.device.executable(self.task.program, target)
-        self._executables[(in_place, streaming)] = made
-        return made
+    def executable(
+        self, in_place: frozenset[str], *, streaming: bool = False, twin: bool = False
+    ) -> Executable:
+        """The code of this task for such memory, compiled when it is first asked for."""
+        key = (in_place, streaming, twin)
+        known = self._executables.get(key)
+        if known is None:
+            target = self.target(in_place, streaming=streaming, twin=twin)
+            known = self.device.executable(self.task.program, target)
+            self._executables[key] = known
+        return known
 
-    def _in_place(self, inputs: Sequence[HostMemory], output: HostMemory) -> frozenset[str] | None:
+    def in_place(self, inputs: Sequence[HostMemory], output: HostMemory) -> frozenset[str] | None:
         """The inputs that are the output, read where it is written; None for other aliases."""
         start, end = output.address, output.address + output.size_bytes
         shared: list[str] = []

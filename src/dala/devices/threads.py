@@ -15,7 +15,7 @@ from dala.errors import ArgumentError
 _JOB = struct.Struct("QQqqqqqqqq")
 _DONE, _STATUS = 8, 9
 _SPINS = 100_000
-"""How often the caller looks for the workers' last strips before it goes to sleep: for about 0.1 ms.
+"""How often the caller looks for the workers' last strips before it sleeps: for about 0.1 ms.
 
 A strip takes less; a nap, whatever its length, comes to 0.1 to 0.2 ms on many systems.
 """

@@ -30,13 +30,15 @@ class Target:
     """What the code is for: this CPU's vectors, the domain's rows, and how to go about memory.
 
     Wide rows are computed two vectors at a time; streaming goes past the caches; the inputs named
-    in `in_place` are the output itself.
+    in `in_place` are the output itself; with `twin`, the output is written into a second memory,
+    too, whose address is the last slot.
     """
 
     vector_bits: int
     wide: bool = False
     streaming: bool = False
     in_place: frozenset[str] = frozenset()
+    twin: bool = False
 
 
 class Functions:
@@ -50,7 +52,7 @@ class Functions:
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
-        self.slots = layout_of(program)
+        self.slots = (*layout_of(program), *[Slot("twin")] * target.twin)
         self.row_loops = has_loops(self.partition.of_row)
         self.span_loops = has_loops(self.partition.of_position)
         self.loops = self.row_loops or self.span_loops
@@ -84,6 +86,7 @@ class Functions:
         params = [param.name for param in self.program.params]
         return {
             "out": "%out",
+            "twin": "%twin",
             "input": f"%in.{source}",
             "size": f"%size.{slot.axis}",
             "input size": f"%in.{source}.size.{slot.axis}",
@@ -95,13 +98,15 @@ class Functions:
     def argument_type(self, slot: Slot) -> str:
         if slot.scalar is not None:
             return llvm_type(slot.scalar)
-        return {"out": "ptr", "input": "ptr", "extent": "i32"}.get(slot.kind, "i64")
+        if slot.kind in ("out", "twin", "input"):
+            return "ptr"
+        return "i32" if slot.kind == "extent" else "i64"
 
     def _arguments(self, *, declare: bool) -> list[str]:
         parts = []
         for slot in self.slots:
             attributes = ""
-            if declare and slot.kind in ("out", "input"):
+            if declare and slot.kind in ("out", "twin", "input"):
                 attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
             parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
         return parts
@@ -140,7 +145,8 @@ class Functions:
             body.statement(statement)
         if not self.program.output.scattered:
             results = [body.value(value) for value in self.program.body.results]
-            body.write_row(results, streaming=self.target.streaming)
+            for pointer in ("%out", "%twin")[: 1 + self.target.twin]:
+                body.write_row(results, pointer, streaming=self.target.streaming)
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block
         self._loop_again(writer, "x", self.span_loops, "" if self.lanes == 1 else ", !llvm.loop !1")

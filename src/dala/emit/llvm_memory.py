@@ -187,12 +187,12 @@ class Memory(Loops):
         writer.jump(skip)
         writer.begin(skip)
 
-    def write_row(self, values: Sequence[Operand], *, streaming: bool) -> None:
-        """The output's elements here; `streaming` goes past the cache."""
+    def write_row(self, values: Sequence[Operand], pointer: str, *, streaming: bool) -> None:
+        """The output's elements here, from an address on; `streaming` goes past the cache."""
         writer, type = self.writer, self.program.output.type
         channels = len(values)
         first = self._scaled(self.here(), channels)
-        place = writer.emit("ptr", f"getelementptr {llvm_type(type)}, ptr %out, {first}")
+        place = writer.emit("ptr", f"getelementptr {llvm_type(type)}, ptr {pointer}, {first}")
         if writer.lanes == 1:
             for channel, value in enumerate(values):
                 step = f"getelementptr {llvm_type(type)}, {place}, i64 {channel}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import dala.kernels
 import dala.ml.named  # noqa: F401  (these two have kernels found by their names)
@@ -47,6 +47,9 @@ from dala.runtime.run import (
 )
 from dala.runtime.stream import Stream, stream
 
+if TYPE_CHECKING:
+    from dala.surfaces.surface import Surface
+
 __all__ = [
     "Buffer",
     "Command",
@@ -87,6 +90,7 @@ __all__ = [
     "relu",
     "run_kernel",
     "run_kernel_async",
+    "run_to_surface",
     "scale",
     "scratch",
     "shape",
@@ -127,6 +131,31 @@ def relu(a: Buffer, out: Buffer) -> None:
 def matmul(a: Buffer, b: Buffer, out: Buffer) -> None:
     """out = the matrix product of a and b."""
     run_kernel("matmul", [a, b], out)
+
+
+def run_to_surface(
+    kernel: str | Kernel,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    surface: Surface,
+    params: Params | None = None,
+) -> None:
+    """Compute `output`, u8 of (height, width, 4), and show it on a surface of `dala.gpu`.
+
+    Both have the pixels then. On a GPU they are copied by the submission that computes them, and
+    never leave the device; on the CPU there is one copy.
+
+    >>> from dala import gpu
+    >>> from dala.gpu import compute
+    >>> surface = gpu.create_surface(3, 2, kind="offscreen")
+    >>> out = compute.buffer_zeros((2, 3, 4), "u8")
+    >>> compute.run_to_surface("generate_gradient", [], out, surface)
+    >>> gpu.get_pixels(surface)[1].tolist()
+    [[0, 255, 128, 255], [128, 255, 128, 255], [255, 255, 128, 255]]
+    """
+    from dala.surfaces import showing
+
+    showing.run_to_surface(kernel, inputs, output, surface, params)
 
 
 def pipeline(*, fuse: bool = True) -> Pipeline:

@@ -97,7 +97,7 @@ class Kernel:
         """Compute the output from the inputs."""
         device = check_buffers(self.name, self.inputs, inputs, output)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
-        runner, values = self._prepared(device, key, params)
+        runner, values = self.prepared(device, key, params)
         memories, target = [item.memory for item in inputs], output.memory
         if ACTIVE:
             call = partial(runner.run, memories, target, values)
@@ -105,7 +105,7 @@ class Kernel:
         else:
             runner.run(memories, target, values)
 
-    def _prepared(
+    def prepared(
         self, device: Device, key: Specs, params: Params | None
     ) -> tuple[Runner, list[bool | int | float]]:
         """The kernel, ready to run on such buffers, and the values of its run-time parameters."""
@@ -183,7 +183,7 @@ class Kernel:
         else:
             device = check_buffers(self.name, self.inputs, inputs, output)
             key = tuple((item.scalar.name, item.shape) for item in (*inputs, output))
-            runner = self._prepared(device, key, params)[0]
+            runner = self.prepared(device, key, params)[0]
             program, code = runner.task.program, runner.explain(assembly=assembly)
         parts = [dump(program), code]
         explained = "\n\n".join(parts)

@@ -1,0 +1,1 @@
+"""Pictures that are shown: in windows, in notebooks, or nowhere but in memory."""

@@ -1,0 +1,265 @@
+"""Shapes, text, images and what models found, drawn over the pixels of a surface on its device.
+
+Coordinates and colours are those of `dala.images.drawing`: pixels from the upper left corner, the
+centre of the first at (0.5, 0.5); names, codes such as "#ff8000" and numbers from 0 to 1. What is
+drawn is gathered, and put over the pixels in the order of the calls before anyone looks at them,
+before a kernel's result replaces them, and at the end of a `batch`. Images are taken as they are
+when they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dala.devices import using
+from dala.errors import ArgumentError
+from dala.images.drawing import Drawing
+from dala.images.drawing_run import draw
+from dala.images.frames import frame_of, new_buffer
+from dala.images.lettering import Font
+from dala.ml.result_drawing import add_results
+from dala.ml.results import Result, Segmentation
+from dala.runtime.buffer import Buffer, from_numpy
+from dala.surfaces.annotation import fitted_results
+from dala.surfaces.surface import Surface, require_surface
+
+MOST_SHAPES, MOST_BYTES = 1 << 14, 1 << 28
+"""What is gathered before it is drawn unasked, for the memory that it takes."""
+
+Place = tuple[Any, Any, Any, Any]
+
+
+class Gathered:
+    """What is to be drawn over a surface in one go, and the memory that its images take."""
+
+    def __init__(self) -> None:
+        self.drawing = Drawing()
+        self.size_bytes = 0
+
+    def draw(self, surface: Surface) -> None:
+        """Put it over the pixels, which stay on their device."""
+        if not len(self.drawing):
+            return
+        pixels = surface.buffer()
+        with pixels.memory.device.batch():
+            draw(pixels, self.drawing)
+            surface.show(pixels)
+
+
+class Settings:
+    """What holds for all that is drawn on a surface: its clip, images by name, open batches."""
+
+    def __init__(self) -> None:
+        self.clip: Place = (None, None, None, None)
+        self.images: dict[str, Buffer] = {}
+        self.batches = 0
+
+
+# -- shapes --------------------------------------------------------------------------------------
+
+
+def fill_rect(surface: Surface, x: float, y: float, w: float, h: float, color: Any) -> None:
+    """Fill a rectangle with its upper left corner at (x, y)."""
+    _drawing(surface).fill_rect(x, y, w, h, color)
+
+
+def draw_rect(
+    surface: Surface, x: float, y: float, w: float, h: float, color: Any, width: float = 1.0
+) -> None:
+    """Draw the outline of a rectangle, its line half within and half outside of it."""
+    _drawing(surface).draw_rect(x, y, w, h, color, width)
+
+
+def fill_round_rect(
+    surface: Surface, x: float, y: float, w: float, h: float, radius: float, color: Any
+) -> None:
+    """Fill a rectangle with rounded corners."""
+    _drawing(surface).fill_round_rect(x, y, w, h, radius, color)
+
+
+def draw_round_rect(
+    surface: Surface,
+    x: float,
+    y: float,
+    w: float,
+    h: float,
+    radius: float,
+    color: Any,
+    width: float = 1.0,
+) -> None:
+    """Draw the outline of a rectangle with rounded corners."""
+    _drawing(surface).draw_round_rect(x, y, w, h, radius, color, width)
+
+
+def fill_circle(surface: Surface, x: float, y: float, radius: float, color: Any) -> None:
+    """Fill a disc around (x, y)."""
+    _drawing(surface).fill_circle(x, y, radius, color)
+
+
+def draw_circle(
+    surface: Surface, x: float, y: float, radius: float, color: Any, width: float = 1.0
+) -> None:
+    """Draw a circle around (x, y), its line half within and half outside of it."""
+    _drawing(surface).draw_circle(x, y, radius, color, width)
+
+
+def draw_line(
+    surface: Surface, x0: float, y0: float, x1: float, y1: float, color: Any, width: float = 1.0
+) -> None:
+    """Draw a line from (x0, y0) to (x1, y1), with round ends."""
+    _drawing(surface).draw_line(x0, y0, x1, y1, color, width)
+
+
+def draw_text(
+    surface: Surface,
+    text: Any,
+    x: float,
+    y: float,
+    size: int = 16,
+    color: Any = "#ffffff",
+    font: Font = None,
+    background: Any = None,
+) -> None:
+    """Draw text in lines of letters of that size, its box's upper left corner at (x, y).
+
+    `font` is the path of a font's file, and a background fills the box. Pillow makes the letters.
+    """
+    _drawing(surface).draw_text(text, x, y, size, color, background, font)
+
+
+# -- images --------------------------------------------------------------------------------------
+
+
+def load_image(surface: Surface, name: str, image: Any) -> None:
+    """Keep an image on the surface's device, where `draw_image` finds it by its name."""
+    settings = _settings(surface)
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"load_image: name is a text, not {name!r}.")
+    settings.images[name] = _taken("load_image", surface, image)
+
+
+def draw_image(
+    surface: Surface,
+    image: Any,
+    x: float,
+    y: float,
+    w: float | None = None,
+    h: float | None = None,
+    alpha: float = 1.0,
+) -> None:
+    """Draw an image with its upper left corner at (x, y), in its own size unless one is given.
+
+    It is an array, a Pillow image, a Buffer, or the name of one that `load_image` was given.
+    """
+    settings = _settings(surface)
+    if isinstance(image, str):
+        if image not in settings.images:
+            known = ", ".join(map(repr, settings.images)) or "none yet"
+            raise ArgumentError(
+                f"draw_image: no image {image!r} was loaded on {surface!r}, but {known}: load it "
+                f"with load_image(surface, {image!r}, …)."
+            )
+        _drawing(surface).draw_image(settings.images[image], x, y, w, h, alpha)
+        return
+    taken = _taken("draw_image", surface, image)
+    _drawing(surface).draw_image(taken, x, y, w, h, alpha)
+    _gathered(surface).size_bytes += taken.size
+
+
+def _taken(what: str, surface: Surface, image: Any) -> Buffer:
+    """The image on the surface's device, safe from what its owner does to it from now on."""
+    pixels = frame_of(what, image).pixels
+    with using(surface.device) as device:
+        if isinstance(pixels, np.ndarray):
+            return from_numpy(pixels)
+        if pixels.memory.device is not device:
+            return pixels.to(device)
+        made = new_buffer(pixels.shape, pixels.dtype)
+        device.copy(pixels.memory, made.memory)
+        return made
+
+
+# -- results -------------------------------------------------------------------------------------
+
+
+def annotate(
+    surface: Surface,
+    results: Result | Iterable[Result],
+    image_size: tuple[int, int] | None = None,
+) -> None:
+    """Draw what models found: boxes with names, key points and skeletons, masks, classes.
+
+    Places are pixels of the surface; or, with an `image_size` (width, height), those of an image
+    that is shown over the whole surface.
+    """
+    _settings(surface)
+    size = surface.width, surface.height
+    found = fitted_results(results, size, image_size)
+    add_results(_drawing(surface), found, size)
+    masks = [item.mask for item in found if isinstance(item, Segmentation)]
+    _gathered(surface).size_bytes += sum(mask.nbytes for mask in masks)
+
+
+# -- clips and batches ---------------------------------------------------------------------------
+
+
+def set_clip(
+    surface: Surface,
+    x: float | None = None,
+    y: float | None = None,
+    w: float | None = None,
+    h: float | None = None,
+) -> None:
+    """Let what is drawn from now on be seen within a rectangle only; everywhere, without one."""
+    settings = _settings(surface)
+    Drawing().set_clip(x, y, w, h)  # refuses what is no rectangle
+    settings.clip = (x, y, w, h)
+
+
+@contextmanager
+def batch(surface: Surface) -> Iterator[Surface]:
+    """Inside, shapes are gathered, and drawn together at the end; a clip ends there too.
+
+    A batch within another is drawn with that one.
+    """
+    settings = _settings(surface)
+    clip = settings.clip
+    settings.batches += 1
+    try:
+        yield surface
+    finally:
+        settings.clip = clip
+        settings.batches -= 1
+        if not settings.batches and not surface.destroyed:
+            surface.settle()
+
+
+# -- what is gathered ----------------------------------------------------------------------------
+
+
+def _drawing(surface: Surface) -> Drawing:
+    """What the next shape of a surface is added to, under the surface's clip."""
+    settings, gathered = _settings(surface), _gathered(surface)
+    if len(gathered.drawing) >= MOST_SHAPES or gathered.size_bytes >= MOST_BYTES:
+        surface.settle()
+        gathered = _gathered(surface)
+    gathered.drawing.set_clip(*settings.clip)
+    return gathered.drawing
+
+
+def _gathered(surface: Surface) -> Gathered:
+    if not isinstance(surface.pending, Gathered):
+        surface.settle()
+        surface.pending = Gathered()
+    return surface.pending
+
+
+def _settings(surface: Surface) -> Settings:
+    _ = require_surface(surface).store  # refuses a surface that was destroyed
+    if not isinstance(surface.kept, Settings):
+        surface.kept = Settings()
+    return surface.kept

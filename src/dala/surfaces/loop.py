@@ -1,0 +1,187 @@
+"""The frame loop: a function is called for each frame, at an even pace, until it is to end."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from dala.errors import ArgumentError
+from dala.ir.record import record
+from dala.surfaces.surface import Surface
+
+POLL_S = 1 / 30
+"""The longest that a window waits until somebody looks what happened to it."""
+_ROUNDING = 1e-6
+"""Of a frame's slot: a clock that is this little early counts as on time."""
+
+End = Literal["closed", "stopped", "frames", "interrupted"]
+
+
+@record
+class Frame:
+    """What a function of `loop` is told about the frame that it makes.
+
+    `number` counts frames from 0. `time` is how many seconds the loop had run when the frame began,
+    `dt` how many since the frame before it did, 0.0 in the first. `dropped` is how many frames had
+    no time to be made so far.
+    """
+
+    number: int
+    time: float
+    dt: float
+    dropped: int
+
+
+@record
+class LoopStats:
+    """What became of a loop.
+
+    `frames` were made and presented, and `dropped` left out because the ones before took too long.
+    `fps` is how many were made in a second. `ended` says why: the window was "closed" or the
+    surface destroyed, the function "stopped" it, all "frames" were made, or the user
+    "interrupted" it.
+    """
+
+    frames: int
+    dropped: int
+    seconds: float
+    fps: float
+    ended: End
+
+
+class Clock(Protocol):
+    """Tells the time, and lets it pass."""
+
+    def now_s(self) -> float:
+        """Seconds since some moment."""
+
+    def sleep(self, duration_s: float) -> None:
+        """Return that much later."""
+
+
+class Wall:
+    """The clock on the wall."""
+
+    def now_s(self) -> float:
+        return time.perf_counter()
+
+    def sleep(self, duration_s: float) -> None:
+        time.sleep(duration_s)
+
+
+class Pace:
+    """When frames are due: at multiples of a period since the start, so that errors do not add up.
+
+    A frame that is late begins at once. One whose whole slot has passed is dropped.
+    """
+
+    def __init__(self, fps: float | None, start_s: float) -> None:
+        self.dropped = 0
+        self._fps = fps
+        self._start_s = start_s
+        self._slot = 0
+
+    def wait_s(self, now_s: float) -> float:
+        """How long it is until the next frame is due."""
+        if self._fps is None:
+            return 0.0
+        early = self._slot - (now_s - self._start_s) * self._fps
+        return early / self._fps if early > _ROUNDING else 0.0
+
+    def begin(self, now_s: float) -> None:
+        """Take the slot that it is time for; those before it that nobody took are dropped."""
+        if self._fps is not None:
+            current = math.floor((now_s - self._start_s) * self._fps + _ROUNDING)
+            self.dropped += max(0, current - self._slot)
+            self._slot = max(self._slot, current) + 1
+
+
+def loop(
+    surface: Surface,
+    fn: Callable[[Frame], Any],
+    fps: float | None = 60,
+    frames: int | None = None,
+) -> LoopStats:
+    """Call `fn(frame)` and present the surface, `fps` times a second, and tell how that went.
+
+    It ends when the window is closed, when `fn` returns False (that frame is not shown), after
+    `frames` frames, or when the user interrupts the program; none of them ends the program. With
+    `fps=None` a frame begins as soon as the one before it is done, and none is dropped.
+    """
+    if not isinstance(surface, Surface):
+        raise ArgumentError(
+            f"loop: surface is what create_surface() makes, not {type(surface).__name__}."
+        )
+    if not callable(fn):
+        raise ArgumentError(f"loop: fn is a function of a frame, not {fn!r}.")
+    if fps is not None and not (_is_number(fps) and 0 < fps < math.inf):
+        raise ArgumentError(f"loop: fps is a number above 0, or None for no pace, not {fps!r}.")
+    if frames is not None and (isinstance(frames, bool) or not isinstance(frames, int)):
+        raise ArgumentError(f"loop: frames is a whole number, or None for no end, not {frames!r}.")
+    if frames is not None and frames < 0:
+        raise ArgumentError(f"loop: frames is 0 or more, not {frames}.")
+    _ = surface.store  # it must not have been destroyed before
+    return run(surface, fn, fps, frames, Wall())
+
+
+def run(
+    surface: Surface,
+    fn: Callable[[Frame], Any],
+    fps: float | None,
+    frames: int | None,
+    clock: Clock,
+) -> LoopStats:
+    """The loop, by any clock."""
+    start_s = before_s = clock.now_s()
+    pace = Pace(fps, start_s)
+    number = 0
+    ended: End = "interrupted"
+    try:
+        while True:
+            if number == frames:
+                ended = "frames"
+                break
+            if not _wait(surface, pace, clock):
+                ended = "closed"
+                break
+            now_s = clock.now_s()
+            pace.begin(now_s)
+            frame = Frame(number, now_s - start_s, now_s - before_s, pace.dropped)
+            before_s = now_s
+            if fn(frame) is False:
+                ended = "stopped"
+                break
+            if not surface.closed:
+                _show(surface)
+                number += 1
+    except KeyboardInterrupt:
+        pass  # as its user wants: `ended` says so
+    seconds = clock.now_s() - start_s
+    return LoopStats(number, pace.dropped, seconds, number / seconds if seconds else 0.0, ended)
+
+
+def _show(surface: Surface) -> None:
+    surface.present()
+    if surface.kind == "offscreen":
+        # Nothing else waits for a GPU then: frames would be counted that are not made yet.
+        surface._device.synchronize()
+
+
+def _wait(surface: Surface, pace: Pace, clock: Clock) -> bool:
+    """Return when the next frame is due, or as soon as nobody would see it: then False."""
+    while True:
+        canvas = surface._canvas
+        if canvas is not None:
+            canvas.poll()
+        if surface.closed:
+            return False
+        wait_s = pace.wait_s(clock.now_s())
+        if not wait_s:
+            return True
+        clock.sleep(min(wait_s, POLL_S))
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float) and not isinstance(given, bool)

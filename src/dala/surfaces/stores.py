@@ -1,0 +1,165 @@
+"""Where a surface's pixels are: in memory of a device, or in a texture of WebGPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from dala.devices import CPU, Device
+from dala.devices.device import Memory
+from dala.devices.memory import HostMemory
+from dala.errors import LimitError, ShapeError
+from dala.ir.types import U8
+from dala.runtime.arguments import Params, check_buffers
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+from dala.runtime.profile import ACTIVE, copy
+
+if TYPE_CHECKING:
+    from dala.devices.webgpu_texture import Texture
+
+CHANNELS = 4
+LARGEST_EXTENT = 1 << 15
+"""Pixels each way where a device has no limit of its own: no screen has more."""
+Paint = tuple[float, float, float, float]
+
+
+class Store(Protocol):
+    """Pixels that can be replaced and looked at as a whole."""
+
+    def fill(self, memory: Any) -> None:
+        """Replace them by those of a memory of the same device, by one copy there."""
+
+    def run(
+        self, kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params | None
+    ) -> None:
+        """Compute the output, and replace them by it."""
+
+    def write(self, pixels: np.ndarray) -> None:
+        """Replace them by those of a contiguous array."""
+
+    def clear(self, paint: Paint) -> None:
+        """Give all of them one colour."""
+
+    def read(self) -> np.ndarray:
+        """All of them, as a new array."""
+
+    def buffer(self) -> Buffer:
+        """All of them, as a buffer on the device; where there is one already, that one."""
+
+
+class MemoryStore:
+    """Pixels in memory of a device: the CPU, or one that stands for others."""
+
+    def __init__(self, device: Device, width: int, height: int) -> None:
+        self.device = device
+        self.shape = (height, width, CHANNELS)
+        self.memory = device.allocate(height * width * CHANNELS)
+
+    def fill(self, memory: Memory) -> None:
+        if memory is not self.memory:
+            copy(self.device, memory, self.memory)
+
+    def run(
+        self, kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params | None
+    ) -> None:
+        kernel.run(inputs, output, params)
+        self.fill(output.memory)
+
+    def write(self, pixels: np.ndarray) -> None:
+        self.device.write(self.memory, pixels.reshape(-1))
+
+    def clear(self, paint: Paint) -> None:
+        self.write(np.broadcast_to(levels(paint), self.shape).copy())
+
+    def read(self) -> np.ndarray:
+        return self.device.read(self.memory).reshape(self.shape)
+
+    def buffer(self) -> Buffer:
+        return Buffer(self.memory, U8, self.shape)
+
+
+class HostStore(MemoryStore):
+    """Pixels in memory of the CPU."""
+
+    memory: HostMemory
+
+    def run(
+        self, kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params | None
+    ) -> None:
+        # Others, such as those of several stages, are not computed row by row into one memory.
+        if type(kernel) is not Kernel or ACTIVE:
+            super().run(kernel, inputs, output, params)
+            return
+        from dala.devices.cpu_runner import CpuRunner
+        from dala.devices.cpu_twin import run_twice
+
+        check_buffers(kernel.name, kernel.inputs, inputs, output)
+        key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
+        runner, values = kernel.prepared(self.device, key, params)
+        memories: list[Any] = [item.memory for item in (*inputs, output)]
+        assert isinstance(runner, CpuRunner)
+        run_twice(runner, memories[:-1], memories[-1], values, self.memory)
+
+
+class TextureStore:
+    """Pixels in a texture of a WebGPU device."""
+
+    def __init__(self, texture: Texture) -> None:
+        self.texture = texture
+        self.shape = (texture.height, texture.width, CHANNELS)
+
+    def fill(self, memory: Any) -> None:
+        self.texture.fill(memory)
+
+    def run(
+        self, kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params | None
+    ) -> None:
+        with self.texture.device.batch():
+            kernel.run(inputs, output, params)
+            self.fill(output.memory)
+
+    def write(self, pixels: np.ndarray) -> None:
+        self.texture.write(pixels)
+
+    def clear(self, paint: Paint) -> None:
+        self.texture.clear(levels(paint))
+
+    def read(self) -> np.ndarray:
+        return self.texture.read()
+
+    def buffer(self) -> Buffer:
+        return Buffer(self.texture.copied(), U8, self.shape)
+
+
+def store_for(device: Device, width: int, height: int) -> Store:
+    """Transparent black pixels on a device, in the way that suits it."""
+    if device.backend == "webgpu":
+        from dala.devices.webgpu import WebGpu
+        from dala.devices.webgpu_texture import Texture
+
+        if isinstance(device, WebGpu):  # and none that stands for it
+            return TextureStore(Texture(device, width, height))
+    return (HostStore if device is CPU else MemoryStore)(device, width, height)
+
+
+def levels(paint: Paint) -> np.ndarray:
+    """A colour as four bytes, rounded to nearest."""
+    return np.rint(np.multiply(paint, 255)).astype(np.uint8)
+
+
+def checked_size(what: str, device: Device, width: Any, height: Any) -> tuple[int, int]:
+    """Width and height as integers; refuses what is no size, or more than the device can show."""
+    limits: dict[str, int] = getattr(device, "limits", {})
+    most = limits.get("max-texture-dimension-2d", LARGEST_EXTENT)
+    for name, extent in (("width", width), ("height", height)):
+        if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 1:
+            raise ShapeError(f"{what}: {name} is a whole number from 1 on, not {extent!r}.")
+        if extent > most:
+            raise LimitError(
+                f"{what}: {name} is {extent:,}, but a surface on {device.id} ({device.name}) has "
+                f"at most {most:,} pixels each way."
+            )
+    return int(width), int(height)

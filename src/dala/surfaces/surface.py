@@ -1,0 +1,302 @@
+"""A surface: RGBA pixels on a device, which a window, a notebook or nobody shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from dala.devices import Device
+from dala.errors import (
+    ArgumentError,
+    DeviceError,
+    DeviceLostError,
+    DtypeError,
+    FreedError,
+    ShapeError,
+)
+from dala.images.drawing_colours import paint_of
+from dala.runtime.arguments import Params
+from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
+from dala.surfaces.stores import Store, checked_size, store_for
+
+Kind = Literal["window", "offscreen", "notebook"]
+EVENTS = ("resize", "key", "pointer", "close")
+
+
+class Canvas(Protocol):
+    """What shows a surface: a window, or a widget of a notebook."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Its width and height in pixels of the screen."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether its user, or `close`, has closed it."""
+
+    def present(self, surface: Surface) -> None:
+        """Show the pixels as they are now."""
+
+    def resize(self, width: int, height: int) -> None:
+        """Follow a surface that has got another size."""
+
+    def poll(self) -> None:
+        """Handle what has happened since: `surface.emit` tells the surface's handlers."""
+
+    def close(self) -> None:
+        """Close it; a second time does nothing."""
+
+
+class Overlay(Protocol):
+    """What is still to be drawn over a surface's pixels."""
+
+    def draw(self, surface: Surface) -> None:
+        """Draw it, by `surface.buffer()` and `surface.show(buffer)`."""
+
+
+class Surface:
+    """RGBA pixels of u8 on a device, and what shows them.
+
+    `kind` is "window", "notebook" or "offscreen", and `why` says why it is the last where none was
+    asked for. `pending` is drawn before anyone looks at the pixels, and forgotten where all of them
+    are replaced. `kept` is what those who draw on it keep with it.
+    """
+
+    def __init__(self, device: Device, width: int, height: int, title: str = "dala") -> None:
+        self._size = checked_size("create_surface", device, width, height)
+        self.title = title
+        self.kind: Kind = "offscreen"
+        self.why = ""
+        self.pending: Overlay | None = None
+        self.kept: object | None = None
+        self._device = device
+        self._store: Store | None = store_for(device, *self._size)
+        self._canvas: Canvas | None = None
+        self._handlers: dict[str, list[Callable[[Any], object]]] = {}
+
+    @property
+    def device(self) -> str:
+        """The id of the device that holds the pixels."""
+        return self._device.id
+
+    @property
+    def width(self) -> int:
+        return self._size[0]
+
+    @property
+    def height(self) -> int:
+        return self._size[1]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """That of an array, or a buffer, of its pixels."""
+        return self.height, self.width, 4
+
+    @property
+    def destroyed(self) -> bool:
+        return self._store is None
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was destroyed, or its window was closed: nobody sees it any more."""
+        return self.destroyed or (self._canvas is not None and self._canvas.closed)
+
+    @property
+    def store(self) -> Store:
+        """Where the pixels are; a FreedError once the surface was destroyed."""
+        if self._store is None:
+            raise FreedError(
+                f"{self!r} cannot be used: it was destroyed. Destroy a surface after its last use, "
+                f"or make another with create_surface()."
+            )
+        return self._store
+
+    # -- pixels ----------------------------------------------------------------------------------
+
+    def pixels(self) -> np.ndarray:
+        """The pixels as a new array of u8, (height, width, 4)."""
+        return self._drawn().read()
+
+    def buffer(self) -> Buffer:
+        """The pixels as a buffer on the surface's device.
+
+        On the CPU it is the surface's own memory; of a texture it is a copy, made on the device.
+        """
+        return self._drawn().buffer()
+
+    def set_pixels(self, pixels: Any) -> None:
+        """Replace all pixels: by an array of u8, (height, width, 4), its bytes, or a buffer."""
+        if isinstance(pixels, Buffer):
+            self._fill("set_pixels", pixels)
+            return
+        store = self.store
+        store.write(self._array("set_pixels", pixels))
+        self.pending = None
+
+    def show(self, buffer: Buffer) -> None:
+        """Replace all pixels by those of a buffer, by one copy on the device."""
+        self._fill("show", buffer)
+
+    def run(
+        self,
+        kernel: Kernel,
+        inputs: Sequence[Buffer],
+        output: Buffer,
+        params: Params | None = None,
+    ) -> None:
+        """Compute the output by a kernel, and replace all pixels by it."""
+        self.check_buffer("run_to_surface", output)
+        self.settle()  # a kernel may read the surface's own buffer
+        self.store.run(kernel, inputs, output, params)
+
+    def clear(self, color: Any = (0.0, 0.0, 0.0, 0.0)) -> None:
+        """Give every pixel the same colour: numbers from 0 to 1, a name, or a code "#ff8000"."""
+        store = self.store
+        store.clear(paint_of("clear", "color", color))
+        self.pending = None
+
+    def settle(self) -> None:
+        """Draw what is pending."""
+        pending, self.pending = self.pending, None
+        if pending is not None:
+            pending.draw(self)
+
+    def check_buffer(self, what: str, buffer: Any) -> None:
+        """Refuse what is no buffer of just these pixels, on the same device."""
+        _ = self.store
+        if not isinstance(buffer, Buffer):
+            raise ArgumentError(
+                f"{what}: what is shown is a Buffer of u8 {self.shape}, not "
+                f"{type(buffer).__name__}: set_pixels() takes arrays."
+            )
+        self._check_kind(what, buffer.dtype, buffer.shape)
+        there, here = buffer.memory.device, self._device
+        if there is here:
+            return
+        for gone, device in (("the buffer", there), ("the surface", here)):
+            if device.lost:
+                raise DeviceLostError(
+                    f"{what}: {gone} was on {device.id}, which was lost with all that it held: "
+                    f"make it again."
+                )
+        raise DeviceError(
+            f"{what}: the buffer is on {there.id}, but the surface is on {here.id}: move it with "
+            f"buffer.to({here.id!r}), or make the surface in `with compute.device({there.id!r})`."
+        )
+
+    def _array(self, what: str, pixels: Any) -> np.ndarray:
+        """The pixels as a contiguous array of just the surface's shape."""
+        if isinstance(pixels, bytes | bytearray | memoryview):
+            flat = np.frombuffer(pixels, np.uint8)
+            if flat.size != math.prod(self.shape):
+                raise ShapeError(
+                    f"{what}: {flat.size:,} bytes were given, but {self!r} has {self.width} × "
+                    f"{self.height} pixels of 4 bytes: {math.prod(self.shape):,}."
+                )
+            return flat
+        if not isinstance(pixels, np.ndarray):
+            raise ArgumentError(
+                f"{what}: pixels are an array of u8 {self.shape}, their bytes or a Buffer, not "
+                f"{type(pixels).__name__}: give np.asarray(pixels)."
+            )
+        dtype = "u8" if pixels.dtype == np.uint8 else str(pixels.dtype)
+        self._check_kind(what, dtype, pixels.shape)
+        return np.ascontiguousarray(pixels)
+
+    def _check_kind(self, what: str, dtype: str, shape: tuple[int, ...]) -> None:
+        if shape != self.shape:
+            raise ShapeError(
+                f"{what}: the pixels are {shape}, but {self!r} takes {self.shape}: (height, width, "
+                f"4)."
+            )
+        if dtype != "u8":
+            raise DtypeError(
+                f"{what}: the pixels are {dtype}, but {self!r} takes u8 in 0..255: convert them, "
+                f"or have the kernel write into a buffer of u8."
+            )
+
+    def _fill(self, what: str, buffer: Buffer) -> None:
+        self.check_buffer(what, buffer)
+        self.store.fill(buffer.memory)
+        self.pending = None
+
+    def _drawn(self) -> Store:
+        store = self.store
+        self.settle()
+        return store
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def resize(self, width: int, height: int) -> None:
+        """Give it another size; every pixel is transparent black then, as in a new surface.
+
+        One that has the size already stays as it is.
+        """
+        _ = self.store
+        size = checked_size("resize_surface", self._device, width, height)
+        if size == self._size:
+            return
+        self._store = store_for(self._device, *size)
+        self._size = size
+        self.pending = None
+        if self._canvas is not None:
+            self._canvas.resize(*size)
+
+    def present(self) -> None:
+        """Show the pixels as they are now; off-screen that is nowhere, which is no error."""
+        self._drawn()
+        if self._canvas is not None and not self._canvas.closed:
+            self._canvas.present(self)
+
+    def destroy(self) -> None:
+        """Close what shows it and give its memory back; a second time does nothing."""
+        canvas, self._canvas = self._canvas, None
+        self._store = self.pending = self.kept = None
+        if canvas is not None:
+            canvas.close()
+
+    def on(self, event: str, handler: Callable[[Any], object]) -> None:
+        """Call `handler(event)` whenever the window is resized or closed, or a key or pointer used.
+
+        `event` is "resize", "key", "pointer" or "close".
+        """
+        if event not in EVENTS:
+            raise ArgumentError(f"on: event {event!r} is not one of {', '.join(EVENTS)}.")
+        if not callable(handler):
+            raise ArgumentError(f"on: a handler is a function of an event, not {handler!r}.")
+        self._handlers.setdefault(event, []).append(handler)
+
+    def emit(self, event: str, given: Any) -> None:
+        """Call the handlers of an event with a record of it, in the order in which they came."""
+        for handler in list(self._handlers.get(event, ())):
+            handler(given)
+
+    def _repr_png_(self) -> bytes:
+        from dala.images.lettering import require_pillow
+        from dala.media.coding import encode
+
+        require_pillow("a surface in a notebook")
+        return encode(self.pixels(), "PNG", "a surface", None)
+
+    def _repr_mimebundle_(self, **given: Any) -> Any:
+        """A live widget, where a notebook has one; else what the other methods give."""
+        display = getattr(self._canvas, "mimebundle", None)
+        return None if self.destroyed or display is None else display()
+
+    def __repr__(self) -> str:
+        state = ", destroyed" if self.destroyed else ", closed" if self.closed else ""
+        return f"<Surface {self.width} × {self.height} {self.kind} {self.device}{state}>"
+
+
+def require_surface(given: Any) -> Surface:
+    """The surface itself; an ArgumentError where it is none."""
+    if isinstance(given, Surface):
+        return given
+    raise ArgumentError(
+        f"a surface is needed, but {type(given).__name__} was given: make one with "
+        f"create_surface(width, height)."
+    )

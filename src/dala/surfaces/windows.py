@@ -1,0 +1,230 @@
+"""Windows of the desktop, through rendercanvas: by GLFW, or by Qt in a program that uses it.
+
+A window lets time pass only inside `present` and `poll`: there is no loop of events beside the
+caller's own. What happens is put down by rendercanvas, which would log what a handler raises, and
+told to the handlers afterwards, so that they raise where the caller can see it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+import threading
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from dala.errors import DeviceError
+from dala.surfaces.events import KINDS, NAMES, Resize, Size, translated
+from dala.surfaces.presenting import CannotDraw, Presenter, drawn_by_gpu, shown_as_bitmap
+from dala.surfaces.stores import TextureStore
+
+if TYPE_CHECKING:
+    from dala.surfaces.surface import Surface
+
+_LOG = logging.getLogger("dala")
+_QT = ("PySide6", "PyQt6", "PySide2", "PyQt5")
+
+
+class Window:
+    """A window that shows a surface, and tells its handlers what happens to it."""
+
+    def __init__(self, canvas: Any, surface: Surface, presenter: Presenter) -> None:
+        self.canvas = canvas
+        self._presenter = presenter
+        self._surface = weakref.ref(surface)
+        self._raised: BaseException | None = None
+        self._happened: deque[dict[str, Any]] = deque()
+        self._pointer = (0.0, 0.0)
+        canvas.request_draw(self._draw)
+        canvas._process_events()
+        self._told_size = self.size
+        canvas.add_event_handler(self._put_down, *KINDS)
+
+    @property
+    def size(self) -> Size:
+        """Its width and height in pixels of the screen."""
+        width, height = self.canvas.get_physical_size()
+        return width, height
+
+    @property
+    def closed(self) -> bool:
+        """Whether its user, or `close`, has closed it."""
+        return bool(self.canvas.get_closed())
+
+    def present(self, surface: Surface) -> None:
+        """Show the pixels as they are now, as large as they fit, and tell what has happened."""
+        if not self.closed:
+            self.canvas.force_draw()
+        self._raise_what_was_raised()
+        self.poll()
+
+    def resize(self, width: int, height: int) -> None:
+        """Follow a surface of another size; nothing where it is the surface that follows."""
+        if not self.closed and (width, height) != self.size:
+            self.canvas.set_logical_size(width, height)
+
+    def poll(self) -> None:
+        """Tell the surface's handlers what has happened since, in that order."""
+        if not self.closed:
+            _take_events_of_qt()
+            self.canvas._process_events()
+            self._raise_what_was_raised()
+        while self._happened:
+            self._tell(self._happened.popleft())
+
+    def close(self) -> None:
+        """Close it; a second time does nothing, and no handler is told."""
+        self._happened.clear()
+        if not self.closed:
+            self.canvas.close()
+        self._happened.clear()
+
+    def _put_down(self, given: dict[str, Any]) -> None:
+        """What rendercanvas calls when something happens."""
+        self._happened.append(given)
+
+    def _draw(self) -> None:
+        """What rendercanvas calls; it would log what is raised here, and go on."""
+        surface = self._surface()
+        if surface is None or surface.destroyed:
+            return
+        try:
+            self._presenter.draw(surface)
+        except BaseException as error:
+            self._raised = error
+
+    def _raise_what_was_raised(self) -> None:
+        raised, self._raised = self._raised, None
+        if raised is not None:
+            raise raised
+
+    def _tell(self, given: dict[str, Any]) -> None:
+        surface = self._surface()
+        if surface is None or surface.destroyed:
+            return
+        # Who enters or leaves does not say where; of a window of no size nobody can.
+        self._pointer = given.get("x", self._pointer[0]), given.get("y", self._pointer[1])
+        located = {**given, "x": self._pointer[0], "y": self._pointer[1]}
+        size = max(1, self.size[0]), max(1, self.size[1])
+        picture = surface.width, surface.height
+        event = translated(located, picture, size, self.canvas.get_pixel_ratio())
+        if isinstance(event, Resize):
+            if size == self._told_size:
+                return
+            self._told_size = size
+        surface.emit(NAMES[type(event)], event)
+
+
+def open_window(surface: Surface) -> Window:
+    """A window for a surface, of its size; a DeviceError where none can be opened.
+
+    Where the surface's GPU cannot draw into windows of this desktop, the pixels are read back and
+    shown as a bitmap, and the log says so.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        raise DeviceError(
+            "no window can be opened: desktops only let the main thread of a program have windows. "
+            "Make the surface there, or use kind='offscreen'."
+        )
+    store = surface.store
+    if isinstance(store, TextureStore):
+        try:
+            return _opened(surface, lambda canvas: drawn_by_gpu(canvas, store))
+        except CannotDraw as error:
+            _LOG.warning("%s. Every frame is read back and shown as a bitmap: expect fewer.", error)
+    return _opened(surface, shown_as_bitmap)
+
+
+def _opened(surface: Surface, presenter_in: Callable[[Any], Presenter]) -> Window:
+    canvas = _canvas(surface)
+    try:
+        return Window(canvas, surface, presenter_in(canvas))
+    except BaseException:
+        canvas.close()
+        raise
+
+
+def _canvas(surface: Surface) -> Any:
+    size = surface.width, surface.height
+    make = _canvas_maker()
+    try:
+        return make(size=size, title=surface.title, update_mode="manual")
+    except Exception as error:
+        raise DeviceError(
+            f"no window can be opened: rendercanvas says {error!r}. Use kind='offscreen', which "
+            f"only keeps the pixels."
+        ) from error
+
+
+def _canvas_maker() -> Callable[..., Any]:
+    """What makes canvases that suit the program."""
+    if _qt_application() is not None or importlib.util.find_spec("glfw") is None:
+        return _qt_canvas()
+    return _glfw_canvas()
+
+
+@cache
+def _glfw_canvas() -> Callable[..., Any]:
+    try:
+        import glfw
+        import wgpu  # noqa: F401  (by which all that is in windows of GLFW is drawn)
+    except ImportError as error:
+        raise DeviceError(
+            f"no window can be opened: {error}: pip install dala-gpu[window]."
+        ) from error
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        started = glfw.init()
+    if not started:
+        why = "; ".join(str(each.message) for each in said) or "it does not say why"
+        raise DeviceError(
+            f"no window can be opened: GLFW does not start: {why}. Is there a display, and may "
+            f"this program use it?"
+        )
+    from rendercanvas.base import BaseCanvasGroup
+    from rendercanvas.glfw import GlfwRenderCanvas
+
+    class GlfwCanvas(GlfwRenderCanvas):  # type: ignore[misc,unused-ignore]
+        """Canvases that no loop of rendercanvas schedules: we do."""
+
+        _rc_canvas_group = BaseCanvasGroup(None)
+
+    return GlfwCanvas
+
+
+def _qt_canvas() -> Callable[..., Any]:
+    if not any(importlib.util.find_spec(name) for name in _QT):
+        raise DeviceError(
+            "no window can be opened: neither glfw nor Qt is installed: pip install "
+            "dala-gpu[window], or use kind='offscreen', which only keeps the pixels."
+        )
+    if not any(name in sys.modules for name in _QT):
+        importlib.import_module(next(name for name in _QT if importlib.util.find_spec(name)))
+    from rendercanvas.qt import QRenderWidget
+
+    def shown(**options: Any) -> Any:
+        widget = QRenderWidget(**options)
+        widget.show()
+        return widget
+
+    return shown
+
+
+def _qt_application() -> Any:
+    """The application of Qt in this program, if it has one."""
+    for name in _QT:
+        widgets = sys.modules.get(f"{name}.QtWidgets")
+        if widgets is not None:
+            return widgets.QApplication.instance()
+    return None
+
+
+def _take_events_of_qt() -> None:
+    application = _qt_application()
+    if application is not None:
+        application.processEvents()
