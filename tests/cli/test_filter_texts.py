@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dala.cli.filter_texts import completions, read_filter
+from dala.cli.filter_texts import completions, given_filter, read_filter
 from dala.errors import ArgumentError, FileError
 from dala.media.video.stages import TIMED
 
@@ -30,6 +30,8 @@ from dala.media.video.stages import TIMED
         ("warp_affine:1:0:10/0:1:20", "warp_affine", {"matrix": [[1, 0, 10], [0, 1, 20]]}),
         ("warp_affine:matrix=1;0;10/0;1;20", "warp_affine", {"matrix": [[1, 0, 10], [0, 1, 20]]}),
         ("crop:width=10,height=auto", "crop", {"width": 10, "height": None}),
+        ("background_blur:mask=auto,radius=3", "background_blur", {"mask": None, "radius": 3}),
+        ("detect:yolo_v5,every=3", "detect", {"model": "yolo_v5", "every": 3}),
         ("lut:table=a,b.cube", "lut", {"table": "a,b.cube"}),
         (r"lut:table=a\,interpolation=b.cube", "lut", {"table": "a,interpolation=b.cube"}),
         ("convert:from=rgb,to=gray", "convert", {"from": "rgb", "to": "gray"}),
@@ -78,6 +80,12 @@ def test_an_image_beside_the_frame_is_loaded(picture):
 def test_an_image_that_is_not_there_names_the_filter(folder):
     with pytest.raises(FileError, match=r"^overlay: layer: nothing.png cannot be read"):
         read_filter("overlay:nothing.png")
+
+
+def test_a_document_leaves_a_mask_to_the_model_as_a_text_does(folder):
+    given = {"mask": "auto", "model": "mine.onnx"}
+    made = {"mask": None, "model": str(folder / "mine.onnx")}
+    assert given_filter("background_blur", given, (), folder) == ("background_blur", made)
 
 
 def test_filters_of_time_are_read_by_what_they_are_called_with(monkeypatch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dala.devices import CPU
 from dala.errors import KernelTimeoutError
 from dala.gpu import compute
 
@@ -97,3 +98,30 @@ def test_17_a_step_is_taken_of_the_whole_of_a_wide_range(device):
  return s"""
     values = np.zeros(3, np.int64)
     right_or_refused(text, values, values + 1024, {"n": 2**40})
+
+
+LONG = {
+    "beside one that never turns": """def k(x, nothing, n: s32):
+ for i in range(nothing.shape[0]):
+  for j in range(n):
+   x = x + 1.0
+ for i in range(n):
+  for j in range(n):
+   x = x + 1.0
+ return x""",
+    "downwards": """def k(x, nothing, n: s32):
+ for i in range(131072, 0, -1):
+  for j in range(131072):
+   x = x + 1.0
+ return x""",
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_loops_that_may_take_too_long_are_known(name):
+    text = LONG[name]
+    kernel = compute.Kernel.register("looping", text)
+    compute.Kernel.unregister("looping")
+    key = (("f32", (2,)), ("f32", (0,)), ("f32", (2,)))
+    runner, _ = kernel.prepared(CPU, key, {"n": 1})
+    assert runner.task.unsure

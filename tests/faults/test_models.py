@@ -137,6 +137,15 @@ def test_38_external_data_through_a_link_is_refused(path, secret):
     refused(path, errors.ModelError, r"w\.bin is a symbolic link")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a backslash separates folders there")
+def test_38_external_data_through_a_link_with_a_backslash_in_its_name_is_refused(path, secret):
+    (path.parent / "a").mkdir()
+    (path.parent / "a/w.bin").write_bytes(bytes(16))
+    (path.parent / "a\\w.bin").symlink_to(secret)
+    path.write_bytes(adding(in_file("w", [4], location="a\\w.bin")))
+    refused(path, errors.ModelError, r"is a symbolic link")
+
+
 def test_38_external_data_in_a_linked_folder_is_refused(path, secret):
     (path.parent / "inner").symlink_to(secret.parent)
     path.write_bytes(adding(in_file("w", [4], location="inner/secret.bin")))

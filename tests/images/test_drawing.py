@@ -403,3 +403,32 @@ def test_images_that_do_not_fit_are_refused():
         draw(compute.buffer_zeros((4, 4, 2), "u8"), Drawing())
     with pytest.raises(ArgumentError, match="a Drawing is needed"):
         draw(image, [])
+
+
+def test_a_drawing_on_top_of_another_looks_as_if_drawn_after_it(device):
+    lower = [("fill_rect", 3, 3, 60, 40, "#ff000080"), ("draw_text", "below", 5, 5)]
+    upper = [
+        ("draw_polyline", [(5, 5), (60, 50), (80, 10)], (0.0, 0.5, 1.0, 0.5), 9),
+        ("draw_text", "above", 20, 20, 20),
+        ("draw_image", paper(4, size=(20, 30)), 40, 30),
+        ("fill_circle", 50, 40, 12.5, "#00ff0080"),
+    ]
+    first, second = Drawing(), Drawing()
+    for drawing, calls in ((first, lower), (second, upper)):
+        for method, *given in calls:
+            getattr(drawing, method)(*given)
+    alone = drawn(paper(), second)
+    first.add(second)
+    first.fill_rect(0, 0, 20, 20, "#0000ff")
+    want = with_shapes(paper(), *lower, *upper, ("fill_rect", 0, 0, 20, 20, "#0000ff"))
+    np.testing.assert_array_equal(drawn(paper(), first), want)
+    assert len(first) == 7
+    np.testing.assert_array_equal(drawn(paper(), second), alone)
+
+
+@pytest.mark.parametrize("radius", [100.0, 250.5])
+def test_a_large_circle_has_no_gaps(device, radius):
+    got = with_shapes(black((600, 600)), ("draw_circle", 300, 300, radius, 1.0, 4))
+    for angle in np.linspace(0, 2 * math.pi, 720):
+        x, y = int(300 + radius * math.cos(angle)), int(300 + radius * math.sin(angle))
+        assert got[y, x] == 1, (x, y)

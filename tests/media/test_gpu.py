@@ -85,6 +85,8 @@ def test_parameters_go_by_place_or_by_name(device):
     np.testing.assert_array_equal(gpu.blur(image, 2, 0.9), gpu.blur(image, sigma=0.9, radius=2))
     by_place = gpu.blur(image.tobytes(), W, H, 2, 0.9)
     assert by_place == gpu.apply_filter(image, "blur", radius=2, sigma=0.9).tobytes()
+    by_name = gpu.blur(image.tobytes(), 2, width=W, height=H, sigma=0.9)
+    assert by_name == by_place
 
 
 def test_a_chain_is_its_filters_one_by_one(device):

@@ -13,7 +13,7 @@ from media.small_models import MASK_SIZE, write_bright_class, write_bright_mask
 from dala import errors, media
 from dala.gpu import compute
 from dala.media import gpu
-from dala.media.video import transcode
+from dala.media.video import modelled, transcode
 from dala.media.video.stages import TemporalFilter, links_of
 from dala.ml.loading import load_model
 from dala.ml.masks import masked
@@ -247,6 +247,19 @@ def test_what_was_found_in_a_frame_is_drawn_over_those_after_it(device, classes)
         np.testing.assert_array_equal(got[i], want)
 
 
+def test_frames_in_between_are_not_looked_at(monkeypatch, classes):
+    looked = []
+
+    def found(*given):
+        looked.append(given)
+        return look(*given)
+
+    look = modelled.found
+    monkeypatch.setattr(modelled, "found", found)
+    apply(temporal("detect", None, classes, 3), frames(7))
+    assert len(looked) == 3
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_goes_on_elsewhere_makes_the_same_frames(device, kind, bright, classes):
     want = apply(temporal(kind, bright, classes, 3), frames())
@@ -270,6 +283,12 @@ def test_a_restored_filter_forgets_what_it_had_seen(kind, bright, classes):
     apply(other, frames()[1:3])
     other.restore({})
     np.testing.assert_array_equal(apply(other, frames()), want)
+
+
+@pytest.mark.parametrize("name", ["detect", "background_blur", "motion_blur", "text", "blur"])
+def test_parameters_that_are_no_mapping_are_refused(name):
+    with pytest.raises(errors.ArgumentError, match=f"{name}: parameters are a mapping"):
+        links_of([(name, 5)])
 
 
 def test_a_state_of_another_filter_is_refused(bright, classes):

@@ -140,6 +140,7 @@ def test_what_is_not_a_number_stays_in_the_frames_that_it_is_in(device):
         (None, {"hop_length": 0}, errors.ArgumentError, "hop_length = 0"),
         (None, {"n_mels": 0}, errors.ArgumentError, "n_mels = 0"),
         (None, {"n_mels": 300}, errors.ArgumentError, "too many bands for n_fft = 400"),
+        (None, {"n_fft": 1 << 20, "n_mels": 1 << 20}, errors.LimitError, "fewer bands"),
         (None, {"sample_rate": 0}, errors.ArgumentError, "above 0"),
         (None, {"f_min": -1}, errors.ArgumentError, "f_min is a finite number from 0 to 8000"),
         (None, {"f_max": 8001}, errors.ArgumentError, "f_max is a finite number from 0 to 8000"),

@@ -2,19 +2,42 @@
 
 import numpy as np
 import pytest
-from ml.small_models import FLOAT, doubling, model_of, positives, sum_and_difference
+from ml.small_models import (
+    FLOAT,
+    INT64,
+    UINT8,
+    doubling,
+    model_of,
+    number,
+    positives,
+    sum_and_difference,
+)
 from onnx import helper
 
 from dala import errors, ml
 from dala.devices import current_device
 from dala.devices.webgpu_transfer import Transfers
 from dala.gpu import compute
+from dala.ml.masks import mask_kernel
 
 
 def classes() -> bytes:
     """`best` is where a row of x is largest, as whole numbers of 64 bits."""
     node = helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0)
     return model_of([node], [("x", FLOAT, (2, 3))], [("best", 7, (2,))])
+
+
+def bright_people() -> bytes:
+    """Classes as those of deeplab: 15, a person, where the image is white, 0 where it is black."""
+    nodes = [
+        helper.make_node("Cast", ["image"], ["levels"], to=FLOAT),
+        helper.make_node("ReduceMean", ["levels"], ["mean"], axes=[3], keepdims=0),
+        helper.make_node("Div", ["mean", "seventeen"], ["share"]),
+        helper.make_node("Cast", ["share"], ["classes"], to=INT64),
+    ]
+    shape = (1, 513, 513)
+    takes, gives = [("image", UINT8, (*shape, 3))], [("classes", INT64, shape)]
+    return model_of(nodes, takes, gives, [number("seventeen", 17.0)])
 
 
 @pytest.fixture
@@ -116,6 +139,56 @@ def test_arrays_are_computed_on_the_current_device(webgpu, read_backs):
         made = ml.gpu.predict(ml.gpu.load_model(doubling(), engine=engine), x)
         assert made.tolist() == [[2.0] * 4]
         assert read_backs == sizes
+
+
+def test_a_prediction_runs_on_the_device_that_was_current_when_it_was_asked_for(webgpu, read_backs):
+    model = ml.gpu.load_model(doubling(), engine="dala")
+    command = ml.gpu.predict_async(model, np.ones((1, 4), np.float32))
+    assert command.wait().tolist() == [[2.0] * 4]
+    assert read_backs == [16]
+
+
+def test_arrays_have_the_dtype_that_the_model_declares(device):
+    x = np.array([[1, 5, 2], [3, 1, 0]], np.float32)
+    made = [
+        ml.gpu.predict(ml.gpu.load_model(classes(), engine=engine), x)
+        for engine in ("onnxruntime", "dala")
+    ]
+    assert [item.dtype for item in made] == [np.int64, np.int64]
+    assert [item.tolist() for item in made] == [[1, 0], [1, 0]]
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "dala"])
+def test_a_mask_of_people_is_made_by_the_engine_that_was_chosen(engine, webgpu):
+    model = ml.gpu.load_model(bright_people(), like="deeplab", engine=engine)
+    image = np.zeros((513, 513, 3), np.uint8)
+    image[:200, 100:] = 255
+    mask = compute.buffer_zeros((513, 513), "f32")
+    pipeline = compute.pipeline()
+    kernel = mask_kernel("blur", model)
+    pipeline.add(kernel=kernel, inputs=[compute.from_numpy(image)], output=mask)
+    pipeline.run()
+    np.testing.assert_array_equal(compute.read(mask), image[..., 0] / 255)
+    assert ("computed on the host" in pipeline.explain()) == (engine == "onnxruntime")
+
+
+def test_what_kernels_refuse_for_given_shapes_says_which_engine_to_take(device):
+    node = helper.make_node("MatMul", ["a", "b"], ["y"], name="product")
+    given = [("a", FLOAT, (3,)), ("b", FLOAT, (3, 2))]
+    model = ml.gpu.load_model(model_of([node], given, [("y", FLOAT, (2,))]), engine="dala")
+    tensors = [np.ones(3, np.float32), np.ones((3, 2), np.float32)]
+    with pytest.raises(
+        errors.ModelError, match=r"model: MatMul \(product\) .*engine='onnxruntime'"
+    ):
+        ml.gpu.predict(model, tensors)
+
+
+def test_explain_tells_of_the_device_of_the_buffers_whatever_the_current_one(webgpu, monkeypatch):
+    model = ml.gpu.load_model(doubling())
+    x, y = (compute.buffer_zeros((1, 4), "f32") for _ in range(2))
+    monkeypatch.setattr(model, "runs_on", lambda device: device.id == webgpu)
+    with compute.device("cpu"):
+        assert model.explain([x], y).startswith("model is computed by dala ")
 
 
 def test_what_kernels_cannot_compute_is_named():

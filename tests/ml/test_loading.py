@@ -48,6 +48,13 @@ def test_a_file_that_is_not_there_is_refused(tmp_path):
         ml.gpu.load_model(tmp_path / "gone.onnx")
 
 
+def test_a_name_too_long_for_any_file_is_refused_as_a_name_or_as_a_file():
+    with pytest.raises(errors.UnknownModelError):
+        ml.gpu.load_model("m" * 5000)
+    with pytest.raises(errors.FileError):
+        ml.gpu.load_model("models/" + "m" * 5000)
+
+
 def test_what_is_no_source_is_refused():
     with pytest.raises(errors.ArgumentError, match="not int"):
         ml.gpu.load_model(3)

@@ -117,6 +117,11 @@ def test_an_axis_that_is_free_takes_any_length(device):
     assert model.output_shape([(5, 2)]) == (5, 2)
 
 
+def test_axes_that_are_free_without_a_name_have_nothing_to_do_with_each_other():
+    with pytest.raises(errors.ShapeError, match=r"\(\?, 2\): how large .* not declared"):
+        ml.gpu.load_model(doubling((None, 2))).output_shape([(5, 2)])
+
+
 def test_an_output_whose_size_turns_out_to_be_another_is_refused():
     model = ml.gpu.load_model(positives())
     x = compute.buffer([1.0, 0.0, 2.0, 0.0], (4,), "f32")

@@ -177,6 +177,15 @@ def test_an_opset_that_is_not_known_is_refused_with_those_that_are(opset):
         check_onnx(of_nodes(node("Relu", "x", "y"), opset=opset))
 
 
+@pytest.mark.parametrize("opset", [0, 27, 1 << 40, -1])
+def test_a_function_of_an_opset_that_is_not_known_is_refused(opset):
+    twice = function("Twice", node("Add", "a a", "b"))
+    twice.opset_import[0].version = opset
+    data = of_nodes(node("Twice", "x", "y", domain="own"), domains=["own"], functions=[twice])
+    with pytest.raises(errors.ModelError, match=rf"'Twice' is of opset {opset} of ai\.onnx"):
+        check_onnx(data)
+
+
 def test_a_format_that_is_not_known_is_refused():
     with pytest.raises(errors.ModelError, match="version 99 of the ONNX format; known are 1 to 13"):
         check_onnx(of_nodes(node("Relu", "x", "y"), ir_version=99))

@@ -24,6 +24,27 @@ def test_an_array_that_is_not_contiguous_counts_as_what_it_shows():
     assert made.tolist() == [[0.0, 4.0, 8.0, 12.0]]
 
 
+@pytest.mark.parametrize("engine", ["onnxruntime", "dala"])
+def test_a_tensor_without_axes_is_one_number(engine):
+    model = ml.gpu.load_model(doubling(()), engine=engine)
+    made = ml.gpu.predict(model, np.array(3, np.float32))
+    assert (made.shape, made.item()) == ((), 6.0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda name: ml.gpu.predict(name, np.zeros(3, np.float32)),
+        lambda name: ml.gpu.predict_async(name, np.zeros(3, np.float32)),
+        lambda name: ml.gpu.predict_frame(name, np.zeros((3, 3, 3), np.uint8)),
+        lambda name: ml.gpu.top_k(np.zeros(3, np.float32), 1, name),
+    ],
+)
+def test_the_name_of_a_model_is_no_model(call):
+    with pytest.raises(errors.ArgumentError, match=r"load_model\(\) gives, not 'mobilenet_v2'"):
+        call("mobilenet_v2")
+
+
 def test_a_buffer_gives_a_buffer_on_its_device(device):
     x = compute.buffer([1.0, 2.0, 3.0, 4.0], (1, 4), "f32")
     with compute.device("cpu"):

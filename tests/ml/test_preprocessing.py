@@ -82,6 +82,7 @@ def test_a_tensor_is_written_where_it_is_wanted(device):
         (None, {"size": 4.5}, errors.ArgumentError, "whole number"),
         (None, {"layout": "chw"}, errors.ArgumentError, "'nchw' or 'nhwc'"),
         (None, {"normalize": "caffe"}, errors.ArgumentError, "imagenet, unit, signed, levels"),
+        (None, {"normalize": ["unit"]}, errors.ArgumentError, "imagenet, unit, signed, levels"),
         (None, {"normalize": "unit", "mean": 1}, errors.ArgumentError, "given too"),
         (None, {"dtype": "u8"}, errors.DtypeError, "normalize='levels'"),
         (None, {"dtype": "half"}, errors.DtypeError, "half"),

@@ -329,3 +329,14 @@ def test_a_stage_that_fails_leaves_later_ones_unrun(device):
     with pytest.raises(errors.KernelTimeoutError, match="endless"):
         pipeline.run()
     assert compute.read_list(z) == [9.0]
+
+
+def test_a_parameter_that_is_part_of_the_code_has_it_made_anew(device):
+    maps = compute.from_numpy(np.array([1.0, 3.0, 2.0], np.float32).reshape(1, 3, 1))
+    out = compute.buffer_zeros((1, 3, 1), "f32")
+    pipeline = compute.pipeline()
+    pipeline.add(name="peaks", kernel="heatmap_peaks", inputs=[maps], output=out)
+    pipeline.run()
+    assert np.count_nonzero(compute.read(out)) == 1
+    pipeline.run(params={"peaks": {"radius": 0}})
+    assert np.count_nonzero(compute.read(out)) == 3

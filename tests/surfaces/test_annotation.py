@@ -177,6 +177,20 @@ def test_places_that_are_none_are_refused_and_nothing_is_drawn(broken, says):
     np.testing.assert_array_equal(gpu.get_pixels(surface), paper())
 
 
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (Detection((0.0, 0.0, 1e9, 9.0), "cat", 0.5), "width is a finite number"),
+        (Detection(BOX, "\u732b", 0.5), "has no \u732b"),
+    ],
+)
+def test_where_one_result_cannot_be_drawn_none_is(broken, says):
+    surface = surface_with_paper()
+    with pytest.raises(ArgumentError, match=says):
+        gpu.annotate(surface, [next(found()), broken])
+    np.testing.assert_array_equal(gpu.get_pixels(surface), paper())
+
+
 def test_results_are_drawn_on_the_surfaces_device_whatever_the_current_one_is(device):
     surface = surface_with_paper()
     with compute.device("cpu"):

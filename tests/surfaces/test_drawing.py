@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw, ImageFont
 from dala import gpu
 from dala.errors import ArgumentError, DtypeError, FreedError, ShapeError
 from dala.gpu import compute
-from dala.ml.results import Detection
+from dala.ml.results import Detection, Segmentation
 from dala.surfaces import drawing
 
 FINE = 16
@@ -441,6 +441,14 @@ def test_what_nobody_looks_at_does_not_pile_up(monkeypatch, passes, limit):
         gpu.draw_image(surface, dot, x, 0)
     assert passes == [10, 10]
     assert (gpu.get_pixels(surface)[0, :28] == RED).all()
+
+
+def test_masks_that_nobody_looks_at_do_not_pile_up(monkeypatch, passes):
+    monkeypatch.setattr(drawing, "MOST_BYTES", 10 * 4 * 16)
+    surface = surface_of()
+    for _ in range(25):
+        gpu.annotate(surface, Segmentation(np.ones((4, 4), np.float32), ("background", "cat")))
+    assert passes == [10, 10]
 
 
 def test_a_surface_that_is_destroyed_lets_its_images_go():

@@ -1,5 +1,7 @@
 """The frame loop: how frames are paced by a clock that the tests turn, and what ends it."""
 
+import sys
+
 import pytest
 
 from dala import gpu
@@ -110,6 +112,17 @@ def test_the_loop_presents_what_the_function_drew_and_tells_how_it_went(device):
     assert surface.pixels()[0, 0].tolist() == [230, 0, 0, 255]
     assert (stats.frames, stats.dropped, stats.ended) == (10, 0, "frames")
     assert stats.fps == pytest.approx(10 / stats.seconds)
+
+
+@pytest.mark.parametrize("kind", ["offscreen", "notebook"])
+def test_a_frame_that_nothing_shows_is_made_before_it_is_counted(device, monkeypatch, kind):
+    monkeypatch.setitem(sys.modules, "jupyter_rfb", None)
+    surface = gpu.create_surface(4, 2, kind=kind)
+    waits = []
+    synchronize = surface._device.synchronize
+    monkeypatch.setattr(surface._device, "synchronize", lambda: waits.append(synchronize()))
+    gpu.loop(surface, lambda frame: None, fps=None, frames=3)
+    assert len(waits) == 3
 
 
 def test_the_loop_ends_when_the_function_returns_false_and_not_when_it_returns_none(surface):

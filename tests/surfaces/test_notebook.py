@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -64,14 +65,6 @@ def widget(device):
 
 def opened(data):
     return np.array(Image.open(io.BytesIO(data)).convert("RGBA"))
-
-
-def test_a_surface_shows_itself_as_a_png_of_its_pixels(device):
-    surface = gpu.create_surface(20, 10, kind="offscreen")
-    surface.set_pixels(noise(20, 10))
-    png = surface._repr_png_()
-    assert png.startswith(b"\x89PNG")
-    assert (opened(png) == noise(20, 10)).all()
 
 
 def test_a_cell_that_ends_in_a_surface_displays_its_picture(device):
@@ -136,6 +129,13 @@ def test_a_destroyed_surface_has_closed_its_widget(widget):
     canvas = widget._canvas.canvas
     widget.destroy()
     assert canvas.get_closed()
+
+
+def test_a_surface_of_a_notebook_is_a_widget_unless_told_otherwise(monkeypatch):
+    monkeypatch.setattr("IPython.get_ipython", lambda: SimpleNamespace(kernel=object()))
+    surface = gpu.create_surface(4, 2)
+    assert surface.kind == "notebook"
+    surface.destroy()
 
 
 def test_without_the_library_of_widgets_a_surface_is_a_still_picture(monkeypatch, caplog):

@@ -14,6 +14,7 @@ from dala.errors import (
     DeviceError,
     DtypeError,
     FreedError,
+    KernelTimeoutError,
     LimitError,
     ShapeError,
     UnknownKernelError,
@@ -53,6 +54,7 @@ def test_pixels_are_set_by_bytes_by_a_view_and_by_a_buffer(device):
     surface, pixels = offscreen(5, 3), noise(5, 3)
     given = {
         "bytes": (pixels.tobytes(), pixels),
+        "bytes with gaps": (memoryview(pixels.repeat(2).tobytes())[::2], pixels),
         "view": (pixels[:, ::-1], pixels[:, ::-1]),
         "buffer": (compute.from_numpy(255 - pixels), 255 - pixels),
     }
@@ -84,6 +86,14 @@ def test_a_cleared_surface_has_one_colour(device, color, levels):
     gpu.clear(surface, color)
     assert (gpu.get_pixels(surface) == levels).all()
     gpu.clear(surface)
+    assert not gpu.get_pixels(surface).any()
+
+
+@pytest.mark.parametrize("color", ["rgb(300, 0, 0)", "reddish", "#ff80f", (2.0, 0.0, 0.0), None])
+def test_what_is_no_colour_is_refused(color):
+    surface = offscreen(5, 3)
+    with pytest.raises(ArgumentError, match="clear: color"):
+        gpu.clear(surface, color)
     assert not gpu.get_pixels(surface).any()
 
 
@@ -136,6 +146,35 @@ def test_a_kernel_may_compute_in_place(device):
     want = np.dstack([255 - pixels[..., :3], pixels[..., 3:]])
     assert (compute.read(image) == want).all()
     assert (gpu.get_pixels(surface) == want).all()
+
+
+def test_a_kernel_may_replace_what_it_reads_elsewhere(device):
+    surface, pixels = offscreen(64, 40), noise(64, 40)
+    image = compute.from_numpy(pixels)
+    compute.run_to_surface(shifted, [image], image, surface)
+    want = np.roll(pixels, (1, 1), (0, 1))
+    assert (compute.read(image) == want).all()
+    assert (gpu.get_pixels(surface) == want).all()
+
+
+@dala.kernel
+def endless(image: dala.Image):
+    y, _ = dala.position(2)
+    turns = 0
+    while turns < 1 or y > 0:
+        turns += 1
+    return dala.rgba(dala.f32(turns), 1.0, 1.0, 1.0)
+
+
+@pytest.mark.slow
+def test_a_kernel_that_does_not_end_leaves_the_surface_as_it_was(device):
+    surface, pixels = offscreen(1, 2), noise(1, 2)
+    gpu.set_pixels(surface, pixels)
+    out = compute.buffer_zeros((2, 1, 4), "u8")
+    with pytest.raises(KernelTimeoutError):
+        compute.run_to_surface(endless, [compute.from_numpy(pixels)], out, surface)
+    assert not compute.read(out).any()
+    assert (gpu.get_pixels(surface) == pixels).all()
 
 
 def test_a_surface_keeps_its_pixels_when_the_output_changes(device):
@@ -300,6 +339,7 @@ def test_a_surface_that_is_resized_to_its_own_size_keeps_its_pixels(device):
         lambda surface, out: surface.buffer(),
         lambda surface, out: surface.show(out),
         lambda surface, out: surface._repr_png_(),
+        lambda surface, out: surface.on("key", print),
         lambda surface, out: compute.run_to_surface("generate_gradient", [], out, surface),
     ],
 )

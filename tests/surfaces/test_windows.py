@@ -13,8 +13,6 @@ import textwrap
 import numpy as np
 import pytest
 
-from dala import gpu
-from dala.errors import DeviceError
 from dala.surfaces.events import Box, Close, Key, Pointer, Resize, fitted, translated
 from dala.surfaces.presenting import letterboxed
 
@@ -142,6 +140,19 @@ def test_a_window_of_other_proportions_shows_the_whole_picture_between_black_bar
 
 
 @pytest.mark.slow
+def test_a_size_that_was_told_is_not_told_again(run):
+    run("""
+        surface = open_surface(50, 40)
+        events = []
+        surface.on("resize", events.append)
+        told = {"event_type": "resize", "width": 50, "height": 40, "pixel_ratio": 1.0}
+        surface._canvas.canvas.submit_event(told)
+        surface.present()
+        assert events == []
+        """)
+
+
+@pytest.mark.slow
 def test_the_window_follows_a_surface_that_is_resized(run):
     run("""
         surface = open_surface(50, 40)
@@ -205,6 +216,18 @@ def test_closing_the_window_ends_the_loop_and_not_the_program(run):
         gpu.destroy_surface(surface)
         """)
     assert ran.stdout.splitlines() == ["Close()", "4 closed True", "[255, 0, 0, 255]", "0"]
+
+
+@pytest.mark.slow
+def test_a_window_that_is_closed_between_slow_frames_ends_the_loop_at_once(run):
+    ran = run("""
+        import threading
+        surface = open_surface(20, 10)
+        close = lambda: glfw.set_window_should_close(handle(surface), True)
+        stats = gpu.loop(surface, lambda frame: threading.Timer(0.3, close).start(), fps=0.2)
+        print(stats.frames, stats.ended)
+        """)
+    assert ran.stdout.split() == ["1", "closed"]
 
 
 @pytest.mark.slow
@@ -323,6 +346,36 @@ def test_a_window_outside_the_main_thread_is_refused(run):
         """)
 
 
+@pytest.mark.slow
+def test_a_window_without_glfw_is_refused_with_what_to_install(run):
+    run("""
+        from dala.errors import DeviceError
+        sys.modules["glfw"] = None
+        try:
+            gpu.create_surface(4, 2, kind="window")
+        except DeviceError as error:
+            assert "pip install dala-gpu[window]" in str(error)
+        else:
+            sys.exit("a window was opened")
+        """)
+
+
+@pytest.mark.slow
+def test_a_program_of_qt_has_windows_of_qt(run):
+    pytest.importorskip("PySide6", reason="no PySide6")
+    run("""
+        from PySide6 import QtWidgets
+        application = QtWidgets.QApplication([])
+        surface = gpu.create_surface(60, 40, kind="window")
+        surface._canvas.canvas.move(0, 0)
+        pixels = noise(60, 40)
+        surface.set_pixels(pixels)
+        assert shown(surface, pixels)
+        surface._canvas.canvas.close()
+        assert gpu.loop(surface, sys.exit).ended == "closed"
+        """)
+
+
 # -- what needs no display -----------------------------------------------------------------------
 
 
@@ -378,22 +431,3 @@ def test_events_of_a_window_with_two_pixels_to_a_point_are_told_in_those_of_the_
     given, event
 ):
     assert translated(given, (100, 50), (400, 400), 2.0) == event
-
-
-def test_an_off_screen_surface_takes_handlers_which_emit_calls_in_order():
-    surface = gpu.create_surface(4, 2, kind="offscreen")
-    called = []
-    surface.on("key", lambda event: called.append(("first", event.key)))
-    surface.on("key", lambda event: called.append(("second", event.key)))
-    surface.emit("key", Key("down", "a"))
-    surface.emit("close", Close())
-    assert called == [("first", "a"), ("second", "a")]
-
-
-def test_no_display_at_all_is_said(monkeypatch):
-    if not sys.platform.startswith("linux"):
-        pytest.skip("only Linux tells by its environment")
-    monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
-    with pytest.raises(DeviceError, match="no display: set DISPLAY or WAYLAND_DISPLAY"):
-        gpu.create_surface(4, 2, kind="window")

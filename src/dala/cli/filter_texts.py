@@ -52,7 +52,8 @@ def given_filter(name: str, params: Mapping[str, Any], own: Sequence[str], base:
         param = _param(name, key, takes)
         if isinstance(value, str):
             is_file = param["kind"] in _FILES or (param["kind"] == "model" and value not in MODELS)
-            made[key] = _value(name, key, str(base / value) if is_file else value, param)
+            beside = is_file and not values.is_nothing(value, param)
+            made[key] = _value(name, key, str(base / value) if beside else value, param)
         else:
             made[key] = value
     return checked(name, made, takes)
@@ -153,7 +154,7 @@ def _value(name: str, key: str, text: str, param: dict[str, Any]) -> Any:
         value = values.read(param["kind"], text, param)
     except ArgumentError as error:
         raise ArgumentError(f"{name}: {key}: {error}") from None
-    if param["kind"] != "image":
+    if param["kind"] != "image" or value is None:
         return value
     from dala.media.files import load
 

@@ -20,22 +20,23 @@ _STYLES = {"here": "green", "missing": "dim", "damaged": "red"}
 _HEADS = ("name", "task", "input", "licence", "size", "")
 
 
-def _complete(incomplete: str) -> list[tuple[str, str]]:
+def complete(incomplete: str) -> list[tuple[str, str]]:
+    """The models that a shell offers, each with what it does."""
     from dala.ml.catalogue import MODELS
 
     return [(item.name, item.doc) for item in MODELS.values() if item.name.startswith(incomplete)]
 
 
 Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="A model of the list.", autocompletion=_complete)
+    str, typer.Argument(metavar="NAME", help="A model of the list.", autocompletion=complete)
 ]
 Names = Annotated[
-    list[str], typer.Argument(metavar="NAME…", help="Models of the list.", autocompletion=_complete)
+    list[str], typer.Argument(metavar="NAME…", help="Models of the list.", autocompletion=complete)
 ]
 AnyName = Annotated[
     str | None,
     typer.Argument(
-        metavar="NAME", help="One model; all that are here if not given.", autocompletion=_complete
+        metavar="NAME", help="One model; all that are here if not given.", autocompletion=complete
     ),
 ]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dala.cli import options
+from dala.cli.models import complete
 from dala.cli.process import chosen
 from dala.cli.terminal import print_json, say
 
@@ -21,19 +22,13 @@ SEEN = 0.5
 """From this score on a key point of a person is told."""
 
 
-def _complete(incomplete: str) -> list[tuple[str, str]]:
-    from dala.ml.catalogue import MODELS
-
-    return [(item.name, item.doc) for item in MODELS.values() if item.name.startswith(incomplete)]
-
-
 def predict(
     model: Annotated[
         str,
         typer.Argument(
             metavar="MODEL",
             help="A model of dala models list, or an ONNX file with --like.",
-            autocompletion=_complete,
+            autocompletion=complete,
         ),
     ],
     pictures: Annotated[list[str], typer.Argument(metavar="PICTURE...", help="What to look at.")],
@@ -59,7 +54,7 @@ def predict(
         typer.Option(
             metavar="NAME",
             help="The model of the list that an ONNX file is fed and read as.",
-            autocompletion=_complete,
+            autocompletion=complete,
         ),
     ] = None,
     device: options.Device = None,

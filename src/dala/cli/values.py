@@ -16,9 +16,12 @@ _NOTHING = ("none", "auto")
 
 def read(kind: str, text: str, param: dict[str, Any]) -> Any:
     """The value that a text stands for; an ArgumentError says what is allowed."""
-    if param.get("default", 0) is None and text.lower() in _NOTHING:
-        return None
-    return READERS[kind](text, param)
+    return None if is_nothing(text, param) else READERS[kind](text, param)
+
+
+def is_nothing(text: str, param: dict[str, Any]) -> bool:
+    """Whether a text leaves it to the filter, where that is the default."""
+    return param.get("default", 0) is None and text.lower() in _NOTHING
 
 
 def number(text: str, param: dict[str, Any]) -> float:
@@ -44,9 +47,7 @@ def flag(text: str, param: dict[str, Any]) -> bool:
 def choice(text: str, param: dict[str, Any]) -> str:
     choices = param["choices"]
     if text.replace("_", "-") not in choices and text not in choices:
-        raise ArgumentError(
-            f"{text!r} is not one of {', '.join(choices)}.{hint(text, choices)}"
-        ) from None
+        raise ArgumentError(f"{text!r} is not one of {', '.join(choices)}.{hint(text, choices)}")
     return text
 
 

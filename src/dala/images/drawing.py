@@ -260,6 +260,20 @@ class Drawing:
         box = _stretched("fill_labels", x, y, width, height)
         self._add_layer("labels", frame, box, palette)
 
+    # -- drawings --------------------------------------------------------------------------------
+
+    def add(self, other: Drawing) -> None:
+        """All that another drawing has, on top."""
+        for part in other.parts:
+            if isinstance(part, Layer):
+                self.parts.append(part)
+                continue
+            shapes = self._shapes()
+            shapes.texts.update({len(shapes.rows) + row: text for row, text in part.texts.items()})
+            shapes.rows.extend(part.rows)
+            shapes.groups.extend(self._count + group for group in part.groups)
+        self._count += len(other)
+
     # -- what is kept ----------------------------------------------------------------------------
 
     def _shapes(self) -> Shapes:

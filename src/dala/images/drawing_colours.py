@@ -48,6 +48,8 @@ def _named(what: str, name: str, value: str) -> Paint:
 
     try:
         levels = ImageColor.getrgb(value)
+        if max(levels) > 255:  # Pillow takes "rgb(300, 0, 0)" as it is
+            raise ValueError(f"{max(levels)} is more than 255")
     except ValueError as error:
         raise ArgumentError(
             f"{what}: {name} {value!r} is no colour: give a name such as 'white', a code such as "

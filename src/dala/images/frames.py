@@ -89,7 +89,7 @@ def _from_bytes(what: str, data: Any, size: tuple[int, int] | None) -> np.ndarra
     for name, extent in (("width", width), ("height", height)):
         if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
             raise ShapeError(f"{what}: {name} is a whole number from 1 on, not {extent!r}.")
-    flat = np.frombuffer(data, np.uint8)
+    flat = flat_bytes(data)
     channels, rest = divmod(flat.size, width * height)
     if rest or channels not in (1, 3, 4):
         raise ShapeError(
@@ -98,6 +98,13 @@ def _from_bytes(what: str, data: Any, size: tuple[int, int] | None) -> np.ndarra
             f"(RGBA)."
         )
     return flat.reshape((height, width) if channels == 1 else (height, width, channels))
+
+
+def flat_bytes(data: bytes | bytearray | memoryview) -> np.ndarray:
+    """The bytes as an array; those of a view with gaps are copied."""
+    if isinstance(data, memoryview) and not data.c_contiguous:
+        return np.frombuffer(data.tobytes(), np.uint8)
+    return np.frombuffer(data, np.uint8)
 
 
 def _check(what: str, shape: Shape, known: bool, dtype: str) -> None:

@@ -39,7 +39,10 @@ def yolo_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
 
 @recipe("rows", "positions")
 def yolo_classes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The likeliest class of the rows of YOLO at the given positions, the first of equals"""
+    """The likeliest class of the rows of YOLO at the given positions, the first of equals
+
+    Where NaN is among the probabilities it may be none: the number of classes.
+    """
     rows, positions = inputs
     _require_rows("yolo_classes", rows)
     _require_positions("yolo_classes", positions)

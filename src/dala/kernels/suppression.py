@@ -158,7 +158,7 @@ def _overlap_kernel(by_class: bool) -> Kernel:
         one = box[0, i], box[1, i], box[2, i], box[3, i]
         other = box[0, j], box[1, j], box[2, j], box[3, j]
         overlaps = overlap(one, other, iou)
-        return dala.u32(1) << dala.u32(k) if overlaps and i < j < box.shape[1] else dala.u32(0)
+        return dala.u32(1) << dala.u32(k) if overlaps and i < j else dala.u32(0)
 
     @function
     def turns(scores: Any, i: Any, first: Any) -> Any:

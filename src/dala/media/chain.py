@@ -39,10 +39,6 @@ class FilterStep:
 
 def filter_step(name: str, params: Mapping[str, Any]) -> FilterStep:
     """A filter by its name; images beside the frame are among the parameters, by their names."""
-    if not isinstance(params, Mapping):
-        raise ArgumentError(
-            f"{name}: parameters are a mapping such as {{'radius': 3}}, not {params!r}."
-        )
     kernel, rest = step_kernel(name, params)
     others = []
     for wanted in kernel.inputs[1:]:
@@ -69,7 +65,12 @@ def named_filters(filters: Any) -> list[tuple[str, Mapping[str, Any]]]:
                 f"a filter is a name, or a name and its parameters, such as ('blur', {{'radius': "
                 f"3}}), not {item!r}."
             )
-        named.append((pair[0], pair[1]))
+        name, params = pair
+        if not isinstance(params, Mapping):
+            raise ArgumentError(
+                f"{name}: parameters are a mapping such as {{'radius': 3}}, not {params!r}."
+            )
+        named.append((name, params))
     return named
 
 

@@ -53,8 +53,7 @@ def apply_filter(image: Any, name: str, /, *given: Any, out: Any = None, **param
     """
     size = None
     if isinstance(image, bytes | bytearray | memoryview):
-        size = _size(name, given, params)
-        given = given[2:] if len(given) >= 2 else ()
+        size, given = _size(given, params)
     frame = frame_of(name, image, size)
     step = filter_step(name, _named(name, given, params))
     return _applied(frame, [step], out)
@@ -164,13 +163,15 @@ def _chains(device: Device) -> Chains:
     return Chains()
 
 
-def _size(name: str, given: tuple[Any, ...], params: dict[str, Any]) -> tuple[int, int] | None:
-    """The width and height that follow bytes, or are given by name."""
+def _size(
+    given: tuple[Any, ...], params: dict[str, Any]
+) -> tuple[tuple[int, int] | None, tuple[Any, ...]]:
+    """The width and height that follow bytes, or are given by name, and what follows them."""
     if len(given) >= 2:
-        return given[0], given[1]
+        return (given[0], given[1]), given[2:]
     if "width" in params and "height" in params:
-        return params.pop("width"), params.pop("height")
-    return None
+        return (params.pop("width"), params.pop("height")), given
+    return None, given
 
 
 def _named(filter: str, given: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:

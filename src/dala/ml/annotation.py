@@ -56,7 +56,10 @@ class _Annotate(Opaque):
     def elsewhere(self, output: Buffer) -> str:
         if on_host(output):
             return ""
-        return f"its model is computed on the host: copied there from {output.device}, and back"
+        return (
+            f"what it finds is read from {output.device} by the host, which computes the model "
+            f"itself, too, unless dala's kernels do"
+        )
 
 
 def _nothing(*_: Any, **__: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices import Device, using
-from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
 from dala.images.frames import new_buffer
 from dala.ir.types import F32
 from dala.kernels import language as dala
@@ -35,6 +35,8 @@ MELS_A_FACTOR = 27 / math.log(6.4)
 FAINTEST = 1e-10
 """What is taken for the power of less than that, where its logarithm is wanted."""
 MOST_COUNTED = 1 << 20
+MOST_WEIGHTS = 1 << 25
+"""Elements of a table of bands."""
 MOST_TABLES = 16
 
 
@@ -147,6 +149,11 @@ def _window(n_fft: int, device: Device) -> Buffer:
 @lru_cache(MOST_TABLES)
 def _bank(n_fft: int, n_mels: int, rate: float, low: float, high: float, device: Device) -> Buffer:
     """The weight of each frequency in each band, (n_fft // 2 + 1, n_mels)."""
+    if (n_fft // 2 + 1) * n_mels > MOST_WEIGHTS:
+        raise LimitError(
+            f"mel_spectrogram: {n_mels} bands of n_fft = {n_fft} take more than {MOST_WEIGHTS} "
+            f"weights: give fewer bands or a smaller n_fft."
+        )
     corners = _to_hz(np.linspace(_to_mels(low), _to_mels(high), n_mels + 2))
     frequencies = np.arange(n_fft // 2 + 1) * (rate / n_fft)
     widths = np.diff(corners)

@@ -49,7 +49,7 @@ class Entry:
     """Of the weights, as its SPDX identifier."""
     credit: str
     package: Package
-    sha256: str | None
+    sha256: str
     """Of the converted ONNX file."""
     open_input: str | None = None
     """The input whose size the published graph leaves open; it is converted for the size above."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from dala.ml.catalogue import MODELS, find
 from dala.ml.loading import load_model
-from dala.ml.model import Model
+from dala.ml.model import Model, require_model
 from dala.ml.prediction import predict, predict_async
 from dala.ml.ranking import top_k
 from dala.ml.recognition import recognise
@@ -57,4 +57,4 @@ def predict_frame(
 ) -> Any:
     """What the model sees in a frame, as `model(frame)` gives it; also of bytes with their size."""
     size = None if width is None or height is None else (width, height)
-    return recognise(model, frame, options, size)
+    return recognise(require_model("predict_frame", model), frame, options, size)

@@ -79,7 +79,8 @@ def _from_file(source: Source, entry: Entry | None, choice: Choice) -> Model:
 
 
 def _looks_like_a_file(source: str) -> bool:
-    return Path(source).exists() or Path(source).suffix != "" or len(Path(source).parts) > 1
+    is_there = os.path.exists(source)  # noqa: PTH110  (Path's raises where a name is too long)
+    return is_there or Path(source).suffix != "" or len(Path(source).parts) > 1
 
 
 def _check_alike(engine: Engine, entry: Entry) -> None:

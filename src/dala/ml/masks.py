@@ -9,8 +9,11 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from dala.devices import current_device
 from dala.errors import ModelError
-from dala.ir.types import F32
+from dala.ir.types import F32, S32
+from dala.kernels import language as dala
+from dala.kernels.builtin import helper
 from dala.kernels.image.images import require_image
 from dala.kernels.image.preprocess import preprocess
 from dala.ml.catalogue import MODELS, Entry
@@ -74,36 +77,38 @@ def mask_size(what: str, model: Model) -> tuple[int, int]:
 
 def mask_kernel(what: str, model: Model) -> Recipe:
     """A kernel that makes an image into a mask, f32 of the model's size: 1 where somebody is."""
-    entry, made = _entry(what, model), model.gives[0]
-    making: Kernel = model
-    if entry.decoding == "argmax":
-        people = labels(entry.labels).index("person")
-        making = Opaque(model.name, model.inputs, partial(_write_people, model, people))
-    shape = None if making is not model else made.fixed
-    expand = partial(_expand_mask, what, entry, making, shape)
+    entry = _entry(what, model)
+    is_of_classes = entry.decoding == "argmax"
+    people = labels(entry.labels).index("person") if is_of_classes else 0
+
+    def write_people(tensor: np.ndarray, out: np.ndarray) -> None:
+        """1 where the likeliest class is that of people, else 0"""
+        (classes,) = model.outputs([tensor]).values()
+        np.equal(classes.reshape(out.shape), people, out=out, casting="unsafe")
+
+    on_host = Opaque(model.name, model.inputs, write_people)
+
+    def expand(inputs: Sequence[Buffer], output: Buffer, _: dict[str, Any]) -> Iterator[Stage]:
+        (image,) = inputs
+        require_image(what, "the image", image)
+        tensor = scratch(tensor_shape(entry), entry.dtype)
+        yield from preprocess.stages([image], tensor, preparation(entry))
+        shape = model.gives[0].fixed or ()
+        if not is_of_classes:
+            yield Stage(model, [tensor], reshaped(output, shape))
+        elif model.runs_on(current_device()):
+            classes = scratch(output.shape, S32)
+            yield Stage(model, [tensor], reshaped(classes, shape))
+            yield Stage(_is_class, [classes], output, {"index": people})
+        else:
+            yield Stage(on_host, [tensor], output)
+
     return Recipe("mask", f"The mask of an image by {model.name}", ("image",), (), expand)
 
 
-def _expand_mask(
-    what: str,
-    entry: Entry,
-    model: Kernel,
-    shape: tuple[int, ...] | None,
-    inputs: Sequence[Buffer],
-    output: Buffer,
-    params: dict[str, Any],
-) -> Iterator[Stage]:
-    (image,) = inputs
-    require_image(what, "the image", image)
-    tensor = scratch(tensor_shape(entry), entry.dtype)
-    yield from preprocess.stages([image], tensor, preparation(entry))
-    yield Stage(model, [tensor], output if shape is None else reshaped(output, shape))
-
-
-def _write_people(model: Model, index: int, tensor: np.ndarray, out: np.ndarray) -> None:
-    """Writes 1 where the likeliest class is that of people, else 0."""
-    (classes,) = model.outputs([tensor]).values()
-    np.equal(classes.reshape(out.shape), index, out=out, casting="unsafe")
+@helper
+def _is_class(classes: Any, index: dala.s32) -> Any:
+    return 1.0 if classes == index else 0.0
 
 
 def _entry(what: str, model: Model) -> Entry:

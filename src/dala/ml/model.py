@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,23 +51,24 @@ class Model(Recipe):
         self._engine = engine
         self._on_host = Opaque(name, names, engine.compute)
         self._choice = choice
-        if choice == "dala":
-            _ = self._graph  # refuses what its kernels cannot compute
+        if choice == "dala" and self._missing:
+            rest = len(self._missing) - 5
+            raise ModelError(
+                f"{name}: dala's own kernels cannot compute {'; '.join(self._missing[:5])}"
+                f"{f'; and {rest} more' if rest > 0 else ''}: load it with engine='onnxruntime'."
+            )
 
     @cached_property
     def _graph(self) -> Graph:
         """The network as stages of kernels."""
         from dala.ml.executor.graph import Graph
 
-        graph = Graph.read(self._engine.source)
-        missing = graph.missing()
-        if missing and self._choice == "dala":
-            raise ModelError(
-                f"{self.name}: dala's own kernels cannot compute {'; '.join(missing[:5])}"
-                f"{f'; and {len(missing) - 5} more' if len(missing) > 5 else ''}: load it with "
-                f"engine='onnxruntime'."
-            )
-        return graph
+        return Graph.read(self._engine.source)
+
+    @cached_property
+    def _missing(self) -> list[str]:
+        """What kernels cannot compute of it."""
+        return self._graph.missing()
 
     def runs_on(self, device: Device) -> bool:
         """Whether dala's own kernels compute it between buffers of that device.
@@ -76,7 +77,7 @@ class Model(Recipe):
         """
         if self._choice == "auto":
             is_gpu = device.runs_text and device.info()["hardware"]
-            return bool(is_gpu) and not self._graph.missing()
+            return bool(is_gpu) and not self._missing
         return self._choice == "dala"
 
     # -- what it is ------------------------------------------------------------------------------
@@ -157,10 +158,16 @@ class Model(Recipe):
                 f"{output.shape}."
             )
         if own:
-            given = dict(zip(self.inputs, inputs, strict=True))
-            yield from self._graph.stages(given, {wanted.name: output})
+            yield from self._kernels(inputs, {wanted.name: output})
         else:
             yield Stage(self._on_host, inputs, output, {"output": wanted.name})
+
+    def _kernels(self, inputs: Sequence[Buffer], outputs: Mapping[str, Buffer]) -> Iterator[Stage]:
+        """The stages of dala's own kernels; what is in the way may show in these shapes only."""
+        try:
+            return self._graph.stages(dict(zip(self.inputs, inputs, strict=True)), outputs)
+        except ModelError as error:
+            raise ModelError(f"{self.name}: {error} Load it with engine='onnxruntime'.") from error
 
     def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
         """Every output by its name, computed by kernels on the inputs' device, the current one.
@@ -177,7 +184,7 @@ class Model(Recipe):
             for item in self.gives
         }
         with current_device().batch():
-            for stage in self._graph.stages(dict(zip(self.inputs, inputs, strict=True)), made):
+            for stage in self._kernels(inputs, made):
                 stage.kernel.run(stage.inputs, stage.output, stage.params)
         return made
 
@@ -220,18 +227,15 @@ class Model(Recipe):
         assembly: bool = False,
     ) -> str:
         """What computes it and where, its inputs and its outputs, and what is copied."""
-        lines = [f"{self.name} is computed by {self.engine}"]
-        lines += [f"  takes {item.name}: {item}" for item in self.takes]
-        lines += [f"  gives {item.name}: {item}" for item in self.gives]
-        copied = "" if output is None else self._copied(output)
-        explained = "\n".join([*lines, *([copied] if copied else [])])
+        with using(current_device() if output is None else output.memory.device) as device:
+            lines = [f"{self.name} is computed by {self.engine}"]
+            lines += [f"  takes {item.name}: {item}" for item in self.takes]
+            lines += [f"  gives {item.name}: {item}" for item in self.gives]
+            if output is not None and not self.runs_on(device):
+                lines += filter(None, [self._on_host.elsewhere(output)])
+        explained = "\n".join(lines)
         print(explained)
         return explained
-
-    def _copied(self, output: Buffer) -> str:
-        """What is copied between the output's device and the host, if it is."""
-        with using(output.memory.device) as device:
-            return "" if self.runs_on(device) else self._on_host.elsewhere(output)
 
     def info(self) -> dict[str, Any]:
         """The catalogue's entry, if it has one, its inputs and outputs, and what computes it."""
@@ -249,6 +253,13 @@ class Model(Recipe):
                 else f"its inputs from {current_device().id} to the host, its outputs back"
             ),
         }
+
+
+def require_model(what: str, given: Any) -> Model:
+    """The model; an ArgumentError where it is none, such as the name of one."""
+    if isinstance(given, Model):
+        return given
+    raise ArgumentError(f"{what}: the model is what load_model() gives, not {given!r}: load it.")
 
 
 def _params(engine: Engine) -> tuple[Parameter, ...]:

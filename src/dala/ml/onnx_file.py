@@ -187,9 +187,18 @@ def _check_versions(what: str, model: Message) -> dict[str, int]:
     if not 1 <= ir_version <= NEWEST_IR_VERSION:
         raise ModelError(
             f"{what} is of version {ir_version} of the ONNX format; known are 1 to "
-            f"{NEWEST_IR_VERSION}."
+            f"{NEWEST_IR_VERSION}: save it as one of these (model.ir_version)."
         )
-    versions = _versions(model)
+    versions = _versions(what, model)
+    if not versions:
+        raise ModelError(f"{what} names no opset: it is no ONNX model, or it is cut.")
+    return versions
+
+
+def _versions(what: str, imports: Message) -> dict[str, int]:
+    """The version of each set of operators that a model or a function imports."""
+    found = [(entry.get("domain", ""), entry) for entry in imports.get("opset_import", [])]
+    versions = {"" if domain == "ai.onnx" else domain: e.get("version", 0) for domain, e in found}
     for domain, newest in OPSETS.items():
         version = versions.get(domain, newest)
         if not 1 <= version <= newest:
@@ -197,14 +206,7 @@ def _check_versions(what: str, model: Message) -> dict[str, int]:
                 f"{what} is of opset {version} of {domain or 'ai.onnx'}; ONNX Runtime knows 1 to "
                 f"{newest}. Export or convert the model to one of these."
             )
-    if not versions:
-        raise ModelError(f"{what} names no opset: it is no ONNX model, or it is cut.")
     return versions
-
-
-def _versions(imports: Message) -> dict[str, int]:
-    found = [(entry.get("domain", ""), entry) for entry in imports.get("opset_import", [])]
-    return {"" if domain == "ai.onnx" else domain: e.get("version", 0) for domain, e in found}
 
 
 def _function_key(function: Message) -> tuple[str, str, str]:
@@ -217,7 +219,7 @@ def _check_function(where: str, function: Message, functions: dict[Any, Message]
         "input": [{"name": name} for name in function.get("input", [])],
         "output": [{"name": name} for name in function.get("output", [])],
     }
-    check_graph(where, body, Library(_versions(function), functions))
+    check_graph(where, body, Library(_versions(where, function), functions))
 
 
 def _check_tensors(

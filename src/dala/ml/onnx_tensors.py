@@ -143,17 +143,16 @@ def _check_external(
 
 def _external_path(where: str, location: str, folder: Path) -> Path:
     """The file, which has to lie in the model's folder or below it, by no link."""
-    parts = re.split(r"[/\\]", location)
     # ONNX Runtime takes some names with a * for addresses in its memory.
     if not location or len(location) > 1024 or re.search(r"[\0*]", location):
         raise ModelError(f"{where} is to be read from {location[:80]!r}, which names no file.")
-    if ".." in parts or _OTHER_FOLDER.match(location):
+    if ".." in re.split(r"[/\\]", location) or _OTHER_FOLDER.match(location):
         raise ModelError(
             f"{where} is to be read from {location!r}: only files in the model's own folder "
             f"({folder}) are read. Put it there and name it by its plain name."
         )
     path = folder
-    for part in parts:
+    for part in Path(location).parts:
         path = path / part
         if path.is_symlink():
             raise ModelError(

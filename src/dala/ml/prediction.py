@@ -11,7 +11,7 @@ import numpy as np
 from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, DeviceError, DtypeError
 from dala.ir.types import DTYPES
-from dala.ml.model import Model
+from dala.ml.model import Model, require_model
 from dala.runtime.buffer import Buffer, from_dlpack, from_numpy, read
 from dala.runtime.result_command import ResultCommand, submit_call
 
@@ -31,10 +31,15 @@ def predict(model: Model, tensors: Any) -> Any:
 
 def predict_async(model: Model, tensors: Any) -> ResultCommand:
     """A command that gives what `predict` does, of arrays as they are now."""
-    given = given_tensors(model, tensors)
+    given, device = given_tensors(model, tensors), current_device()
     kept = [item.copy() if isinstance(item, np.ndarray) else _held(item) for item in given]
     reads = tuple(item.memory for item in kept if isinstance(item, Buffer))
-    return submit_call(partial(predict, model, kept), reads, model.name)
+
+    def call() -> Any:
+        with using(device):  # the thread that runs it has another one
+            return predict(model, kept)
+
+    return submit_call(call, reads, model.name)
 
 
 def _held(buffer: Buffer) -> Buffer:
@@ -53,7 +58,7 @@ def outputs_of(model: Model, given: Sequence[Given]) -> dict[str, Any]:
         buffers = [item for item in given if isinstance(item, Buffer)]
         if own and buffers and count is None:
             return dict(model.computed(buffers))
-        arrays = [np.ascontiguousarray(item) for item in given]
+        arrays = [np.asarray(item, order="C") for item in given]
         run = partial(_by_kernels, model) if own else model.outputs
         if count is None:
             made = run(arrays)
@@ -67,12 +72,12 @@ def outputs_of(model: Model, given: Sequence[Given]) -> dict[str, Any]:
 
 def _by_kernels(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
     made = model.computed([from_numpy(item) for item in arrays])
-    return {name: read(item) for name, item in made.items()}
+    return {item.name: read(made[item.name]).astype(item.numpy, copy=False) for item in model.gives}
 
 
 def given_tensors(model: Model, tensors: Any) -> list[Given]:
     """One tensor for each input of the model, in order."""
-    names = [item.name for item in model.takes]
+    names = [item.name for item in require_model("predict", model).takes]
     if isinstance(tensors, Mapping):
         unknown = [name for name in tensors if name not in names]
         missing = [name for name in names if name not in tensors]

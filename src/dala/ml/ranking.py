@@ -9,7 +9,7 @@ import numpy as np
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, ShapeError
 from dala.ml.labels import labels
-from dala.ml.model import Model
+from dala.ml.model import Model, require_model
 from dala.ml.results import Classification
 from dala.ml.tasks.classification import ranked
 from dala.runtime.buffer import Buffer, from_numpy
@@ -29,7 +29,7 @@ def top_k(output: Any, k: int = 5, model: Model | None = None) -> list[Classific
             f"top_k: the output is an array or a Buffer, not {type(output).__name__}."
         )
     count = int(np.prod(output.shape))
-    if not count or count != max(output.shape):
+    if not count or count != max(output.shape, default=0):
         raise ShapeError(
             f"top_k: the output is {tuple(output.shape)}, but it has to be one row of logits, such "
             f"as (1, 1000): of a batch, give each row by itself."
@@ -41,7 +41,7 @@ def top_k(output: Any, k: int = 5, model: Model | None = None) -> list[Classific
 
 
 def _names(model: Model | None, count: int) -> list[str]:
-    entry = None if model is None else model.entry
+    entry = None if model is None else require_model("top_k", model).entry
     if entry is None:
         return [str(index) for index in range(count)]
     names = labels(entry.labels)

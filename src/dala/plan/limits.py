@@ -50,7 +50,8 @@ def _most_turns(block: Block, shapes: Shapes) -> float:
         if isinstance(item, While):
             return math.inf
         if isinstance(item, For | Reduce):
-            inner = _trips(item, shapes) * (1 + inner)
+            trips = _trips(item, shapes)
+            inner = trips * (1 + inner) if trips else 0.0  # 0 times endless is not a number
         turns += inner
     return turns
 

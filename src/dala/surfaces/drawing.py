@@ -196,10 +196,12 @@ def annotate(
     Places are pixels of the surface; or, with an `image_size` (width, height), those of an image
     that is shown over the whole surface.
     """
-    _settings(surface)
-    size = surface.width, surface.height
+    settings, size = _settings(surface), (surface.width, surface.height)
     found = fitted_results(results, size, image_size)
-    add_results(_drawing(surface), found, size)
+    made = Drawing()  # of its own: where one result cannot be drawn, none is
+    made.set_clip(*settings.clip)
+    add_results(made, found, size)
+    _drawing(surface).add(made)
     masks = [item.mask for item in found if isinstance(item, Segmentation)]
     _gathered(surface).size_bytes += sum(mask.nbytes for mask in masks)
 

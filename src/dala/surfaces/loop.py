@@ -164,7 +164,7 @@ def run(
 
 def _show(surface: Surface) -> None:
     surface.present()
-    if surface.kind == "offscreen":
+    if surface._canvas is None:
         # Nothing else waits for a GPU then: frames would be counted that are not made yet.
         surface._device.synchronize()
 

@@ -18,6 +18,7 @@ from dala.errors import (
     ShapeError,
 )
 from dala.images.drawing_colours import paint_of
+from dala.images.frames import flat_bytes
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
@@ -38,8 +39,8 @@ class Canvas(Protocol):
     def closed(self) -> bool:
         """Whether its user, or `close`, has closed it."""
 
-    def present(self, surface: Surface) -> None:
-        """Show the pixels as they are now."""
+    def present(self) -> None:
+        """Show the surface's pixels as they are now."""
 
     def resize(self, width: int, height: int) -> None:
         """Follow a surface that has got another size."""
@@ -191,7 +192,7 @@ class Surface:
     def _array(self, what: str, pixels: Any) -> np.ndarray:
         """The pixels as a contiguous array of just the surface's shape."""
         if isinstance(pixels, bytes | bytearray | memoryview):
-            flat = np.frombuffer(pixels, np.uint8)
+            flat = flat_bytes(pixels)
             if flat.size != math.prod(self.shape):
                 raise ShapeError(
                     f"{what}: {flat.size:,} bytes were given, but {self!r} has {self.width} × "
@@ -250,7 +251,7 @@ class Surface:
         """Show the pixels as they are now; off-screen that is nowhere, which is no error."""
         self._drawn()
         if self._canvas is not None and not self._canvas.closed:
-            self._canvas.present(self)
+            self._canvas.present()
 
     def destroy(self) -> None:
         """Close what shows it and give its memory back; a second time does nothing."""
@@ -264,6 +265,7 @@ class Surface:
 
         `event` is "resize", "key", "pointer" or "close".
         """
+        _ = self.store
         if event not in EVENTS:
             raise ArgumentError(f"on: event {event!r} is not one of {', '.join(EVENTS)}.")
         if not callable(handler):

@@ -7,7 +7,6 @@ told to the handlers afterwards, so that they raise where the caller can see it.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import sys
 import threading
@@ -56,7 +55,7 @@ class Window:
         """Whether its user, or `close`, has closed it."""
         return bool(self.canvas.get_closed())
 
-    def present(self, surface: Surface) -> None:
+    def present(self) -> None:
         """Show the pixels as they are now, as large as they fit, and tell what has happened."""
         if not self.closed:
             self.canvas.force_draw()
@@ -78,11 +77,9 @@ class Window:
             self._tell(self._happened.popleft())
 
     def close(self) -> None:
-        """Close it; a second time does nothing, and no handler is told."""
-        self._happened.clear()
+        """Close it; a second time does nothing."""
         if not self.closed:
             self.canvas.close()
-        self._happened.clear()
 
     def _put_down(self, given: dict[str, Any]) -> None:
         """What rendercanvas calls when something happens."""
@@ -163,9 +160,7 @@ def _canvas(surface: Surface) -> Any:
 
 def _canvas_maker() -> Callable[..., Any]:
     """What makes canvases that suit the program."""
-    if _qt_application() is not None or importlib.util.find_spec("glfw") is None:
-        return _qt_canvas()
-    return _glfw_canvas()
+    return _glfw_canvas() if _qt_application() is None else _qt_canvas()
 
 
 @cache
@@ -198,13 +193,6 @@ def _glfw_canvas() -> Callable[..., Any]:
 
 
 def _qt_canvas() -> Callable[..., Any]:
-    if not any(importlib.util.find_spec(name) for name in _QT):
-        raise DeviceError(
-            "no window can be opened: neither glfw nor Qt is installed: pip install "
-            "dala-gpu[window], or use kind='offscreen', which only keeps the pixels."
-        )
-    if not any(name in sys.modules for name in _QT):
-        importlib.import_module(next(name for name in _QT if importlib.util.find_spec(name)))
     from rendercanvas.qt import QRenderWidget
 
     def shown(**options: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from ml.executor.graphs import check, computed, expected, graph_of, node, sample
@@ -227,3 +229,43 @@ def test_stages_are_bound_anew_to_other_buffers(device):
         want = expected(model, inputs)
         got = computed(graph, inputs, want)
         np.testing.assert_allclose(got["y"], want["y"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("op", ["Max", "Min"])
+def test_constants_of_any_number_are_folded_and_stay_what_they_are(op, device):
+    x, constants = sample(5), {name: sample(5, seed=i) for i, name in enumerate("abc")}
+    nodes = [
+        node(op, "a b c", "most"),
+        node(op, "a", "one"),
+        node("Sum", "x most one c", "y"),
+    ]
+    check(graph_of(nodes, {"x": x}, constants), {"x": x})
+
+
+def test_remainders_of_constants_have_the_sign_that_is_asked_for(device):
+    constants = {"a": [-5.5, 5.5, 7.0], "b": [2.0, -2.0, 4.0]}
+    nodes = [node("Mod", "a b", "m", fmod=1), node("Add", "x m", "y")]
+    check(graph_of(nodes, {"x": sample(3)}, constants), {"x": sample(3)})
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_what_no_fold_computes_of_constants_is_computed_on_the_device(count, device):
+    constants = {"a": sample(count, seed=1), "low": -0.2, "high": 0.9}
+    nodes = [
+        node("Sigmoid", "a", "s"),
+        node("Clip", "a low high", "c"),
+        node("Sum", "x s c a", "y"),
+    ]
+    check(graph_of(nodes, {"x": sample(5)}, constants), {"x": sample(5)})
+
+
+@pytest.mark.parametrize("number", [-np.inf, np.inf, np.nan])
+def test_a_number_that_cannot_be_written_is_one_all_the_same(number, device):
+    nodes = [node("Conv", "x w b", "c"), node("Add", "c n", "y")]
+    check(graph_of(nodes, {"x": X}, {"w": W, "b": B, "n": number}), {"x": X})
+
+
+def test_a_chain_may_be_longer_than_calls_are_deep(device):
+    names = ["x", *(f"v{i}" for i in range(1200)), "y"]
+    nodes = [node("Neg", one, other) for one, other in pairwise(names)]
+    check(graph_of(nodes, {"x": sample(3)}), {"x": sample(3)})

@@ -43,11 +43,17 @@ def test_a_mode_that_no_kernel_computes_is_missing():
     assert Graph.read(model).missing() == ["Resize (Resize of y): mode 'cubic'"]
 
 
+def test_a_convolution_of_rows_is_missing_though_it_does_not_say_how_large_its_windows_are():
+    x = sample(1, 2, 8)
+    graph = Graph.read(graph_of([node("Conv", "x w", "y")], {"x": x}, {"w": sample(3, 2, 3)}))
+    assert graph.missing() == ["Conv (Conv of y): its windows have not two axes"]
+
+
 def test_an_operator_of_whole_numbers_that_is_known_for_floats_only_is_missing():
     nodes = [node("ArgMax", "x", "a", axis=1), node("MaxPool", "a", "y", kernel_shape=[2, 2])]
     missing = Graph.read(graph_of(nodes, {"x": X})).missing()
     assert missing == ["MaxPool (MaxPool of y): it is computed of floats only"]
-    nodes = [node("Cast", "x", "a", to=7), node("Relu", "a", "y")]
+    nodes = [node("Cast", "x", "a", to=7), node("Neg", "a", "b"), node("Relu", "b", "y")]
     missing = Graph.read(graph_of(nodes, {"x": X})).missing()
     assert missing == ["Relu (Relu of y): it is computed of floats only"]
 
@@ -114,6 +120,24 @@ def test_an_output_is_converted_to_the_dtype_of_its_buffer(device):
     for stage in graph.stages({"x": compute.from_numpy(X)}, {"y": out}):
         stage.kernel.run(stage.inputs, stage.output, stage.params)
     np.testing.assert_array_equal(compute.read(out), expected(model, {"x": X})["y"])
+
+
+def test_stages_for_one_shape_are_not_taken_for_another_of_which_the_output_is_the_same(device):
+    x = sample(5, 3)
+    nodes = [node("ReduceMean", "x", "y", axes=[0])]
+    graph = Graph.read(graph_of(nodes, {"x": x}, shapes={"x": ["n", 3]}))
+    for count in (5, 2):
+        made = computed(graph, {"x": x[:count]}, {"y": x[:1]})
+        np.testing.assert_allclose(made["y"], x[:count].mean(0, keepdims=True), rtol=1e-5)
+
+
+def test_a_free_axis_is_as_long_in_every_input():
+    given = {"a": sample(3, 1), "b": sample(2, 1)}
+    model = graph_of(
+        [node("Concat", "a b", "y", axis=0)], given, shapes={n: ["n", 1] for n in "ab"}
+    )
+    with pytest.raises(errors.ShapeError, match=r"input 'b' is \('n', 1\), but \(2, 1\)"):
+        computed(Graph.read(model), given, {"y": sample(5, 1)})
 
 
 @pytest.mark.parametrize("batch", [1, 3])

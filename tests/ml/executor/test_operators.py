@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ml.executor.graphs import check, graph_of, node, sample
+from ml.executor.graphs import check, computed, expected, graph_of, node, sample
+
+from dala import errors
+from dala.ml.executor.graph import Graph
 
 pytest.importorskip("onnxruntime")
 
@@ -53,6 +56,12 @@ def test_convolution_of_single_places(device):
     check(graph_of([node("Conv", "x w b", "y")], {"x": x}, constants), {"x": x})
 
 
+def test_convolution_of_the_zeros_beside_a_single_place(device):
+    x, constants = sample(1, 8, 1, 1), {"w": sample(5, 8, 1, 1), "b": sample(5)}
+    conv = node("Conv", "x w b", "y", pads=[1, 1, 0, 0], strides=[2, 2])
+    check(graph_of([conv], {"x": x}, constants), {"x": x})
+
+
 TRANSPOSED = {
     "doubling": ((6, 2, 2, 2), {"strides": [2, 2]}),
     "overlapping": ((6, 3, 3, 4), {"strides": [2, 3], "pads": [1, 0, 1, 2]}),
@@ -80,6 +89,11 @@ POOLS = {
     "rounded_up": {"kernel_shape": [3, 2], "strides": [2, 2], "ceil_mode": 1},
     "same_upper": {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
     "whole_plane": {"kernel_shape": [7, 9]},
+    "as_large_as_the_plane_but_beside_it": {
+        "kernel_shape": [7, 9],
+        "pads": [0, 1, 0, 0],
+        "strides": [1, 2],
+    },
 }
 
 
@@ -94,8 +108,23 @@ def test_largest_of_windows_with_gaps(device):
     check(graph_of([node("MaxPool", "x", "y", **attributes)], {"x": X - 5}), {"x": X - 5})
 
 
-def test_mean_of_windows_with_their_padding(device):
-    attributes = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "count_include_pad": 1}
+def test_largest_of_windows_with_gaps_and_as_many_taps_as_the_plane(device):
+    x = sample(1, 2, 4, 4)
+    attributes = {"kernel_shape": [4, 4], "dilations": [2, 2], "pads": [0, 0, 3, 3]}
+    check(graph_of([node("MaxPool", "x", "y", **attributes)], {"x": x}), {"x": x})
+
+
+@pytest.mark.parametrize(
+    "padding",
+    [
+        {"pads": [1, 1, 1, 1]},
+        {"pads": [1, 0, 1, 2], "ceil_mode": 1},
+        {"auto_pad": "SAME_UPPER"},
+        {"auto_pad": "SAME_LOWER"},
+    ],
+)
+def test_mean_of_windows_with_their_padding(padding, device):
+    attributes = {"kernel_shape": [3, 3], "strides": [2, 2], "count_include_pad": 1, **padding}
     check(graph_of([node("AveragePool", "x", "y", **attributes)], {"x": X}), {"x": X})
 
 
@@ -128,6 +157,11 @@ def test_resize_by_scales(device):
     given = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
     constants = {"scales": [1.0, 1.0, 2.5, 2.0]}
     check(graph_of([node("Resize", "x - scales", "y", **given)], {"x": X}, constants), {"x": X})
+
+
+def test_resize_by_scales_of_the_axes_that_are_named(device):
+    resize = node("Resize", "x - s", "y", mode="linear", axes=[-2, 3])
+    check(graph_of([resize], {"x": X}, {"s": [2.0, 1.5]}, opset=18), {"x": X})
 
 
 def test_resize_of_axes_that_are_not_the_last(device):
@@ -201,6 +235,14 @@ def test_gemm_adds_a_scaled_row(device):
     constants = {"b": sample(10, 20, seed=1), "c": sample(10, seed=2)}
     gemm = node("Gemm", "x b c", "y", transB=1, alpha=0.5, beta=2.0)
     check(graph_of([gemm], {"x": x}, constants), {"x": x})
+
+
+def test_gemm_refuses_to_add_a_column_as_if_it_were_a_row(device):
+    x, constants = sample(4, 3), {"b": sample(3, 4), "c": sample(4, 1)}
+    model = graph_of([node("Gemm", "x b c", "y")], {"x": x}, constants)
+    want = expected(model, {"x": x})
+    with pytest.raises(errors.ModelError, match=r"c is \(4, 1\), but kernels add one row"):
+        computed(Graph.read(model), {"x": x}, want)
 
 
 @pytest.mark.parametrize("shapes", [((5, 6), (6, 7)), ((2, 5, 6), (6, 7)), ((2, 5, 6), (2, 6, 7))])

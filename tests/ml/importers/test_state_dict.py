@@ -230,6 +230,12 @@ def test_an_archive_with_a_flipped_bit_is_refused():
         read_state_dict(data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :])
 
 
+@pytest.mark.parametrize("key", [b"]", b")", b"N"])
+def test_a_dict_by_something_else_than_names_is_refused(key):
+    with pytest.raises(errors.ModelError, match="a key is of type"):
+        read_state_dict(b"\x80\x02}" + key + b"Ns.")
+
+
 def test_nested_tuples_that_double_take_no_time():
     doubled = b"\x80\x02)" + b"q\x00h\x00\x86" * 200 + b"X\x01\x00\x00\x00w\x86."
     with pytest.raises(errors.ModelError, match="another kind of pickle"):

@@ -226,6 +226,18 @@ def test_resizing_samples_where_tensorflow_does(sample, op, size, aligned, centr
     close(given, wanted(x, size, aligned, centred))
 
 
+@pytest.mark.parametrize("size", [(5, 7), (10, 14)])
+@pytest.mark.parametrize(
+    ("op", "dtype"), [("ResizeBilinear", np.float32), ("ResizeNearestNeighbor", np.int32)]
+)
+def test_whole_numbers_are_resized_to_what_tensorflow_makes_of_them(op, dtype, size):
+    x = np.arange(70, dtype=np.int32).reshape(1, 5, 7, 2)
+    given = result(op, x, constants=[ints(*size)])
+    assert given.shape == (1, *size, 2)
+    assert given.dtype == dtype
+    assert np.array_equal(given[:, :: size[0] // 5, :: size[1] // 7], x)
+
+
 def test_depth_becomes_space_and_space_depth(sample):
     x = sample(1, 4, 6, 8)
     blocks = x.reshape(1, 4, 6, 2, 2, 2).transpose(0, 1, 3, 2, 4, 5).reshape(1, 8, 12, 2)
@@ -238,6 +250,19 @@ def test_batch_normalisation_uses_the_given_mean_and_variance(sample):
     variance = np.abs(sample(4))
     given = result("FusedBatchNormV3", x, constants=[scale, offset, mean, variance], epsilon=0.01)
     close(given, (x - mean) / np.sqrt(variance + 0.01) * scale + offset)
+
+
+@pytest.mark.parametrize("op", ["DepthToSpace", "SpaceToDepth"])
+@pytest.mark.parametrize("block", [0, -2, 3])
+def test_blocks_that_do_not_fit_are_refused(sample, op, block):
+    with pytest.raises(ModelError, match=rf"into blocks of {block} × {block}"):
+        result(op, sample(1, 4, 4, 4), block_size=block)
+
+
+@pytest.mark.parametrize(("op", "count"), [("BiasAdd", 1), ("FusedBatchNormV3", 4)])
+def test_channels_first_are_refused_also_beside_convolutions(sample, op, count):
+    with pytest.raises(ModelError, match="only NHWC"):
+        result(op, sample(1, 4, 4, 4), constants=[sample(4)] * count, data_format="NCHW")
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,13 @@ def test_what_only_depends_on_shapes_is_worked_out_beforehand(sample):
     close(run(model, x)[0], x.reshape(4, -1))
 
 
+def test_a_small_file_does_not_become_a_large_one():
+    weights = {"sizes": ints(2**13, 2**12), "zero": np.zeros((), np.float32)}
+    nodes = [placeholder("x", (1,)), node("many", "Fill", "sizes", "zero")]
+    model = convert([*nodes, node("y", "Add", "x", "many")], weights)
+    assert model.ByteSize() < 1000
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2, 3, -1])
 def test_tensors_are_joined_stacked_and_split_along_any_axis(sample, axis, first):
     x, y = sample(1, 4, 2, 6), sample(1, 4, 2, 6)
@@ -261,6 +268,14 @@ def test_elements_are_looked_up_by_their_places(sample, first):
     close(result("GatherV2", x, constants=[rows, scalar(1)], first=first), x[:, rows])
     points = ints([0, 2, 1], [0, 0, 3])
     close(result("GatherNd", x, constants=[points], first=first), x[0, [2, 0], [1, 3]])
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+def test_what_is_filled_like_a_tensor_has_its_shape(sample, shape):
+    for op, fill in (("ZerosLike", 0), ("OnesLike", 1)):
+        given = result(op, sample(*shape))
+        assert given.shape == shape
+        assert (given == fill).all()
 
 
 def test_constants_are_repeated_filled_and_counted(sample):

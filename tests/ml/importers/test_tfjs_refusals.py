@@ -86,7 +86,10 @@ def test_shards_of_another_size_are_refused_with_both_sizes(bytes_given):
     assert "16" in text
 
 
-@pytest.mark.parametrize("shape", [[2**30, 2**30], [2**31], [0, 2**62], [-4], [4.0], "4", [1] * 40])
+@pytest.mark.parametrize(
+    "shape",
+    [[2**30, 2**30], [2**31], [0, 2**62], [0, *[2**31 - 1] * 5], [-4], [4.0], "4", [1] * 40],
+)
 def test_weights_that_claim_an_impossible_shape_are_refused_by_name(shape):
     assert "'k'" in refusal(*weighted(shape=shape))
 
@@ -99,6 +102,8 @@ def test_weights_that_claim_an_impossible_shape_are_refused_by_name(shape):
         {"dtype": ["float32"]},
         {"quantization": {"dtype": "int4"}},
         {"quantization": {"dtype": "uint8", "scale": "1", "min": 0}},
+        {"quantization": {"dtype": "uint8", "scale": 10**400, "min": 0}},
+        {"quantization": {"dtype": "uint8", "scale": 1.0, "min": float("nan")}},
     ],
 )
 def test_weights_of_an_unknown_kind_are_refused_by_name(change):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 
+import numpy as np
 import pytest
 from ml.sources.made_packages import entry_of, npm_archive, wheel
 
@@ -107,3 +109,39 @@ def test_an_archive_that_claims_to_be_huge_is_refused_by_its_headers(tmp_path):
 def test_an_archive_that_is_not_there_is_a_file_error(tmp_path):
     with pytest.raises(errors.FileError, match=r"a\.tgz cannot be read"):
         archives.read_files(tmp_path / "a.tgz", WANTED, REMEDY)
+
+
+def test_an_archive_whose_notes_go_on_and_on_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MOST_BYTES", 2**20)
+    notes = tarfile.TarInfo("notes")
+    notes.type, notes.size = tarfile.XHDTYPE, 2**22
+    path = tmp_path / "a.tgz"
+    path.write_bytes(gzip.compress(notes.tobuf(tarfile.USTAR_FORMAT) + bytes(notes.size)))
+    with pytest.raises(errors.IntegrityError, match="unpacks to more than 1,048,576 bytes"):
+        archives.read_files(path, WANTED, REMEDY)
+
+
+def test_an_encrypted_wheel_is_refused(tmp_path):
+    data = bytearray(wheel(FILES)[1])
+    for start, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        data[data.index(start) + flags] |= 1
+    path = tmp_path / "a.whl"
+    path.write_bytes(data)
+    with pytest.raises(errors.IntegrityError, match=r"encrypted.*Try again"):
+        archives.read_files(path, WANTED, REMEDY)
+
+
+def test_a_wheel_with_bytes_changed_at_random_is_read_or_refused(tmp_path):
+    data, random = wheel(FILES)[1], np.random.default_rng(7)
+    path = tmp_path / "a.whl"
+    for _ in range(500):
+        changed = bytearray(data)
+        for place in random.integers(0, len(data), 4):
+            changed[place] = random.integers(256)
+        # A name that is said to be UTF-8, and is not.
+        changed[data.rindex(b"PK\1\2") + 9] |= 8
+        path.write_bytes(changed)
+        try:
+            assert archives.read_files(path, WANTED, REMEDY) == FILES
+        except errors.DalaError:
+            continue

@@ -91,6 +91,15 @@ def test_a_file_of_the_cdn_that_is_cut_or_too_long_is_refused(cdn, change):
         downloads.download_files(NPM, silent, "Try again.")
 
 
+def test_what_the_cdn_gives_without_end_is_not_read_to_it(cdn):
+    path = f"/@dala-tests/models@1.2.3/{NPM.files[0].path}"
+    cdn.pages[path] += b"0" * 10**6
+    told = []
+    with pytest.raises(errors.IntegrityError):
+        downloads.download_files(NPM, lambda *counts: told.append(counts), "Try again.")
+    assert told[-1][0] < 10**5
+
+
 def test_a_file_that_the_cdn_has_not_is_a_fetch_error(cdn):
     cdn.pages.clear()
     with pytest.raises(errors.FetchError, match=r"npm is not installed, and .* 404"):

@@ -67,3 +67,27 @@ def test_a_full_disk_leaves_nothing_behind(models, monkeypatch):
     with pytest.raises(errors.FileError, match="No space left"):
         kept.store(ENTRY, DATA)
     assert list(models.iterdir()) == []
+
+
+def test_a_folder_in_place_of_a_model_is_a_file_error(models):
+    kept.path_of(ENTRY).mkdir(parents=True)
+    for look in (kept.find, kept.state, kept.remove):
+        with pytest.raises(errors.FileError, match=f"{ENTRY.name}-"):
+            look(ENTRY)
+
+
+def test_a_folder_that_cannot_be_is_one_without_models(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("not a folder")
+    monkeypatch.setenv("DALA_MODELS", str(tmp_path / "file" / "models"))
+    assert kept.find(ENTRY) is None
+    assert kept.state(ENTRY) == "missing"
+
+
+def test_a_lock_that_cannot_be_written_is_a_file_error(models):
+    lock = models / ".dala-tests-models-1.2.3.lock"
+    lock.mkdir(parents=True)
+    with (
+        pytest.raises(errors.FileError, match=rf"{lock.name} cannot be written.*Set DALA_MODELS"),
+        kept.locked(ENTRY.package),
+    ):
+        pass

@@ -89,3 +89,9 @@ def test_options_outside_of_0_to_1_are_refused(options):
     (name,) = options
     with pytest.raises(errors.ArgumentError, match=f"{name}.*from 0 to 1"):
         found_in([row(0.5, 0.5, 0.2, 0.2, 0.9, 0)], **options)
+
+
+def test_a_row_without_a_likeliest_class_is_none_even_where_all_are_wanted():
+    rows = [row(0.5, 0.5, 0.5, 0.5, 0.9, 41), row(0.2, 0.2, 0.1, 0.1, 0.9, 41)]
+    rows[1][5:] = math.nan
+    assert [item.label for item in found_in(rows, threshold=0)] == ["cup"]

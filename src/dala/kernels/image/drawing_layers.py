@@ -16,8 +16,6 @@ from dala.kernels.image.drawing import mixing, overlap
 from dala.runtime.kernel import Kernel, function
 
 LayerKind = Literal["picture", "mask", "labels"]
-PLACE = 8
-"""Numbers of a place: the rectangle's left, top, right and bottom edge, then the clip's."""
 
 
 @function
@@ -59,7 +57,10 @@ _COLOURS = {"picture": _picture, "mask": _mask, "labels": _labels}
 
 @cache
 def _laying(channels: int, kind: LayerKind) -> Any:
-    """What a pixel becomes under a layer."""
+    """What a pixel becomes under a layer.
+
+    `place` has the rectangle's left, top, right and bottom edge, then the clip's.
+    """
     mix, colour = mixing(channels), _COLOURS[kind]
 
     @function

@@ -151,7 +151,7 @@ def _normal(params: Given) -> tuple[Triple, Triple]:
     name = params["normalize"]
     mean, deviation = _triple("mean", params["mean"]), _triple("std", params["std"])
     if name is not None:
-        if name not in NORMALS:
+        if not isinstance(name, str) or name not in NORMALS:
             raise ArgumentError(
                 f"preprocess: normalize {name!r} is not known: give {', '.join(NORMALS)}, or mean "
                 f"and std themselves."

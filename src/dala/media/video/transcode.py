@@ -282,7 +282,9 @@ def _stamp(path: Path) -> tuple[Any, ...]:
 def _stamped(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters, those that name files with what tells the file's content."""
     return {
-        name: _stamp(Path(value)) if isinstance(value, str) and Path(value).is_file() else value
+        name: _stamp(Path(value))
+        if isinstance(value, str | os.PathLike) and Path(value).is_file()
+        else value
         for name, value in params.items()
     }
 

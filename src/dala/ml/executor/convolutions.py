@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices import current_device
-from dala.errors import ShapeError
+from dala.errors import ModelError, ShapeError
 from dala.kernels import language as dala
 from dala.kernels.builtin import zero_outside
 from dala.kernels.convolution import conv2d
@@ -63,17 +63,22 @@ def windows_of(
 
 def conv(site: Site) -> Iterable[Stage]:
     """Conv in two axes."""
-    x, weight = site.input(), site.array(1)
-    assert weight is not None
+    x, weight = site.input(), _weight(site)
     down, across = windows_of(site.node, weight.shape[2:], x.shape[2:])
     groups = site.node.get("group", 1)
     return _convolved(site, x, lambda given: given, (down, across), groups)
 
 
+def _weight(site: Site) -> np.ndarray:
+    weight = np.asarray(site.array(1))
+    if weight.ndim != 4:
+        raise ModelError(f"{site.node}: its weights are {weight.shape}, but planes have two axes.")
+    return weight
+
+
 def transposed_conv(site: Site) -> Iterator[Stage]:
     """ConvTranspose in two axes: a convolution of planes with zeros between their elements."""
-    x, weight, node = site.input(), site.array(1), site.node
-    assert weight is not None
+    x, weight, node = site.input(), _weight(site), site.node
     steps, apart = node.get("strides", [1, 1]), node.get("dilations", [1, 1])
     pads, more = node.get("pads", [0, 0, 0, 0]), node.get("output_padding", [0, 0])
     auto, wanted = node.get("auto_pad", "NOTSET"), node.get("output_shape")
@@ -118,7 +123,7 @@ def _convolved(site: Site, x: Buffer, turn: Turn, windows: Pair, groups: int) ->
     made = weight.shape[0]
     shape = (x.shape[0], made, windows[0].count, windows[1].count)
     one_place = x.shape[2:] == shape[2:] == weight.shape[2:] == (1, 1)
-    if one_place and groups == 1:
+    if one_place and groups == 1 and not any(item.before for item in windows):
         return _as_product(site, x, turn, shape)
     if current_device().runs_text:
         return _by_text(site, x, turn, windows, groups, shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,6 @@ _BINARY: dict[str, Callable[..., Any]] = {
     "GreaterOrEqual": np.greater_equal,
     "Less": np.less,
     "LessOrEqual": np.less_equal,
-    "Max": np.maximum,
-    "Min": np.minimum,
-    "Mod": np.mod,
     "Mul": np.multiply,
     "Or": np.logical_or,
     "Pow": np.power,
@@ -45,6 +43,11 @@ _BINARY: dict[str, Callable[..., Any]] = {
 
 def _applied(function: Callable[..., Any]) -> Fold:
     return lambda _, given: np.asarray(function(*given))
+
+
+def _folded(function: np.ufunc) -> Fold:
+    """Of any number of arrays: a third one given to NumPy would be written over."""
+    return lambda _, given: np.asarray(reduce(function, given))
 
 
 def _constant(node: Node, _: Arrays) -> np.ndarray:
@@ -66,6 +69,11 @@ def _divided(_: Node, given: Arrays) -> np.ndarray:
     # ONNX cuts off, where NumPy rounds down.
     quotient = np.abs(a) // np.abs(b)
     return np.asarray(quotient * np.sign(a) * np.sign(b), a.dtype)
+
+
+def _remainder(node: Node, given: Arrays) -> np.ndarray:
+    a, b = (np.asarray(item) for item in given)
+    return np.asarray(np.fmod(a, b) if node.get("fmod", 0) else np.mod(a, b))
 
 
 def _squeezed(node: Node, given: Arrays) -> np.ndarray:
@@ -120,6 +128,9 @@ FOLDS: dict[str, Fold] = {
     "Gather": lambda node, given: np.take(
         np.asarray(given[0]), np.asarray(given[1]), node.get("axis", 0)
     ),
+    "Max": _folded(np.maximum),
+    "Min": _folded(np.minimum),
+    "Mod": _remainder,
     "Range": lambda _, given: np.arange(*(np.asarray(x).item() for x in given)).astype(
         np.asarray(given[0]).dtype
     ),
@@ -160,9 +171,5 @@ def slices_of(node: Node, given: Arrays, shape: Sequence[int]) -> tuple[slice, .
     found = [slice(None)] * len(shape)
     for i, axis in enumerate(axes):
         step = 1 if steps is None else steps[i]
-        size, stop = shape[axis], stops[i]
-        if step < 0:
-            # Beyond the first element: Python has only None for that.
-            stop = None if stop < -size else stop
-        found[axis] = slice(starts[i], stop, step)
+        found[axis] = slice(starts[i], stops[i], step)
     return tuple(found)

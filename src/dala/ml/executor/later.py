@@ -53,17 +53,18 @@ Order = Mapping[str, int]
 def region_of(values: Values, order: Order, name: str) -> list[str]:
     """The values that are put off and that this one needs, itself last."""
     found: dict[str, None] = {}
-
-    def visit(item: str) -> None:
+    left = [name]
+    while left:
+        item = left.pop()
         later = values.get(item)
         if isinstance(later, Later) and item not in found:
-            if later.root is None:
-                for source in later.node.inputs:
-                    visit(source)
             found[item] = None
-
-    visit(name)
-    return sorted(found, key=order.__getitem__)
+            if later.root is None:
+                left.extend(later.node.inputs)
+    # Parts of one node have its place in the order: those met last come first.
+    region = list(reversed(found))
+    region.sort(key=order.__getitem__)
+    return region
 
 
 def root_of(values: Values, name: str) -> Rooted | None:
@@ -111,7 +112,7 @@ def formula_of(
         if not source:
             return ""
         found = values[source]
-        if isinstance(found, np.ndarray) and found.size == 1:
+        if isinstance(found, np.ndarray) and found.size == 1 and np.isfinite(found).all():
             return literal(found.reshape(-1)[0])
         if source not in known:
             known[source] = f"x{len(names)}"

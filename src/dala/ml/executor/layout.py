@@ -153,6 +153,12 @@ class Layout:
         yield changed(node, inputs=(before, last))
 
     def _put_off(self, node: Node) -> None:
+        if all(isinstance(self.values[name], np.ndarray) for name in node.inputs if name):
+            # What no fold computes is computed on the device, of a constant that is brought there.
+            first, *others = node.inputs
+            held = f"{node.outputs[0]} of"
+            self.values[held] = self.buffer(first)
+            node = changed(node, inputs=(held, *others))
         given = [self.values[name] for name in node.inputs if name]
         scalars = [scalar_of(item) for item in given if not isinstance(item, np.ndarray)]
         whole = [item for item in scalars if item != F32]

@@ -48,6 +48,7 @@ OPERATORS: dict[str, Expand] = {
     "Unsqueeze": movement.unsqueeze,
     "Upsample": planes.resize,
 }
+_CONVOLUTIONS = ("Conv", "ConvTranspose")
 _PUT_OFF = {*POINTWISE, "Identity", "Dropout", "BatchNormalization"}
 
 _GIVE_WHOLE = {"ArgMax", "Cast"}
@@ -94,7 +95,7 @@ def missing_of(contents: Contents) -> list[str]:
             continue
         if node.op in _GIVE_WHOLE and (node.op != "Cast" or CASTS.get(node.get("to")) != F32):
             whole.update(node.outputs)
-        reason = _obstacle(node, known)
+        reason = _obstacle(node, known) or _of_planes(node, contents)
         if not reason and node.op != "Cast" and not whole.isdisjoint(node.inputs[:1]):
             reason = ": it is computed of floats only" if node.op not in _TAKE_WHOLE else ""
             whole.update(node.outputs)
@@ -113,6 +114,12 @@ def _obstacle(node: Node, known: set[str]) -> str:
     check = _CHECKS.get(node.op)
     reason = check(node) if check is not None else ""
     return f": {reason}" if reason else ""
+
+
+def _of_planes(node: Node, contents: Contents) -> str:
+    """Why a convolution is none of planes, by its weights: it need not say how large they are."""
+    weight = contents.constants.get(node.inputs[1]) if node.op in _CONVOLUTIONS else None
+    return "" if weight is None or weight.ndim == 4 else ": its windows have not two axes"
 
 
 def _two_axes(node: Node) -> str:

@@ -12,7 +12,9 @@ from dala.errors import ModelError
 from dala.kernels import language as dala
 from dala.kernels.builtin import helper, zero_outside
 from dala.kernels.reductions import reduce_max, reduce_mean
+from dala.kernels.windows import Windows
 from dala.ml.executor.convolutions import windows_of
+from dala.ml.executor.formula import Shape
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.site import Site
 from dala.runtime.buffer import Buffer
@@ -33,7 +35,8 @@ def pool(site: Site) -> Iterator[Stage]:
     down, across = windows_of(node, size, plane, ceiling=ceiling)
     out = site.output((*x.shape[:2], down.count, across.count))
     planes = math.prod(x.shape[:2])
-    if tuple(size) == tuple(plane) and (down.count, across.count) == (1, 1) and not down.before:
+    windows = (down, across)
+    if all(w == Windows(n, w.step, 1, 0, 1) for n, w in zip(plane, windows, strict=True)):
         yield _whole(node.op == "MaxPool", x, out)
         return
     params = {
@@ -48,12 +51,20 @@ def pool(site: Site) -> Iterator[Stage]:
     }
     kernel = _largest
     if node.op == "AveragePool":
-        pads = node.get("pads", [0, 0, 0, 0])
         kernel = _mean_with_rim if node.get("count_include_pad", 0) else _mean
         if kernel is _mean_with_rim:
-            params |= {"bottom": plane[0] + pads[2], "right": plane[1] + pads[3]}
+            params |= _rim(node, plane, windows)
     target = reshaped(out, (planes, down.count, across.count))
     yield Stage(kernel, [reshaped(x, (planes, *plane))], target, params)
+
+
+def _rim(node: Node, plane: Shape, windows: tuple[Windows, Windows]) -> dict[str, int]:
+    """Where the padding after a plane ends."""
+    pads = node.get("pads", [0, 0, 0, 0])
+    ends = [size + after for size, after in zip(plane, pads[2:], strict=True)]
+    if node.get("auto_pad", "NOTSET").startswith("SAME"):
+        ends = [(w.count - 1) * w.step + (w.size - 1) * w.apart + 1 - w.before for w in windows]
+    return {"bottom": ends[0], "right": ends[1]}
 
 
 def global_pool(site: Site) -> Iterator[Stage]:
@@ -187,14 +198,16 @@ def _sizes(site: Site) -> tuple[tuple[int, ...], list[float]]:
     """The size of each axis of the result, and how many times the size before that is."""
     node, shape = site.node, site.shape()
     scales = site.array(1 if node.opset < 11 else 2)
+    named = node.get("axes")
+    axes = range(len(shape)) if named is None else [axis % len(shape) for axis in named]
     if scales is not None and scales.size:
-        found = [float(item) for item in scales]
+        found = [1.0] * len(shape)
+        for axis, scale in zip(axes, scales, strict=True):
+            found[axis] = float(scale)
         return tuple(math.floor(n * by) for n, by in zip(shape, found, strict=True)), found
     wanted = site.array(3)
     if wanted is None:
         raise ModelError(f"{node} says neither sizes nor scales.")
-    named = node.get("axes")
-    axes = range(len(shape)) if named is None else [axis % len(shape) for axis in named]
     sizes = list(shape)
     for axis, size in zip(axes, wanted, strict=True):
         sizes[axis] = int(size)

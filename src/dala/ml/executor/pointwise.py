@@ -36,7 +36,7 @@ def literal(value: Any) -> str:
         return str(int(value))
     number = float(np.float32(value))
     bound = float(np.finfo(np.float32).max)
-    # Neither language has a word for infinity; bounds that mean "none" are as good at the last.
+    # Neither language has a word for infinity; a bound that means "none" is as good at the last.
     return repr(min(max(number, -bound), bound))
 
 

@@ -36,10 +36,10 @@ def gemm(site: Site) -> Iterable[Stage]:
     )
 
     row = site.array(2)
-    if row is not None and row.size not in (1, made):
+    if row is not None and row.size != 1 and row.shape[-1] != row.size:
         raise ModelError(f"{node}: c is {row.shape}, but kernels add one row.")
     bias = site.bias(
-        2, made, ("row", beta), lambda given: np.resize(given.reshape(-1) * beta, made)
+        2, made, ("row", beta, made), lambda given: np.resize(given.reshape(-1) * beta, made)
     )
 
     def end(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:

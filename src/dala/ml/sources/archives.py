@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import lzma
 import tarfile
 import zipfile
 import zlib
@@ -12,9 +14,18 @@ from pathlib import Path
 from dala.errors import FileError, IntegrityError
 from dala.ml.packages import File
 
-MOST_BYTES = 2**30
+MOST_BYTES = 2**29
 """More than any package holds, unpacked: an archive that goes on after that is refused."""
-_DAMAGED = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
+_DAMAGED = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    UnicodeDecodeError,
+    EOFError,
+    RuntimeError,
+)
+"""What the readers of archives raise; a RuntimeError where a file is encrypted."""
 
 
 def read_files(archive: Path, wanted: Sequence[File], remedy: str) -> dict[str, bytes]:
@@ -52,10 +63,10 @@ def checked(where: str, file: File, data: bytes, remedy: str) -> bytes:
 
 def _of_tar(archive: Path, wanted: dict[str, File], remedy: str) -> Iterator[tuple[str, bytes]]:
     total = 0
-    with tarfile.open(archive, "r:gz") as opened:
+    with _Unpacked(archive) as unpacked, tarfile.open(fileobj=unpacked, mode="r|") as opened:
         for member in opened:
             total += member.size
-            _limit(archive, total, remedy)
+            _limit(total)
             # npm, too, takes no notice of what the first folder is called.
             file = wanted.get(member.name.partition("/")[2])
             if file is None:
@@ -67,6 +78,14 @@ def _of_tar(archive: Path, wanted: dict[str, File], remedy: str) -> Iterator[tup
                 )
             _expect(archive, file, member.size, remedy)
             yield file.path, stream.read(file.size_bytes)
+
+
+class _Unpacked(gzip.GzipFile):
+    """What an archive unpacks to, as far as a package goes: also what no member's size tells of."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        _limit(self.tell())
+        return super().read(size)
 
 
 def _of_zip(archive: Path, wanted: dict[str, File], remedy: str) -> Iterator[tuple[str, bytes]]:
@@ -88,9 +107,8 @@ def _expect(archive: Path, file: File, size_bytes: int, remedy: str) -> None:
         )
 
 
-def _limit(archive: Path, total_bytes: int, remedy: str) -> None:
+def _limit(total_bytes: int) -> None:
     if total_bytes > MOST_BYTES:
-        raise IntegrityError(
-            f"{archive.name} unpacks to more than {MOST_BYTES} bytes, which no package of the "
-            f"catalogue does. {remedy}"
+        raise tarfile.ReadError(
+            f"it unpacks to more than {MOST_BYTES:,} bytes, which no package of the catalogue does"
         )

@@ -44,7 +44,7 @@ def take(entry: Entry, source: Path, *, accept_licence: bool = False) -> Path:
     _check_licence(entry, accept_licence)
     if not source.is_file():
         raise FetchError(f"{entry.name}: {source} is no file. {_how(entry)}")
-    if entry.sha256 is not None and kept.digest_of(source) == entry.sha256:
+    if kept.digest_of(source) == entry.sha256:
         return kept.store(entry, source.read_bytes())
     from dala.ml.sources.archives import read_files
     from dala.ml.sources.converting import need_onnx

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 from dala.devices import object_cache
 from dala.errors import FetchError, FileError, IntegrityError
@@ -36,27 +36,24 @@ def folder() -> Path:
 
 def path_of(entry: Entry) -> Path:
     """Where the model is, or will be. Another conversion, of another hash, has another name."""
-    return folder() / f"{entry.name}{'' if entry.sha256 is None else f'-{entry.sha256[:12]}'}.onnx"
+    return folder() / f"{entry.name}-{entry.sha256[:12]}.onnx"
 
 
 def state(entry: Entry) -> State:
     """Whether the model is here, and whole."""
-    path = path_of(entry)
-    if not path.is_file():
+    found = digest_of(path_of(entry))
+    if found is None:
         return "missing"
-    return "here" if entry.sha256 in (None, digest_of(path)) else "damaged"
+    return "here" if found == entry.sha256 else "damaged"
 
 
 def find(entry: Entry) -> Path | None:
     """The model's file, or None; one that is damaged is removed, with an IntegrityError."""
     path = path_of(entry)
-    try:
-        found = digest_of(path)
-    except FileNotFoundError:
+    found = digest_of(path)
+    if found is None:
         return None
-    except OSError as error:
-        raise FileError(f"{entry.name}: {path} cannot be read: {error.strerror}.") from error
-    if entry.sha256 in (None, found):
+    if found == entry.sha256:
         return path
     remove(entry)
     raise IntegrityError(
@@ -69,7 +66,7 @@ def find(entry: Entry) -> Path | None:
 def store(entry: Entry, data: bytes) -> Path:
     """Keep a converted model; other processes see all of it, or nothing."""
     found = hashlib.sha256(data).hexdigest()
-    if entry.sha256 not in (None, found):
+    if found != entry.sha256:
         raise IntegrityError(
             f"{entry.name}: it was converted to a file whose SHA-256 is {found}, not "
             f"{entry.sha256}. {_versions()} Nothing was kept. The files that it was made of are as "
@@ -90,7 +87,14 @@ def store(entry: Entry, data: bytes) -> Path:
 
 def remove(entry: Entry) -> None:
     """Forget what is kept of a model."""
-    path_of(entry).unlink(missing_ok=True)
+    path = path_of(entry)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise FileError(
+            f"{entry.name}: {path} is damaged, and cannot be removed: {error.strerror}. Remove it, "
+            f"or set {FOLDER} to another folder."
+        ) from error
 
 
 @contextmanager
@@ -98,7 +102,7 @@ def locked(package: Package) -> Iterator[None]:
     """One process at a time downloads a package; the others find what it kept."""
     _make(folder())
     name = f".{package.name.strip('@').replace('/', '-')}-{package.version}.lock"
-    with (folder() / name).open("w") as file:
+    with _opened(folder() / name) as file:
         try:
             import fcntl
         except ImportError:  # Windows: both download, and what is kept is whole all the same
@@ -109,10 +113,25 @@ def locked(package: Package) -> Iterator[None]:
         yield
 
 
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _opened(lock: Path) -> IO[str]:
+    try:
+        return lock.open("w")
+    except OSError as error:
+        raise FileError(
+            f"models cannot be kept in {lock.parent}: {lock.name} cannot be written: "
+            f"{error.strerror}. Set {FOLDER} to another folder."
+        ) from error
+
+
+def digest_of(path: Path) -> str | None:
+    """The SHA-256 of a file; None where there is none."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _make(place: Path) -> None:

@@ -59,5 +59,5 @@ def decode(
     return Results(
         Detection(box, names[index], float(score), int(index), {})
         for box, index, score in ((placement.box(corner), i, s) for corner, i, s in found)
-        if box[0] < box[2] and box[1] < box[3]
+        if index < len(names) and box[0] < box[2] and box[1] < box[3]
     )

@@ -94,11 +94,16 @@ def flat(pads: Pads) -> list[int]:
     return [pads[0][0], pads[1][0], pads[0][1], pads[1][1]]
 
 
-def check_images(op: Operation, *places: int) -> None:
-    """Check that these inputs have four axes, the channels last."""
+def check_layout(op: Operation) -> None:
+    """Check that the node has its channels last."""
     layout = op.node.text("data_format", "NHWC")
     if layout != "NHWC":
         raise ModelError(f"its data_format is {layout!r}, but only NHWC is read.")
+
+
+def check_images(op: Operation, *places: int) -> None:
+    """Check that these inputs have four axes, the channels last."""
+    check_layout(op)
     for place in places:
         if place >= len(op.inputs) or op.inputs[place].rank != 4:
             shapes = [tensor.shape for tensor in op.inputs]

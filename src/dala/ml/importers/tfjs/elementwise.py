@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dala.ml.importers.tfjs.activations import activated, clipped, elementwise
-from dala.ml.importers.tfjs.convolutions import merged_bias, merged_scale
-from dala.ml.importers.tfjs.operation import FIRST, LAST, Operation, Tensor, translates
+from dala.ml.importers.tfjs.convolutions import check_layout, merged_bias, merged_scale
+from dala.ml.importers.tfjs.operation import FIRST, Operation, Tensor, translates
 
 UNARY = {
     **{name: name for name in ("Abs", "Ceil", "Cos", "Elu", "Exp", "Floor", "Log", "Neg", "Relu")},
@@ -50,6 +48,7 @@ def _not_equal(op: Operation) -> Tensor:
 
 @translates("Add", "AddV2", "BiasAdd")
 def _add(op: Operation) -> Tensor:
+    check_layout(op)
     return merged_bias(op) or elementwise(op, "Add", *_same_dtype(op, *op.inputs))
 
 
@@ -145,5 +144,5 @@ def _softmax(op: Operation) -> Tensor:
 @translates("ZerosLike", "OnesLike")
 def _filled_like(op: Operation) -> Tensor:
     tensor = op.inputs[0]
-    fill = np.full(1, op.node.op == "OnesLike", tensor.dtype)
-    return op.emit("Expand", [op.new(fill, tensor.dtype), op.new(tensor.shape)], LAST)
+    fill = op.new(op.node.op == "OnesLike", tensor.dtype)
+    return op.emit("Expand", [fill, op.new(tensor.shape)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dala.errors import ModelError
 from dala.ml.importers.tfjs.activations import activated, elementwise
+from dala.ml.importers.tfjs.convolutions import check_images
 from dala.ml.importers.tfjs.operation import (
     FIRST,
     LAST,
@@ -95,6 +96,7 @@ def _multiply_matrices(op: Operation) -> Tensor:
 def _normalise(op: Operation) -> Tensor:
     if op.node.flag("is_training"):
         raise ModelError("it normalises by what it is given, as in training; freeze the model.")
+    check_images(op, 0)
     tensor, scale, offset, mean, variance = op.inputs
     epsilon = op.node.number("epsilon", 1e-3)
     names = [op.name(each) for each in (scale, offset, mean, variance)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -78,11 +79,11 @@ def shard_names(topology: Mapping[str, Any]) -> list[str]:
 
 def _decoded(weight: Weight, data: bytes, offset: int) -> np.ndarray:
     values = np.frombuffer(data, weight.stored, weight.count, offset)
-    if weight.scale is not None:
-        # In double precision, as the numbers of JavaScript are.
-        wide = values.astype(np.float64) * weight.scale + weight.least
-        values = np.rint(wide) if weight.dtype == "int32" else wide
     with np.errstate(all="ignore"):
+        if weight.scale is not None:
+            # In double precision, as the numbers of JavaScript are.
+            wide = values.astype(np.float64) * weight.scale + weight.least
+            values = np.rint(wide) if weight.dtype == "int32" else wide
         return values.astype(weight.dtype).reshape(weight.shape)
 
 
@@ -116,6 +117,9 @@ def _weight(entry: Any, where: str) -> Weight:
         raise ModelError(
             f"{where}: {name!r} has {len(shape)} axes, but at most {MOST_AXES} are read."
         )
+    # Sizes beside a 0 are multiplied too, by NumPy.
+    if math.prod(size or 1 for size in shape) >= 2**31:
+        raise ModelError(f"{where}: {name!r} has the shape {shape}, which no memory holds.")
     if not isinstance(dtype, str) or dtype not in STORED:
         raise ModelError(
             f"{where}: {name!r} is {dtype!r}, but the dtypes that are known are "
@@ -139,7 +143,11 @@ def _weight(entry: Any, where: str) -> Weight:
 
 
 def _number(given: Any, name: str, where: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float):
+    if (
+        isinstance(given, bool)
+        or not isinstance(given, int | float)
+        or not abs(given) <= sys.float_info.max
+    ):
         raise ModelError(
             f"{where}: the quantization of {name!r} needs numbers scale and min, not {given!r}."
         )

@@ -38,10 +38,12 @@ def _resize(op: Operation) -> Tensor:
     if len(size) != 2 or min(size) < 1:
         raise ModelError(f"its new size is {size}, but has to be [rows, columns], from 1 on.")
     batch, rows, columns, channels = source.shape
+    is_bilinear = op.node.op == "ResizeBilinear"
+    dtype = "float32" if is_bilinear else source.dtype
     if [rows, columns] == size:
-        return source
+        return op.cast(source, dtype)
     aligned, centred = op.node.flag("align_corners"), op.node.flag("half_pixel_centers")
-    if op.node.op == "ResizeBilinear":
+    if is_bilinear:
         how = {"mode": "linear"}
     else:
         rounding = "round_prefer_ceil" if aligned or centred else "floor"
@@ -50,9 +52,8 @@ def _resize(op: Operation) -> Tensor:
         "align_corners" if aligned else "half_pixel" if centred else "asymmetric"
     )
     sizes = op.new([batch, channels, *size])
-    return op.emit(
-        "Resize", [op.name(op.cast(source, "float32"), FIRST), "", "", sizes], FIRST, **how
-    )
+    names = [op.name(op.cast(source, "float32"), FIRST), "", "", sizes]
+    return op.cast(op.emit("Resize", names, FIRST, **how), dtype)
 
 
 @translates("DepthToSpace", "SpaceToDepth")
@@ -60,14 +61,11 @@ def _depth(op: Operation) -> Tensor:
     check_images(op, 0)
     source, block = op.inputs[0], op.node.whole("block_size", 0)
     batch, rows, columns, channels = source.shape
-    divided = (
-        channels % (block * block)
-        if op.node.op == "DepthToSpace"
-        else rows % block + columns % block
-    )
-    if block < 1 or divided:
+    to_space = op.node.op == "DepthToSpace"
+    divided = ((channels, block * block),) if to_space else ((rows, block), (columns, block))
+    if block < 1 or any(size % parts for size, parts in divided):
         raise ModelError(f"{source.shape} cannot be taken apart into blocks of {block} × {block}.")
-    if op.node.op == "DepthToSpace":
+    if to_space:
         return op.emit("DepthToSpace", [op.name(source, FIRST)], FIRST, blocksize=block, mode="DCR")
     split = op.reshape(source, (batch, rows // block, block, columns // block, block, channels))
     moved = op.emit("Transpose", [op.name(split)], perm=(0, 1, 3, 2, 4, 5))
