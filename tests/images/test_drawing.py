@@ -10,7 +10,8 @@ from PIL import Image, ImageDraw
 
 from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
 from dala.gpu import compute
-from dala.images.drawing import FARTHEST, Drawing
+from dala.images.drawing import Drawing
+from dala.images.drawing_places import FARTHEST
 from dala.images.drawing_run import draw, drawn
 
 FINE = 16

@@ -16,19 +16,23 @@ import numpy as np
 
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.images.drawing_colours import Paint, paint_of
+from dala.images.drawing_places import (
+    EVERYWHERE,
+    Box,
+    box_around,
+    box_of,
+    box_of_layer,
+    coordinate,
+    length_of,
+    point_of,
+)
 from dala.images.frames import Frame, frame_of
 from dala.images.lettering import Font, Lettering, lettering
 from dala.ir.record import record
 from dala.kernels.shapes import number_within
 
-FARTHEST = 1 << 18
-"""Pixels that coordinates may be away from the image's corner: in f32 they end there at a 64th."""
 MOST_LABELS = 256
 _NO_LETTERS = (-1.0, 0.0, 0.0)
-
-Box = tuple[float, float, float, float]
-"""Left, top, right, bottom."""
-EVERYWHERE: Box = (-FARTHEST, -FARTHEST, FARTHEST, FARTHEST)
 
 
 @record
@@ -81,27 +85,27 @@ class Drawing:
         if x is None and y is None and width is None and height is None:
             self._clip = EVERYWHERE
         else:
-            self._clip = _box("set_clip", x, y, width, height)
+            self._clip = box_of("set_clip", x, y, width, height)
 
     # -- rectangles and circles ------------------------------------------------------------------
 
     def fill_rect(self, x: float, y: float, width: float, height: float, color: Any) -> None:
         """A rectangle with its upper left corner at (x, y)."""
-        self._add_box("fill_rect", _box("fill_rect", x, y, width, height), 0.0, color)
+        self._add_box("fill_rect", box_of("fill_rect", x, y, width, height), 0.0, color)
 
     def draw_rect(
         self, x: float, y: float, width: float, height: float, color: Any, line_width: float = 1.0
     ) -> None:
         """The outline of a rectangle, its line half within and half outside of it."""
-        box = _box("draw_rect", x, y, width, height)
+        box = box_of("draw_rect", x, y, width, height)
         self._add_box("draw_rect", box, 0.0, color, line_width)
 
     def fill_round_rect(
         self, x: float, y: float, width: float, height: float, radius: float, color: Any
     ) -> None:
         """A rectangle with rounded corners, at most half as wide as it is itself."""
-        box = _box("fill_round_rect", x, y, width, height)
-        self._add_box("fill_round_rect", box, _length("fill_round_rect", "radius", radius), color)
+        box = box_of("fill_round_rect", x, y, width, height)
+        self._add_box("fill_round_rect", box, length_of("fill_round_rect", "radius", radius), color)
 
     def draw_round_rect(
         self,
@@ -114,20 +118,20 @@ class Drawing:
         line_width: float = 1.0,
     ) -> None:
         """The outline of a rectangle with rounded corners."""
-        box = _box("draw_round_rect", x, y, width, height)
-        corner = _length("draw_round_rect", "radius", radius)
+        box = box_of("draw_round_rect", x, y, width, height)
+        corner = length_of("draw_round_rect", "radius", radius)
         self._add_box("draw_round_rect", box, corner, color, line_width)
 
     def fill_circle(self, x: float, y: float, radius: float, color: Any) -> None:
         """A disc around (x, y)."""
-        box, corner = _around("fill_circle", x, y, radius)
+        box, corner = box_around("fill_circle", x, y, radius)
         self._add_box("fill_circle", box, corner, color)
 
     def draw_circle(
         self, x: float, y: float, radius: float, color: Any, line_width: float = 1.0
     ) -> None:
         """A circle around (x, y), its line half within and half outside of it."""
-        box, corner = _around("draw_circle", x, y, radius)
+        box, corner = box_around("draw_circle", x, y, radius)
         self._add_box("draw_circle", box, corner, color, line_width)
 
     # -- lines -----------------------------------------------------------------------------------
@@ -172,7 +176,7 @@ class Drawing:
         lie on whole pixels: the nearest ones.
         """
         made = lettering("draw_text", text, size, font)
-        left, top = (round(_number("draw_text", name, at)) for name, at in (("x", x), ("y", y)))
+        left, top = (round(coordinate("draw_text", name, at)) for name, at in (("x", x), ("y", y)))
         paint = paint_of("draw_text", "color", color)
         if background is not None:
             margin = text_margin(size)
@@ -203,7 +207,7 @@ class Drawing:
     ) -> None:
         """An image with its upper left corner at (x, y), in its own size unless one is given."""
         frame = frame_of("draw_image", image)
-        box = _box(
+        box = box_of(
             "draw_image",
             x,
             y,
@@ -227,7 +231,7 @@ class Drawing:
         It is stretched over the whole image, unless a rectangle is given.
         """
         frame = _plane("fill_mask", "mask", mask)
-        box = _stretched("fill_mask", x, y, width, height)
+        box = box_of_layer("fill_mask", x, y, width, height)
         self._add_layer("mask", frame, box, np.array([paint_of("fill_mask", "color", color)]))
 
     def fill_labels(
@@ -257,7 +261,7 @@ class Drawing:
         for label, color in enumerate(given):
             if color is not None:
                 palette[label] = paint_of("fill_labels", f"colors[{label}]", color)
-        box = _stretched("fill_labels", x, y, width, height)
+        box = box_of_layer("fill_labels", x, y, width, height)
         self._add_layer("labels", frame, box, palette)
 
     # -- drawings --------------------------------------------------------------------------------
@@ -292,13 +296,13 @@ class Drawing:
         self, what: str, box: Box, radius: float, color: Any, line_width: float | None = None
     ) -> None:
         paint = paint_of(what, "color", color)
-        line = 0.0 if line_width is None else _length(what, "line_width", line_width)
+        line = 0.0 if line_width is None else length_of(what, "line_width", line_width)
         if line_width is None or line:
             self._add(self._shapes(), _row(box, radius, line), paint)
 
     def _add_lines(self, what: str, points: list[Any], color: Any, line_width: float) -> None:
-        half = _length(what, "line_width", line_width) / 2
-        through = [_point(what, point) for point in points]
+        half = length_of(what, "line_width", line_width) / 2
+        through = [point_of(what, point) for point in points]
         paint, shapes = paint_of(what, "color", color), self._shapes()
         ends = through[1:] or through
         for (x0, y0), (x1, y1) in zip(through, ends, strict=False):
@@ -343,52 +347,6 @@ def _row(box: Box, radius: float, line: float) -> tuple[float, ...]:
     if min(hole[:2]) <= 0:
         hole = 0.0, 0.0, 0.0
     return (*middle, long + half, wide + half, corner + half if corner else 0.0, *hole)
-
-
-def _number(what: str, name: str, value: Any) -> float:
-    number = number_within(what, name, value)
-    if abs(number) <= FARTHEST:
-        return number
-    raise ArgumentError(
-        f"{what}: {name} is {number:g}, but what is drawn lies within {FARTHEST:,} pixels of the "
-        f"image's corner."
-    )
-
-
-def _length(what: str, name: str, value: Any) -> float:
-    return number_within(what, name, value, 0, FARTHEST)
-
-
-def _point(what: str, point: Any) -> tuple[float, float]:
-    try:
-        x, y = point
-    except (TypeError, ValueError):
-        raise ArgumentError(f"{what}: a point is (x, y), not {point!r}.") from None
-    return _number(what, "x", x), _number(what, "y", y)
-
-
-def _box(what: str, x: Any, y: Any, width: Any, height: Any) -> Box:
-    left, top = _number(what, "x", x), _number(what, "y", y)
-    return (
-        left,
-        top,
-        left + _length(what, "width", width),
-        top + _length(what, "height", height),
-    )
-
-
-def _around(what: str, x: Any, y: Any, radius: Any) -> tuple[Box, float]:
-    across, down = _number(what, "x", x), _number(what, "y", y)
-    reach = _length(what, "radius", radius)
-    return (across - reach, down - reach, across + reach, down + reach), reach
-
-
-def _stretched(what: str, x: Any, y: Any, width: Any, height: Any) -> Box | None:
-    if width is None and height is None and not x and not y:
-        return None
-    if width is None or height is None:
-        raise ArgumentError(f"{what}: a rectangle is x, y, width and height: give all, or none.")
-    return _box(what, x, y, width, height)
 
 
 def _plane(what: str, name: str, given: Any) -> Frame:

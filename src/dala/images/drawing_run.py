@@ -16,7 +16,8 @@ import numpy as np
 
 from dala.devices import current_device, using
 from dala.errors import ArgumentError
-from dala.images.drawing import Box, Drawing, Layer, Shapes
+from dala.images.drawing import Drawing, Layer, Shapes
+from dala.images.drawing_places import Box
 from dala.images.drawing_tiles import Grid
 from dala.images.frames import destination, frame_of, new_buffer
 from dala.kernels.image.drawing import (
