@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dala import errors
 from dala.gpu import compute
 from dala.runtime import recipe
 
@@ -42,3 +43,25 @@ def test_a_large_image_is_planned_once(monkeypatch):
     planned = len(fused._plans)
     compute.run_kernel("blur", [source], out, {"sigma": 1.3})
     assert len(fused._plans) == planned > 0
+
+
+def test_a_recipe_that_fails_holds_nothing_of_its_stages_before(device):
+    x, out = (compute.buffer_zeros((1 << 16,), "f32") for _ in range(2))
+
+    def fail(given, *, out):
+        raise errors.ShapeError("refused")
+
+    def expand(inputs, output, params):
+        one, other = (compute.scratch(output.shape, "f32") for _ in range(2))
+        relu = compute.Kernel.lookup("relu")
+        yield recipe.Stage(relu, inputs, one)
+        yield recipe.Stage(relu, [one], other)
+        yield recipe.Stage(recipe.Opaque("fail", ("given",), fail), [other], output)
+
+    failing = recipe.Recipe("failing", "", ("x",), (), expand)
+    before = compute.memory().live_bytes
+    with pytest.raises(errors.ShapeError) as raised:
+        compute.run_kernel(failing, [x], out)
+    # Its traceback holds the stage that failed, with what that one read.
+    assert compute.memory().live_bytes - before <= out.size
+    assert raised.value.__traceback__ is not None
