@@ -10,6 +10,7 @@ import pytest
 import dala
 from dala import errors
 from dala.gpu import compute
+from dala.ir.types import U32
 
 
 @dala.kernel
@@ -144,6 +145,19 @@ def test_another_sigma_of_a_blur_makes_no_new_plan(device):
     assert pipeline._plan is plan
     compute.run_kernel("blur", [image], want, {"sigma": 0.7})
     assert np.array_equal(compute.read(out), compute.read(want))
+
+
+def test_scratch_that_is_also_read_as_another_dtype_is_written(device):
+    x = vector(1.0, 2.0, 3.0)
+    between = compute.scratch((3,), "f32")
+    bits = compute.Buffer(between.place, U32, (3,))
+    out, seen = zeros(), compute.buffer_zeros((3,), "u32")
+    pipeline = compute.pipeline()
+    pipeline.add(kernel="scale", inputs=[x], output=between, params={"factor": 2.0})
+    pipeline.add(kernel="relu", inputs=[between], output=out)
+    pipeline.add(kernel="cast", inputs=[bits], output=seen)
+    pipeline.run()
+    assert compute.read(seen).view(np.float32).tolist() == [2.0, 4.0, 6.0]
 
 
 def test_parameters_of_a_stage_that_stays_whole_can_be_set(device):
