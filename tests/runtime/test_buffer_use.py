@@ -197,8 +197,11 @@ def test_from_dlpack_copies_what_it_cannot_share():
 
 
 def test_from_dlpack_does_not_count_or_pool_what_it_borrowed(unchanged):
-    compute.from_dlpack(np.zeros(MEGA := 1 << 20, np.uint8)).free()
-    assert compute.memory().live_bytes < MEGA
+    before = compute.memory()
+    borrowed = compute.from_dlpack(np.zeros(1 << 20, np.uint8))
+    assert compute.memory().live_bytes == before.live_bytes
+    borrowed.free()
+    assert compute.memory().pooled_bytes == before.pooled_bytes
 
 
 def test_a_tensor_on_another_device_is_refused_with_advice():
