@@ -51,20 +51,30 @@ def pool(site: Site) -> Iterator[Stage]:
     }
     kernel = _largest
     if node.op == "AveragePool":
-        kernel = _mean_with_rim if node.get("count_include_pad", 0) else _mean
-        if kernel is _mean_with_rim:
-            params |= _rim(node, plane, windows)
+        kernel = _mean
+        params |= _counted(node, plane, windows)
     target = reshaped(out, (planes, down.count, across.count))
     yield Stage(kernel, [reshaped(x, (planes, *plane))], target, params)
 
 
-def _rim(node: Node, plane: Shape, windows: tuple[Windows, Windows]) -> dict[str, int]:
-    """Where the padding after a plane ends."""
-    pads = node.get("pads", [0, 0, 0, 0])
-    ends = [size + after for size, after in zip(plane, pads[2:], strict=True)]
-    if node.get("auto_pad", "NOTSET").startswith("SAME"):
-        ends = [(w.count - 1) * w.step + (w.size - 1) * w.apart + 1 - w.before for w in windows]
-    return {"bottom": ends[0], "right": ends[1]}
+def _counted(node: Node, plane: Shape, windows: tuple[Windows, Windows]) -> dict[str, int]:
+    """The rows and columns that a mean is over: those of the plane, or of its padding, too.
+
+    What lies beyond the padding, where the last window is rounded up, never counts.
+    """
+    starts, ends = [0, 0], list(plane)
+    if node.get("count_include_pad", 0):
+        starts = [-w.before for w in windows]
+        pads = node.get("pads", [0, 0, 0, 0])
+        ends = [size + after for size, after in zip(plane, pads[2:], strict=True)]
+        if node.get("auto_pad", "NOTSET").startswith("SAME"):
+            ends = [(w.count - 1) * w.step + (w.size - 1) * w.apart + 1 - w.before for w in windows]
+    return {
+        "first_row": starts[0],
+        "first_column": starts[1],
+        "end_row": ends[0],
+        "end_column": ends[1],
+    }
 
 
 def global_pool(site: Site) -> Iterator[Stage]:
@@ -115,6 +125,10 @@ def _mean(
     apart_across: dala.const,
     top: dala.const,
     left: dala.const,
+    first_row: dala.const,
+    first_column: dala.const,
+    end_row: dala.const,
+    end_column: dala.const,
 ) -> Any:
     i, y, z = dala.position(3)
     total, count = dala.f32(0), dala.f32(0)
@@ -122,35 +136,10 @@ def _mean(
         row = y * down - top + a * apart_down
         for b in range(width):
             column = z * across - left + b * apart_across
-            inside = row >= 0 and row < x.shape[1] and column >= 0 and column < x.shape[2]
             total += x[i, row, column]
-            count += 1.0 if inside else 0.0
-    return total / count
-
-
-@zero_outside
-def _mean_with_rim(
-    x: Any,
-    height: dala.const,
-    width: dala.const,
-    down: dala.const,
-    across: dala.const,
-    apart_down: dala.const,
-    apart_across: dala.const,
-    top: dala.const,
-    left: dala.const,
-    bottom: dala.const,
-    right: dala.const,
-) -> Any:
-    # What lies beyond the padding, where the last window is rounded up, does not count.
-    i, y, z = dala.position(3)
-    total, count = dala.f32(0), dala.f32(0)
-    for a in range(height):
-        row = y * down - top + a * apart_down
-        for b in range(width):
-            column = z * across - left + b * apart_across
-            total += x[i, row, column]
-            count += 1.0 if row < bottom and column < right else 0.0
+            in_rows = row >= first_row and row < end_row
+            in_columns = column >= first_column and column < end_column
+            count += 1.0 if in_rows and in_columns else 0.0
     return total / count
 
 
