@@ -10,6 +10,7 @@ import pytest
 import dala
 from dala import errors
 from dala.gpu import compute
+from dala.runtime.kernel import from_source
 
 VALUES = [-3.0, -1.0, 0.0, 0.5, 2.0, 7.0]
 GAIN = 3
@@ -385,3 +386,58 @@ def test_a_whole_position_is_an_index(device):
     out = compute.buffer_zeros((1, 2), "f32")
     compute.run_kernel(k, [x, y], out)
     assert compute.read_list(out) == [8.0, 9.0]
+
+
+@dala.kernel
+def add_columns(x, y):
+    i, j = dala.position(2)
+    return x + y[j]
+
+
+@dala.kernel
+def add_rows_and_columns(x, rows, planes):
+    i, j, k = dala.position(3)
+    return x + rows[i] + planes[j, k]
+
+
+@dala.kernel
+def look_up(x, table):
+    place = dala.position(2)
+    index = dala.s32(x[place])
+    return x + table[index]
+
+
+AS_TEXT = "def k(x, y):\n    i, j = dala.position(2)\n    return x + y[j]"
+
+
+def run_on_arrays(kernel, *arrays):
+    out = compute.buffer_zeros(arrays[0].shape, "f32")
+    compute.run_kernel(kernel, [compute.from_numpy(item) for item in arrays], out)
+    return compute.read(out)
+
+
+@pytest.mark.parametrize("kernel", [add_columns, from_source("k", AS_TEXT)], ids=["def", "text"])
+def test_a_name_alone_is_an_index_beside_an_input_of_more_axes(device, kernel):
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.float32([10, 20, 30])
+    assert np.array_equal(run_on_arrays(kernel, x, y), x + y)
+
+
+def test_inputs_of_different_ranks_are_indexed_by_names(device):
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    rows, planes = np.float32([100, 200]), x[0] * 7
+    want = x + rows[:, None, None] + planes
+    assert np.array_equal(run_on_arrays(add_rows_and_columns, x, rows, planes), want)
+
+
+def test_a_name_that_holds_a_position_is_as_many_indices(device):
+    x, table = np.float32([[0, 2], [1, 0]]), np.float32([5, 6, 7])
+    assert np.array_equal(run_on_arrays(look_up, x, table), x + table[x.astype(int)])
+
+
+def test_an_input_indexed_in_two_ways_is_refused():
+    def k(x):
+        i, j = dala.position(2)
+        return x[i] + x[i, j]
+
+    with pytest.raises(errors.KernelTypeError, match="`x` has 2 axes, but is indexed by 1"):
+        dala.kernel(k)

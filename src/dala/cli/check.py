@@ -145,10 +145,11 @@ def _compiled(kernel: Kernel) -> str:
 def _specials(kernel: Kernel) -> Iterator[Special]:
     """What to compile a kernel for: images of every kind, or buffers that suit it."""
     from dala.ir.types import F32, U8
+    from dala.lang.example import example_of
     from dala.lang.lower import Special
 
     definition = kernel.definition
-    example = definition.example()
+    example = example_of(definition)
     if not definition.imagery or definition.signature.out is not None:
         yield example
         return

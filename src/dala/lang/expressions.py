@@ -100,6 +100,8 @@ class Expressions(ABC):
         self.border = border
         self.domain = domain
         self.frames = [Frame(source)]
+        self.indexed: dict[str, int] = {}
+        """By how many indices each buffer was last indexed."""
 
     @property
     def frame(self) -> Frame:

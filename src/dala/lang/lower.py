@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 
-from dala.errors import KernelError, KernelSyntaxError, KernelTypeError, ShapeError
+from dala.errors import KernelSyntaxError, KernelTypeError
 from dala.ir.build import Builder
 from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
 from dala.ir.record import value
 from dala.ir.simplify import simplify
-from dala.ir.types import F32, F64, S32, S64, U8, U16, U32, Scalar
+from dala.ir.types import F32, F64, S64, U8, U16, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function
@@ -24,9 +22,6 @@ from dala.lang.returns import assigned, returns, structured
 from dala.lang.signature import Signature, read_signature, static_object
 from dala.lang.source import Source
 from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Pixel
-
-_MOST_MIXED = 4
-"""Inputs up to which every mix of dtypes is tried before a kernel is refused."""
 
 
 @value
@@ -57,10 +52,15 @@ class Definition:
     def name(self) -> str:
         return self.source.name
 
-    def lower(self, special: Special, *, fold: bool = True) -> Program:
-        """The program for these dtypes and constants; `fold=False` keeps every statement."""
+    def lower(
+        self, special: Special, *, fold: bool = True, indexed: dict[str, int] | None = None
+    ) -> Program:
+        """The program for these dtypes and constants; `fold=False` keeps every statement.
+
+        `indexed` is told by how many indices each buffer is indexed, also where that is refused.
+        """
         try:
-            program = _lower(self, special, Builder(fold=fold))
+            program = _lower(self, special, Builder(fold=fold), {} if indexed is None else indexed)
             return verify(simplify(program)) if fold else verify(program)
         except RecursionError:
             raise self.source.error(
@@ -76,69 +76,10 @@ class Definition:
         images = any(item.image for item in self.signature.inputs)
         return images or (self.signature.out is None and _makes_pixels(self.source))
 
-    def check(self) -> None:
-        """Find the mistakes that no choice of dtypes and ranks would mend, without a device."""
-        self.example()
 
-    def example(self) -> Special:
-        """Dtypes and ranks that suit the kernel: f32 where it can be."""
-        first: KernelError | ShapeError | None = None
-        for scalars in self._dtypes():
-            for rank, own in self._ranks():
-                guess = self._guess(scalars, rank, own)
-                try:
-                    self.lower(guess)
-                    return guess
-                except (KernelError, ShapeError) as error:
-                    first = first or error
-        assert first is not None
-        raise first
-
-    def _dtypes(self) -> Iterator[tuple[Scalar, ...]]:
-        """Dtypes worth trying for the inputs: one for all, then floats and indices mixed."""
-        count = max(1, len(self.signature.inputs))
-        for scalar in (F32, S32, U8, U32, F64, S64):
-            yield (scalar,) * count
-        if count <= _MOST_MIXED:
-            yield from product((F32, S32), repeat=count)
-
-    def _ranks(self) -> list[tuple[int, int]]:
-        """Ranks of the output, and of inputs whose own rank cannot be seen, worth trying."""
-        places = (INTRINSICS["position"], INTRINSICS["shape"])
-        asked = [
-            call.args[0].value
-            for call in ast.walk(self.source.tree)
-            if isinstance(call, ast.Call)
-            and any(static_object(self.source, call.func) is place for place in places)
-            and len(call.args) == 1
-            and isinstance(call.args[0], ast.Constant)
-        ]
-        ranks = [rank for rank in asked if type(rank) is int and 1 <= rank <= 8][:1]
-        if self.imagery:
-            ranks = [2]
-        outputs = ranks or [1, 2, 3, 4]
-        alike = [(rank, rank) for rank in outputs]
-        return alike + [(rank, own) for rank in outputs for own in (1, 2, 3, 4) if own != rank]
-
-    def _guess(self, scalars: tuple[Scalar, ...], rank: int, own_rank: int) -> Special:
-        signature, scalar = self.signature, scalars[0]
-        indexed = _indexed_ranks(self.source.tree)
-        inputs = tuple(
-            (F32, 2, 4) if item.image else (own, indexed.get(item.name, own_rank), None)
-            for item, own in zip(signature.inputs, scalars, strict=False)
-        )
-        out_rank = indexed.get(signature.out or "", rank)
-        output = (F32, 2, 4) if self.imagery and not signature.out else (scalar, out_rank, None)
-        consts = tuple(
-            (item.name, 1 if item.required else item.default)
-            for item in signature.params
-            if item.kind == "const"
-        )
-        types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
-        return Special(inputs, output, consts, types)
-
-
-def _lower(definition: Definition, special: Special, build: Builder) -> Program:
+def _lower(
+    definition: Definition, special: Special, build: Builder, indexed: dict[str, int]
+) -> Program:
     source, signature = definition.source, definition.signature
     inputs = tuple(
         Input(item.name, *given)
@@ -151,9 +92,10 @@ def _lower(definition: Definition, special: Special, build: Builder) -> Program:
     lowering = Lowering(
         build, source, definition.border, Domain(domain, runs_over), _floats(special, signature)
     )
+    lowering.indexed = indexed
     variables: dict[str, Meaning] = {item.name: InputRef(item) for item in inputs}
     if signature.out is not None:
-        variables[signature.out] = OutRef(output)
+        variables[signature.out] = OutRef(output, signature.out)
     consts, types = dict(special.consts), dict(special.types)
     params: list[Param] = []
     for item in signature.params:
@@ -266,29 +208,6 @@ def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
         scaled = lowering.arithmetic.binary("mul", channel, Literal(255.0))
         return lowering.arithmetic.convert(scaled, U8).value
     return lowering.arithmetic.convert(channel, type).value
-
-
-def _indexed_ranks(tree: ast.FunctionDef) -> dict[str, int]:
-    """How many indices each name is indexed with, where that can be seen."""
-    ranks: dict[str, int] = {}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Subscript(
-                value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
-                slice=ast.Constant(value=int(axis)),
-            ):
-                ranks[name] = max(ranks.get(name, 1), axis + 1)
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id=name), attr="add"), args=[where, *_]
-            ):
-                ranks[name] = len(where.elts) if isinstance(where, ast.Tuple) else 1
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            index = node.slice
-            if isinstance(index, ast.Tuple):
-                ranks[node.value.id] = len(index.elts)
-            elif not isinstance(index, ast.Name):
-                ranks.setdefault(node.value.id, 1)
-    return ranks
 
 
 def _makes_pixels(source: Source, seen: tuple[Source, ...] = ()) -> bool:

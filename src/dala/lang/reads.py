@@ -133,6 +133,7 @@ class Reads(Expressions):
         """The integer values of an index of as many axes as the buffer has."""
         meaning = self.operand(node)
         items = meaning.items if isinstance(meaning, Tuple) else (meaning,)
+        self.indexed[name] = len(items)
         if len(items) != rank:
             raise self.error(
                 node,

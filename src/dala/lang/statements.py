@@ -169,7 +169,7 @@ class Statements(Calls):
         value: Meaning,
         node: ast.AST,
     ) -> None:
-        where = self.index(index, owner.output.rank, "out")
+        where = self.index(index, owner.output.rank, owner.name)
         try:
             stored = self.arithmetic.convert(self.element(value), owner.output.type)
         except Mismatch as mismatch:

@@ -59,9 +59,10 @@ class InputRef:
 
 @value
 class OutRef:
-    """The output of a kernel that writes where it likes."""
+    """The output of a kernel that writes where it likes, and what the kernel calls it."""
 
     output: Output
+    name: str
 
 
 @value

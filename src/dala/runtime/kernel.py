@@ -18,6 +18,7 @@ from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
 from dala.ir.types import STORED, Scalar
 from dala.lang.calls import Function
+from dala.lang.example import example_of
 from dala.lang.lower import Definition
 from dala.lang.marks import NAMES
 from dala.lang.signature import Parameter
@@ -178,7 +179,7 @@ class Kernel:
         Prints it, and gives it back. `assembly=True` adds the machine's own instructions.
         """
         if inputs is None or output is None:
-            program = self.definition.lower(self.definition.example())
+            program = self.definition.lower(example_of(self.definition))
             code = CPU.explain(program, CPU.target(), assembly=assembly)
         else:
             device = check_buffers(self.name, self.inputs, inputs, output)
@@ -315,7 +316,7 @@ def function(given: Callable[..., Any]) -> Function:
 
 
 def _checked(definition: Definition, name: str | None) -> Kernel:
-    definition.check()
+    example_of(definition)  # finds the mistakes that no choice of dtypes and ranks would mend
     return Kernel(name or definition.name, definition.source.doc, lambda: definition)
 
 

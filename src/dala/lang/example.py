@@ -1,0 +1,123 @@
+"""Dtypes and ranks that suit a kernel, found by trying: mistakes are noticed without a device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import product
+
+from dala.errors import KernelError, ShapeError
+from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.lang.lower import Definition, Special
+from dala.lang.marks import INTRINSICS
+from dala.lang.signature import static_object
+
+_MOST_MIXED = 4
+"""Inputs up to which every mix of dtypes is tried before a kernel is refused."""
+
+
+def example_of(definition: Definition) -> Special:
+    """Dtypes and ranks that suit the kernel, f32 where it can be.
+
+    Raises the mistake that no choice of them would mend.
+    """
+    first: KernelError | ShapeError | None = None
+    for scalars in _dtypes(definition):
+        for rank, own_rank in _ranks(definition):
+            found = _fitted(definition, scalars, rank, own_rank)
+            if isinstance(found, Special):
+                return found
+            first = first or found
+    assert first is not None
+    raise first
+
+
+def _fitted(
+    definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
+) -> Special | KernelError | ShapeError:
+    """The guess with each buffer of as many axes as it is indexed by, or what is wrong with it."""
+    ranks = _written_ranks(definition.source.tree)
+    first: KernelError | ShapeError | None = None
+    for _ in range(len(definition.signature.inputs) + 2):
+        guess = _guess(definition, scalars, rank, own_rank, ranks)
+        indexed: dict[str, int] = {}
+        try:
+            definition.lower(guess, indexed=indexed)
+            return guess
+        except (KernelError, ShapeError) as error:
+            first = first or error
+        learned = {**ranks, **indexed}
+        if learned == ranks:
+            break
+        ranks = learned
+    assert first is not None
+    return first
+
+
+def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
+    """Dtypes worth trying for the inputs: one for all, then floats and indices mixed."""
+    count = max(1, len(definition.signature.inputs))
+    for scalar in (F32, S32, U8, U32, F64, S64):
+        yield (scalar,) * count
+    if count <= _MOST_MIXED:
+        yield from product((F32, S32), repeat=count)
+
+
+def _ranks(definition: Definition) -> list[tuple[int, int]]:
+    """Ranks of the output, and of inputs whose own rank cannot be seen, worth trying."""
+    places = (INTRINSICS["position"], INTRINSICS["shape"])
+    source = definition.source
+    asked = [
+        call.args[0].value
+        for call in ast.walk(source.tree)
+        if isinstance(call, ast.Call)
+        and any(static_object(source, call.func) is place for place in places)
+        and len(call.args) == 1
+        and isinstance(call.args[0], ast.Constant)
+    ]
+    ranks = [rank for rank in asked if type(rank) is int and 1 <= rank <= 8][:1]
+    if definition.imagery:
+        ranks = [2]
+    outputs = ranks or [1, 2, 3, 4]
+    alike = [(rank, rank) for rank in outputs]
+    return alike + [(rank, own) for rank in outputs for own in (1, 2, 3, 4) if own != rank]
+
+
+def _guess(
+    definition: Definition,
+    scalars: tuple[Scalar, ...],
+    rank: int,
+    own_rank: int,
+    ranks: dict[str, int],
+) -> Special:
+    signature, scalar = definition.signature, scalars[0]
+    inputs = tuple(
+        (F32, 2, 4) if item.image else (own, ranks.get(item.name, own_rank), None)
+        for item, own in zip(signature.inputs, scalars, strict=False)
+    )
+    out_rank = ranks.get(signature.out or "", rank)
+    output = (F32, 2, 4) if definition.imagery and not signature.out else (scalar, out_rank, None)
+    consts = tuple(
+        (item.name, 1 if item.required else item.default)
+        for item in signature.params
+        if item.kind == "const"
+    )
+    types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
+    return Special(inputs, output, consts, types)
+
+
+def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
+    """How many axes each name seems to have; an index that is a name is taken for one number."""
+    ranks: dict[str, int] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
+                slice=ast.Constant(value=int(axis)),
+            ):
+                ranks[name] = max(ranks.get(name, 1), axis + 1)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=indices)):
+                ranks[name] = len(indices)
+            case ast.Subscript(value=ast.Name(id=name)):
+                ranks.setdefault(name, 1)
+    return ranks
