@@ -98,7 +98,7 @@ def test_doctests_pass(module):
 def test_the_complaint_in_the_readme_is_what_dala_says(tmp_path):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = re.search(r"```\n(dala\.errors\..*?)```", text, re.S).group(1)
-    source = "import dala\nfrom dala import floor\n\n\n@dala.kernel\ndef soften(x):\n"
+    source = "import dala\n\n\n\n@dala.kernel\ndef soften(x):\n"
     source += "    return flor(x * 4.0) / 4.0\n"
     path = tmp_path / "filters.py"
     path.write_text(source, encoding="utf-8")

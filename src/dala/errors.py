@@ -32,6 +32,14 @@ DalaError
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
 
 class DalaError(Exception):
     """The base of every error that dala raises."""
@@ -150,3 +158,21 @@ class IntegrityError(DalaError, ValueError):
 
 class InternalError(DalaError, RuntimeError):
     """A mistake in dala itself."""
+
+
+def edge(function: Callable[Given, Made]) -> Callable[Given, Made]:
+    """A function that users call: what is wrong with a kernel leaves it without dala's own frames.
+
+    The message points at the user's line. With DALA_DEBUG set, every frame is shown.
+    """
+
+    @wraps(function)
+    def call(*args: Given.args, **named: Given.kwargs) -> Made:
+        try:
+            return function(*args, **named)
+        except KernelError as error:
+            if os.environ.get("DALA_DEBUG"):
+                raise
+            raise error.with_traceback(None) from None
+
+    return call

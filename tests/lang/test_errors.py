@@ -85,7 +85,7 @@ CASES = {
     "def wrong(x):\n    return x is x": "compare with",
     "def wrong(x):\n    x + 1.0\n    return x": "goes nowhere",
     "def wrong(x):\n    return flor(x)": "Did you mean `floor`",
-    "def wrong(x):\n    return dala.flor(x)": "Did you mean `floor`",
+    "def wrong(x):\n    return dala.flor(x)": "Did you mean `dala.floor`",
     "def wrong(x): return (": "this is not Python",
     "x = 1": "exactly one def",
     "": "holds nothing",

@@ -390,7 +390,7 @@ def test_a_whole_position_is_an_index(device):
 
 @dala.kernel
 def add_columns(x, y):
-    i, j = dala.position(2)
+    _, j = dala.position(2)
     return x + y[j]
 
 

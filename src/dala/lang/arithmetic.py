@@ -156,7 +156,7 @@ class Arithmetic:
         if type.is_integer and not type.lowest <= value <= type.highest:
             raise Mismatch(
                 f"{value} does not fit {type}, which holds {type.lowest} to {type.highest}.",
-                "Convert the other operand to a wider type first, e.g. dala.s32(…).",
+                _wider_advice(value),
             )
 
     # -- operations ------------------------------------------------------------------------------
@@ -264,6 +264,16 @@ def _not_a_number(meaning: Meaning) -> Mismatch:
         if isinstance(meaning, Tuple)
         else "Use a scalar, or one of its elements.",
     )
+
+
+def _wider_advice(value: bool | int | float) -> str:
+    """Which type holds a whole number that another does not."""
+    for type in (S32, S64):
+        if type.lowest <= value <= type.highest:
+            return f"Convert the other operand to a wider type first: dala.{type}(…)."
+    if abs(value) > sys.float_info.max:
+        return "No type holds it: use a smaller number."
+    return f"No integer type holds it: write it as a float, {float(value)!r}."
 
 
 def decided(condition: Number) -> bool | None:

@@ -14,6 +14,7 @@ from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, S32, U8, U32, Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.expressions import Frame
+from dala.lang.hints import instead_of_call
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
 from dala.lang.marks import Annotation, Intrinsic, ScalarMark
 from dala.lang.reads import Reads
@@ -121,10 +122,8 @@ class Calls(Reads):
             instead = "Write `sum(… for k in range(…))`."
         elif isinstance(target, Annotation):
             instead = f"`{name}` annotates an argument of the kernel."
-        elif hasattr(target, "__code__"):
-            instead = f"Write @dala.function above `def {target.__name__}`."
         else:
-            instead = "Kernels call @dala.functions and the maths names of dala, e.g. dala.exp(x)."
+            instead = instead_of_call(target)
         return self.error(node, f"`{name}` cannot be called in a kernel.", instead)
 
     def _conversion(self, node: ast.Call, target: Any) -> Meaning:

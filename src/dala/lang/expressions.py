@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from dala.ir.nodes import Border, Value
 from dala.ir.record import record
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, decided
+from dala.lang.hints import instead_of_name
 from dala.lang.marks import Mark
 from dala.lang.source import MISSING, UNBOUND, Source
 from dala.lang.values import (
@@ -243,10 +243,8 @@ class Expressions(ABC):
                 node, f"`{node.id}` calls itself: kernels have no recursion.", "Write a loop."
             )
         if found is MISSING:
-            near = difflib.get_close_matches(
-                node.id, [*self.frame.variables, *self.frame.source.names()], 1
-            )
-            hint = f"Did you mean `{near[0]}`?" if near else "Assign it, or make it an argument."
+            known = [*self.frame.variables, *self.frame.source.names()]
+            hint = instead_of_name(node.id, known)
             raise self.error(node, f"nothing here is called `{node.id}`.", hint)
         return self.static(found, node)
 

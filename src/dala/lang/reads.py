@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import difflib
 
 from dala.errors import KernelTypeError, ShapeError
 from dala.ir.nodes import Value
 from dala.ir.types import F32, S32, S64, U8, U32
 from dala.lang.expressions import Expressions
+from dala.lang.hints import instead_of_attribute
 from dala.lang.source import MISSING
 from dala.lang.values import (
     InputRef,
@@ -84,8 +84,7 @@ class Reads(Expressions):
                 found = getattr(owner.object, name, MISSING)
                 if found is not MISSING:
                     return self.static(found, node)
-                near = difflib.get_close_matches(name, dir(owner.object), 1)
-                hint = f"Did you mean `{near[0]}`?" if near else "Look it up in its documentation."
+                hint = instead_of_attribute(owner.object, name)
                 raise self.error(node, f"`{ast.unparse(node)}` does not exist.", hint)
             case Pixel() if name in _CHANNELS:
                 return owner.channels[_CHANNELS[name]]

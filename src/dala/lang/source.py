@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
 from dala.errors import KernelError, KernelSourceError, KernelSyntaxError
+from dala.lang.interactive import find_lines
 
 MISSING = object()
 UNBOUND = object()
@@ -113,6 +114,7 @@ def _text_of(code: CodeType, names: dict[str, Any]) -> str:
     """The lines of a function; what `inspect` does takes 15 ms, as it looks at every module."""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, names)[code.co_firstlineno - 1 :]
+    lines = lines or find_lines(code)
     count = _last_line(code) - code.co_firstlineno + 1
     # The code does not tell where a closing bracket on a line of its own stands.
     for longer in range(min(_MOST_BRACKET_LINES, len(lines) - count + 1)):

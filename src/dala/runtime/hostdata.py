@@ -84,8 +84,39 @@ def scalar_of(dtype: np.dtype) -> Scalar:
     except DtypeError:
         raise DtypeError(
             f"an array of {dtype} cannot become a buffer, which holds one of {', '.join(DTYPES)}: "
-            f"convert it first, for example with array.astype('float32')."
+            f"{_conversion(dtype)}."
         ) from None
+
+
+def _conversion(dtype: np.dtype) -> str:
+    """How an array of a dtype that no buffer has can be had as one, with nothing lost unsaid."""
+    if dtype.fields is not None:
+        return "give each field by itself, such as array['name']"
+    match dtype.kind:
+        case "c":
+            pair = "float32" if dtype.itemsize <= 8 else "float64"
+            real, given = f"view('{pair}')", "array"
+            if dtype.itemsize > 16:
+                given = "array.astype('complex128')"
+            return (
+                f"give it as pairs of real and imaginary parts, "
+                f"{given}.{real}.reshape(*array.shape, 2), or one part, array.real"
+            )
+        case "f":
+            wide = "float64" if dtype.itemsize > 8 else "float32"
+            rounded = ", which rounds it," if dtype.itemsize > 8 else ""
+            return f"convert it first{rounded} with array.astype('{wide}')"
+        case "b":
+            return "convert it first with array.astype('uint8')"
+        case "i":
+            return "convert it first with array.astype('int32')"
+        case "u" if dtype.itemsize < 8:
+            return "convert it first with array.astype('int32')"
+        case "u":
+            return "convert it with array.astype('int64') if no value is above 2**63 - 1"
+        case "m" | "M":
+            return "give its ticks with array.view('int64')"
+    return "it holds no numbers; make it an array of numbers first"
 
 
 def is_binary(data: object) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 from dala.devices import CPU
 from dala.devices.device import Device, Runner
-from dala.errors import ArgumentError, UnknownKernelError
+from dala.errors import ArgumentError, UnknownKernelError, edge
 from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
 from dala.ir.types import STORED, Scalar
@@ -166,6 +166,7 @@ class Kernel:
 
     # -- seeing ----------------------------------------------------------------------------------
 
+    @edge
     def explain(
         self,
         inputs: Sequence[Buffer] | None = None,
@@ -194,6 +195,7 @@ class Kernel:
     # -- the registry ----------------------------------------------------------------------------
 
     @staticmethod
+    @edge
     def register(
         name: str,
         source: str | Kernel | Callable[..., Any],
@@ -287,6 +289,7 @@ def kernel(
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 
+@edge
 def kernel(
     function: Callable[..., Any] | None = None,
     /,
@@ -300,7 +303,7 @@ def kernel(
     """
     rule = _border(border)
     if function is None:
-        return lambda given: _checked(Definition(from_function(given), rule), name)
+        return edge(lambda given: _checked(Definition(from_function(given), rule), name))
     return _checked(Definition(from_function(function), rule), name)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from dala.devices import Device, using
-from dala.errors import ArgumentError, DalaError, DtypeError, FreedError, ShapeError
+from dala.errors import ArgumentError, DalaError, DtypeError, FreedError, ShapeError, edge
 from dala.ir.record import changed, record
 from dala.runtime.arguments import Params, check_buffers, complete
 from dala.runtime.buffer import Buffer
@@ -61,6 +61,7 @@ class Pipeline:
 
     # -- stages ----------------------------------------------------------------------------------
 
+    @edge
     def add(self, stage: Mapping[str, Any] | None = None, /, **given: Any) -> Pipeline:
         """The pipeline itself with one more stage, a mapping or keywords.
 
@@ -112,6 +113,7 @@ class Pipeline:
         count = len(self._stages)
         return f"<Pipeline of {count} stage{'s' * (count != 1)}>"
 
+    @edge
     def set(self, stage: int | str, /, **params: Any) -> Pipeline:
         """The pipeline with other parameters of a stage, given by its number or its name.
 
@@ -154,6 +156,7 @@ class Pipeline:
 
     # -- running ---------------------------------------------------------------------------------
 
+    @edge
     def run(
         self,
         params: Mapping[str, Params] | None = None,

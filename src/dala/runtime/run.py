@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import Any, Protocol
 
 from dala.devices.device import Memory
-from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.errors import ArgumentError, DtypeError, ShapeError, edge
 from dala.runtime.arguments import Params, check_buffers, complete
 from dala.runtime.buffer import Buffer
 from dala.runtime.commands import Command, Status, Work
@@ -28,6 +28,7 @@ class Submittable(Protocol):
         """The call, and what it reads and writes."""
 
 
+@edge
 def run_kernel(
     kernel: str | Kernel,
     inputs: Sequence[Buffer],
@@ -83,6 +84,7 @@ def poll(command: Command | int) -> Status:
     return queue().poll(command)
 
 
+@edge
 def wait(command: Command | int, timeout: float | None = None) -> None:
     """Return when the command is completed; raises its own error if it failed."""
     queue().wait(command, timeout)
