@@ -35,14 +35,14 @@ def test_large_images_get_the_bytes_of_small_ones(device, monkeypatch, name, par
 
 
 def test_a_large_image_is_planned_once(monkeypatch):
-    from dala.runtime import fused
+    from dala.runtime import plan
 
     with compute.device("cpu"):
         source, out = (compute.buffer_zeros((1024, 1024, 4), "u8") for _ in range(2))
     compute.run_kernel("blur", [source], out, {"sigma": 1.0})
-    planned = len(fused._plans)
+    planned = len(plan._plans)
     compute.run_kernel("blur", [source], out, {"sigma": 1.3})
-    assert len(fused._plans) == planned > 0
+    assert len(plan._plans) == planned > 0
 
 
 def test_a_recipe_that_fails_holds_nothing_of_its_stages_before(device):

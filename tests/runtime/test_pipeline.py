@@ -11,6 +11,7 @@ import dala
 from dala import errors
 from dala.gpu import compute
 from dala.ir.types import U32
+from dala.lang.lower import Definition
 
 
 @dala.kernel
@@ -145,6 +146,79 @@ def test_another_sigma_of_a_blur_makes_no_new_plan(device):
     assert pipeline._plan is plan
     compute.run_kernel("blur", [image], want, {"sigma": 0.7})
     assert np.array_equal(compute.read(out), compute.read(want))
+
+
+@pytest.fixture
+def lowered(monkeypatch):
+    """The names of the kernels that are lowered from here on."""
+    names = []
+    lower = Definition.lower
+    monkeypatch.setattr(
+        Definition,
+        "lower",
+        lambda self, *args, **kw: names.append(self.name) or lower(self, *args, **kw),
+    )
+    return names
+
+
+def three_filters(size=9):
+    image = compute.from_numpy(np.random.default_rng(0).integers(0, 256, (size, 7, 4), np.uint8))
+    blurred, sharp = (compute.scratch((size, 7, 4), "u8") for _ in range(2))
+    gray = compute.buffer_zeros((size, 7), "u8")
+    pipeline = compute.pipeline()
+    pipeline.add(kernel="blur", inputs=[image], output=blurred, params={"radius": 2})
+    pipeline.add(kernel="sharpen", inputs=[blurred], output=sharp)
+    pipeline.add(kernel="grayscale", inputs=[sharp], output=gray)
+    return pipeline, gray
+
+
+def test_set_binds_other_values_and_lowers_nothing(device, lowered):
+    pipeline, gray = three_filters()
+    pipeline.run()
+    before = compute.read(gray)
+    del lowered[:]
+    for sigma in (0.5, 0.9):
+        pipeline.set("blur", sigma=sigma).set("sharpen", amount=sigma).run()
+    assert lowered == []
+    want, expected = three_filters()
+    want.run({"blur": {"sigma": 0.9}, "sharpen": {"amount": 0.9}})
+    assert np.array_equal(compute.read(gray), compute.read(expected))
+    assert not np.array_equal(compute.read(gray), before)
+
+
+def test_an_identical_pipeline_is_neither_lowered_nor_planned_again(device, lowered):
+    first, gray = three_filters()
+    first.run()
+    del lowered[:]
+    second, other = three_filters()
+    second.run()
+    assert lowered == []
+    assert second._plan is first._plan
+    assert np.array_equal(compute.read(gray), compute.read(other))
+
+
+def test_a_parameter_that_changes_the_code_is_checked_when_it_is_set(device):
+    pipeline, gray = three_filters()
+    pipeline.run()
+    with pytest.raises(errors.ArgumentError, match=r"stage 0 \(blur\)"):
+        pipeline.set("blur", radius=-1)
+    pipeline.set("blur", radius=1, sigma=0.5).run()
+    expected, want = three_filters()
+    expected.run({"blur": {"radius": 1, "sigma": 0.5}})
+    assert np.array_equal(compute.read(gray), compute.read(want))
+
+
+def test_a_constant_of_another_type_is_another_program(device):
+    source = "def k(x, n: const):\n    return x * n / 2"
+    kernel = compute.Kernel.register("k", source, replace=True)
+    x = compute.buffer([3], (1,), "s32")
+    found = []
+    for n in (1, 1.0, True):
+        out = compute.buffer_zeros((1,), "f32")
+        compute.pipeline().add(kernel=kernel, inputs=[x], output=out, params={"n": n}).run()
+        found.append(compute.read_list(out))
+    compute.Kernel.unregister("k")
+    assert found == [[1.5]] * 3
 
 
 def test_scratch_that_is_also_read_as_another_dtype_is_written(device):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -13,8 +15,11 @@ import llvmlite.binding as llvm
 
 from dala import __version__
 from dala.devices import object_cache
+from dala.emit.llvm_functions import Options
 from dala.errors import InternalError
 from dala.ir.record import record
+
+PLAIN = Options()
 
 
 @record
@@ -76,37 +81,38 @@ class Compiler:
             jit=jit,
         )
 
-    def compile(self, text: str, *entries: str, vectorise: bool = False) -> Code:
-        """The code of a module; `vectorise` has LLVM turn its inner loops into vectors."""
-        key = f"{self._key}\n{vectorise}\n{text}"
+    def compile(self, text: str, *entries: str, options: Options = PLAIN) -> Code:
+        """The code of a module."""
+        key = f"{self._key}\n{options}\n{text}"
         with self._lock:
             stored = object_cache.load(key)
-            data = self._object(text, vectorise) if stored is None else stored
+            data = self._object(text, options) if stored is None else stored
             code = self._link(data, entries)
         if stored is None:
             object_cache.save(key, data)
         return code
 
-    def assembly(self, text: str, *, vectorise: bool = False) -> str:
+    def assembly(self, text: str, options: Options = PLAIN) -> str:
         """The assembly that a module becomes, to read."""
-        with self._lock:
+        with self._lock, _scheduling(options):
             machine = self._machine()
-            return str(machine.emit_assembly(self._optimised(text, machine, vectorise)))
+            return str(machine.emit_assembly(self._optimised(text, machine, options)))
 
-    def _object(self, text: str, vectorise: bool) -> bytes:
+    def _object(self, text: str, options: Options) -> bytes:
         machine = self._machine()
-        return bytes(machine.emit_object(self._optimised(text, machine, vectorise)))
+        with _scheduling(options):
+            return bytes(machine.emit_object(self._optimised(text, machine, options)))
 
-    def _optimised(self, text: str, machine: Any, vectorise: bool) -> Any:
+    def _optimised(self, text: str, machine: Any, given: Options) -> Any:
         try:
             module = llvm.parse_assembly(text)
         except RuntimeError as error:
             raise InternalError(f"LLVM refused emitted code: {error}\n{text}") from error
         options = llvm.create_pipeline_tuning_options(2)
-        options.loop_vectorization = vectorise
+        options.loop_vectorization = given.vectorise
         options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
-        passes = builder.getModulePassManager() if vectorise else _few_passes()
+        passes = builder.getModulePassManager() if given.vectorise else _few_passes()
         passes.run(module, builder)
         return module
 
@@ -117,6 +123,19 @@ class Compiler:
             builder.export_symbol(entry)
         library = builder.link(self._linker, f"dala{self._count}")
         return Code({entry: library[entry] for entry in entries}, library)
+
+
+@contextmanager
+def _scheduling(options: Options) -> Iterator[None]:
+    """Inside, LLVM keeps the order of instructions if asked to: an option of the whole process."""
+    if not options.in_order:
+        yield
+        return
+    llvm.set_option("", "-enable-misched=false")
+    try:
+        yield
+    finally:
+        llvm.set_option("", "-enable-misched=true")
 
 
 def _few_passes() -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from dala.devices.device import Device, GroupRunner, Held, forget_oldest
 from dala.devices.memory import HOST, HostMemory
 from dala.emit.llvm import ENTRY, Emitted, emit
-from dala.emit.llvm_functions import Target
+from dala.emit.llvm_functions import Options, Target
 from dala.ir.nodes import Program
 from dala.ir.record import record
 from dala.ir.types import U8
@@ -113,10 +113,15 @@ class Cpu(Device):
 
         return CpuRunner(self, task)
 
-    def load_group(self, group: Group, kept: set[int]) -> GroupRunner:
-        from dala.devices.cpu_group import CpuGroup, suits
+    def gains_by(self, group: Group, kept: set[int]) -> bool:
+        from dala.devices.cpu_group import stays_in_cache
 
-        if len(group.steps) > 1 and suits(group, kept):
+        return stays_in_cache(group, kept)
+
+    def load_group(self, group: Group, kept: set[int]) -> GroupRunner:
+        from dala.devices.cpu_group import CpuGroup
+
+        if len(group.steps) > 1:
             return CpuGroup(self, group, kept)
         return super().load_group(group, kept)
 
@@ -139,7 +144,7 @@ class Cpu(Device):
         emitted: Emitted = emit(program, target)
         parts = [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:
-            text = self.compiler.assembly(emitted.text, vectorise=emitted.vectorise)
+            text = self.compiler.assembly(emitted.text, emitted.options)
             parts += ["assembly:", text]
         return "\n\n".join(parts)
 
@@ -147,13 +152,13 @@ class Cpu(Device):
         """The program's machine code: from memory, from disk, or compiled now."""
         emitted = emit(program, target)
         formats = "".join(slot.format for slot in emitted.slots)
-        return self.compiled(emitted.text, formats, vectorise=emitted.vectorise)
+        return self.compiled(emitted.text, formats, emitted.options)
 
-    def compiled(self, text: str, formats: str, *, vectorise: bool) -> Executable:
+    def compiled(self, text: str, formats: str, options: Options) -> Executable:
         """The machine code of a module whose slots are packed so."""
         known = self._executables.get(text)
         if known is None:
-            code = self.compiler.compile(text, ENTRY, vectorise=vectorise)
+            code = self.compiler.compile(text, ENTRY, options=options)
             packer = struct.Struct("=" + formats)
             known = Executable(packer.pack, _STRIP(code.addresses[ENTRY]), code)
             self._executables[text] = known

@@ -12,7 +12,8 @@ from dala.devices.device import Number
 from dala.devices.memory import HostMemory
 from dala.emit.layout import layout_of, sizes_of
 from dala.emit.llvm_group import Member, emit_group
-from dala.plan.fuse import Group, Step
+from dala.plan.fuse import Group
+from dala.plan.step import Step
 from dala.plan.strips import Strips, cut, effort_of
 from dala.plan.task import Task, flattened
 
@@ -22,14 +23,21 @@ if TYPE_CHECKING:
 WINDOW_BYTES = 256 << 10
 """Room for the windows of a group on a thread's stack: within the cache of a core."""
 MOST_ROWS, LEAST_ROWS = 32, 2
+MOST_MOVED = 0.5
+"""Rows of windows that may be moved along, for each row that is computed."""
 FLAT_STEP = 2048
 """Elements that each step of a flat group computes at a time."""
 _NOTHING = (ctypes.c_int64 * 8)()
 
 
-def suits(group: Group, kept: set[int]) -> bool:
-    """Whether the rows that a group needs at a time fit on the stack."""
-    return group.flat or _rows_at_a_time(group, kept) >= LEAST_ROWS
+def stays_in_cache(group: Group, kept: set[int]) -> bool:
+    """Whether what a group computes at a time fits into the cache of a core."""
+    windows = [step for step in group.steps if step.output not in kept]
+    if group.flat:
+        return FLAT_STEP * sum(map(_element_bytes, windows)) <= WINDOW_BYTES
+    rows = _rows_at_a_time(group, kept)
+    moved = sum(map(sum, group.reach))
+    return rows >= LEAST_ROWS and moved <= MOST_MOVED * rows * len(group.steps)
 
 
 def _pitch(step: Step) -> int:
@@ -71,7 +79,6 @@ class CpuGroup:
             self.step = _rows_at_a_time(group, kept)
         self.strips = self._strips()
         self.executable = self._compiled()
-        self.params = [item.name for step in self.steps for item in step.program.params]
 
     def needs(self) -> set[int]:
         """The memories that have to be there: all but what stays in windows."""
@@ -116,7 +123,7 @@ class CpuGroup:
         emitted = emit_group(tuple(members), flat=self.group.flat)
         formats = "".join(slot.format for slots in emitted.slots for slot in slots)
         formats += "q" * (len(self.steps) + 1)
-        return self.device.compiled(emitted.text, formats, vectorise=emitted.vectorise)
+        return self.device.compiled(emitted.text, formats, emitted.options)
 
     def _is_read(self, number: int) -> bool:
         return any(number in step.inputs for step in self.steps)
@@ -128,7 +135,7 @@ class CpuGroup:
             for number in (step.output, *step.inputs):
                 packed.append(self._address(memories.get(number)))
             packed += sizes
-            packed += [params[item.name] for item in step.program.params]
+            packed += [params[name] for name in step.params]
         slots = self.executable.pack(*packed, *self.pitches, self.step)
         self.device.run(self.executable, slots, self.strips)
 

@@ -47,9 +47,14 @@ class Memory:
     device: Device
     size_bytes: int
 
+    def span(self) -> tuple[int, int]:
+        """Where it begins and ends among all memories: two that share bytes overlap."""
+        return id(self), id(self) + 1
+
     def overlaps(self, other: Memory) -> bool:
         """Whether the two share bytes."""
-        return self is other
+        (start, end), (other_start, other_end) = self.span(), other.span()
+        return start < other_end and other_start < end
 
     def __reduce__(self) -> str:
         # A copied address would point at bytes that the copy does not keep alive.
@@ -65,6 +70,9 @@ class Pending:
         self.device = device
         self.size_bytes = size_bytes
         self._memory: Memory | None = None
+
+    def span(self) -> tuple[int, int]:
+        return id(self), id(self) + 1
 
     def get(self) -> Memory:
         """The memory itself; what it holds at first is not defined."""
@@ -119,7 +127,7 @@ class Sequential:
 
     def run(self, memories: Mapping[int, Any], params: Mapping[str, Number]) -> None:
         for step, runner in self.steps:
-            given = [params[item.name] for item in step.program.params]
+            given = [params[name] for name in step.params]
             inputs = [memories[number] for number in step.inputs]
             runner.run(inputs, memories[step.output], given)
 
@@ -163,6 +171,10 @@ class Device(ABC):
     @abstractmethod
     def load(self, task: Task) -> Runner:
         """The task, ready to be run here; compiled when it first runs."""
+
+    def gains_by(self, group: Group, kept: set[int]) -> bool:
+        """Whether the steps of a group are computed faster together; `kept` has to be written."""
+        return True
 
     def load_group(self, group: Group, kept: set[int]) -> GroupRunner:
         """The steps of a group, ready to be run here; what is not `kept` need not be there."""

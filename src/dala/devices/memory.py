@@ -43,11 +43,8 @@ class HostMemory(Memory):
         """A writable view of these bytes, without a copy, that keeps them alive."""
         return np.asarray(_View(self, dtype.str, tuple(shape)))
 
-    def overlaps(self, other: Memory) -> bool:
-        if not isinstance(other, HostMemory):
-            return False
-        start, end = self.address, self.address + self.size_bytes
-        return start < other.address + other.size_bytes and other.address < end
+    def span(self) -> tuple[int, int]:
+        return self.address, self.address + self.size_bytes
 
 
 class Borrowed(HostMemory):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dala.emit.layout import Slot
-from dala.emit.llvm_functions import STRIP, Functions, Target
+from dala.emit.llvm_functions import STRIP, Functions, Options, Target
 from dala.ir.nodes import Program
 from dala.ir.record import record
 
@@ -17,7 +17,7 @@ class Emitted:
     text: str
     slots: tuple[Slot, ...]
     lanes: int
-    vectorise: bool
+    options: Options
 
 
 def emit(program: Program, target: Target) -> Emitted:
@@ -25,7 +25,7 @@ def emit(program: Program, target: Target) -> Emitted:
     made = Functions(program, target)
     parts = [*made.texts(), _entry(made)]
     text = module_text(program.name, made.declarations, parts)
-    return Emitted(text, made.slots, made.lanes, made.vectorise)
+    return Emitted(text, made.slots, made.lanes, made.options)
 
 
 def module_text(name: str, declarations: set[str], parts: list[str]) -> str:

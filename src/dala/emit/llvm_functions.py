@@ -15,10 +15,10 @@ from dala.emit.layout import Slot, layout_of
 from dala.emit.llvm_body import Body
 from dala.emit.llvm_memory import Memory
 from dala.emit.llvm_text import Operand, Writer, llvm_type
-from dala.emit.partition import Partition
+from dala.emit.partition import PAIR, Partition
 from dala.ir.channels import over_channels
 from dala.ir.nodes import For, Program, Reduce
-from dala.ir.record import record
+from dala.ir.record import record, value
 from dala.plan.limits import STEP_LIMIT, has_loops
 
 STRIP = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
@@ -39,6 +39,19 @@ class Target:
     streaming: bool = False
     in_place: frozenset[str] = frozenset()
     twin: bool = False
+
+
+@value
+class Options:
+    """How LLVM is to go about a module.
+
+    `vectorise` has it turn inner loops into vectors. `in_order` keeps operations in the order in
+    which they are written, where several vectors are computed side by side: LLVM would put each
+    vector's operations together, to need fewer registers, and have them wait for each other.
+    """
+
+    vectorise: bool = False
+    in_order: bool = False
 
 
 class Functions:
@@ -62,9 +75,12 @@ class Functions:
         self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
 
     @property
-    def vectorise(self) -> bool:
-        """Whether there are loops that are left to LLVM's vectoriser."""
-        return self.lanes == 1 or any(isinstance(s, Reduce | For) for s in self.partition.of_row)
+    def options(self) -> Options:
+        of_row = any(isinstance(item, Reduce | For) for item in self.partition.of_row)
+        interior = self.flat or self
+        return Options(
+            vectorise=self.lanes == 1 or of_row, in_order=interior.partition.vectors > PAIR
+        )
 
     def texts(self) -> list[str]:
         """The functions as text; `rows` computes a strip, given the slots one by one."""

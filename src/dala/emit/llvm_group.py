@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dala.emit.layout import Slot
 from dala.emit.llvm import ENTRY, given, module_text, unpacked
-from dala.emit.llvm_functions import STRIP, Functions, Target
+from dala.emit.llvm_functions import STRIP, Functions, Options, Target
 from dala.ir.nodes import Program
 from dala.ir.record import record
 
@@ -36,7 +36,7 @@ class EmittedGroup:
 
     text: str
     slots: tuple[tuple[Slot, ...], ...]
-    vectorise: bool
+    options: Options
 
 
 def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
@@ -49,7 +49,11 @@ def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
     name = ", ".join(item.program.name for item in members)
     text = module_text(name, declarations, [*parts, entry])
     slots = tuple(functions.slots for functions in made)
-    return EmittedGroup(text, slots, any(functions.vectorise for functions in made))
+    options = Options(
+        vectorise=any(functions.options.vectorise for functions in made),
+        in_order=any(functions.options.in_order for functions in made),
+    )
+    return EmittedGroup(text, slots, options)
 
 
 class _Entry:

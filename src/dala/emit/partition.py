@@ -19,14 +19,21 @@ from dala.ir.nodes import (
     Value,
     While,
     blocks_of,
+    operands_of,
     used,
     walk,
 )
 from dala.ir.types import Scalar
 from dala.plan.limits import widest
 
+PAIR = 2
+"""Vectors that are computed side by side where nothing else is known to be better."""
 MOST_PAIRED = 64
 """Statements up to which a program is computed two vectors at a time."""
+DEEP = 48
+"""Operations that wait for each other, from which on the turns of a loop hardly overlap."""
+LATENCY = 8
+"""Operations that a processor could begin until the first has ended: two a cycle, for four."""
 _PAIRED_BITS = 32
 
 Key = Value | tuple[If | For | While, int]
@@ -40,8 +47,10 @@ class Partition:
         self.program = program
         self.variance = Variance(program)
         self.lanes = _lanes(program, self.variance, vector_bits)
-        if wide and self.lanes > 1 and _suits_pairs(program):
-            self.lanes *= 2
+        self.vectors = 1
+        if wide and self.lanes > 1:
+            self.vectors = _vectors_at_a_time(program, self.variance, vector_bits)
+            self.lanes *= self.vectors
         statements = program.body.statements
         rows = set() if program.output.scattered else self._rows(statements)
         self.of_row = [item for item in statements if item in rows]
@@ -113,11 +122,46 @@ def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
     return vector_bits // max(8, min(32, widest(program).bits))
 
 
-def _suits_pairs(program: Program) -> bool:
-    """Whether two vectors at a time, which hide latency, would still fit the registers."""
+def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -> int:
+    """How many vectors to compute side by side, so that none waits for its last operation.
+
+    A processor overlaps turns of a short loop by itself, not those of a long one.
+    """
     statements = walk(program.body)
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
-    return widest(program).bits == _PAIRED_BITS and len(statements) <= MOST_PAIRED and not divides
+    if widest(program).bits != _PAIRED_BITS or divides:
+        return 1
+    straight = all(isinstance(item, Apply | Load) for item in statements)
+    if straight and (depth := _depth(program)) > DEEP:
+        wanted = LATENCY * depth / len(statements)
+        registers = 32 if vector_bits == 512 else 16
+        live = max(1, _most_live(program, variance))
+        return next((n for n in (8, 4, 2) if n < 2 * wanted and n * live <= registers), 1)
+    return PAIR if len(statements) <= MOST_PAIRED else 1
+
+
+def _depth(program: Program) -> int:
+    """The longest chain of operations of which each needs the one before."""
+    depths: dict[Value, int] = {}
+    for item in program.body.statements:
+        if isinstance(item, Apply):
+            depths[item] = 1 + max((depths.get(arg, 0) for arg in item.args), default=0)
+    return max(depths.values(), default=0)
+
+
+def _most_live(program: Program, variance: Variance) -> int:
+    """The most vectors that have been computed and are still needed, at any one time."""
+    live = {value for value in program.body.results if value in variance}
+    most = len(live)
+    for item in reversed(program.body.statements):
+        live.discard(item)
+        live.update(value for value in operands_of(item) if _is_computed(value, variance))
+        most = max(most, len(live))
+    return most
+
+
+def _is_computed(value: Value, variance: Variance) -> bool:
+    return isinstance(value, Apply | Load) and value in variance
 
 
 def _walks_along_loops(program: Program, variance: Variance) -> bool:

@@ -16,7 +16,7 @@ from dala.ir.nodes import (
     used,
     walk,
 )
-from dala.ir.record import value
+from dala.ir.record import remembered, value
 
 FARTHEST_OFFSET = 1 << 20
 """Offsets beyond this are treated as anywhere, so that position + offset cannot wrap."""
@@ -57,6 +57,7 @@ def offsets_of(load: Load, rank: int) -> tuple[int, ...] | None:
     return None if None in offsets else tuple(offsets)  # type: ignore[arg-type]
 
 
+@remembered
 def accesses(program: Program) -> dict[str, Access]:
     """For each input, where it is read."""
     places: dict[str, set[tuple[int, ...] | None]] = {item.name: set() for item in program.inputs}
@@ -85,6 +86,7 @@ def leaves(program: Program) -> set[type[Value]]:
     return {type(value) for value in values if isinstance(value, Const | Param | Position | Extent)}
 
 
+@remembered
 def is_elementwise(program: Program) -> bool:
     """Whether each element depends on nothing but the same element of each input."""
     if program.output.scattered or leaves(program) & {Position, Extent}:

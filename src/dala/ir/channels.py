@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from dala.ir.access import offsets_of
 from dala.ir.nodes import (
     Apply,
@@ -14,10 +16,16 @@ from dala.ir.nodes import (
     Value,
     walk,
 )
-from dala.ir.record import changed
+from dala.ir.record import changed, remembered
 from dala.ir.simplify import Rewriter, drop_dead
 
+Channel = int | None
+"""The channel that a value is computed from; None where it is the same for all of them."""
+MIXED = -1
+"""The channel of what is computed from several, or differs from column to column."""
 
+
+@remembered
 def over_channels(program: Program) -> Program | None:
     """The program over the channels of all pixels, side by side; None where they are not alike.
 
@@ -35,11 +43,8 @@ def over_channels(program: Program) -> Program | None:
             return None
         if isinstance(item, Load) and not _is_plain(item, images):
             return None
-    alike = _Likeness()
-    first, *others = program.body.results
-    for number, other in enumerate(others, 1):
-        if not alike.same(first, other, number):
-            return None
+    if not _are_alike(program, images):
+        return None
     return _flattened(program, channels, images)
 
 
@@ -54,49 +59,37 @@ def _is_plain(load: Load, images: set[str]) -> bool:
     )
 
 
-class _Likeness:
-    """Whether a value is computed for one channel as another is for the first."""
+def _are_alike(program: Program, images: set[str]) -> bool:
+    """Whether each channel is computed from its own as the first is from the first.
 
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int, int], bool] = {}
+    Values that are computed in the same way, whichever channels they read, have one number.
+    """
+    numbers: dict[Hashable, int] = {}
+    known: dict[Value, tuple[int, Channel]] = {}
 
-    def same(self, first: Value, other: Value, channel: int) -> bool:
-        key = (id(first), id(other), channel)
-        if key not in self._known:
-            self._known[key] = self._compare(first, other, channel)
-        return self._known[key]
+    def number(key: Hashable) -> int:
+        return numbers.setdefault(key, len(numbers))
 
-    def _compare(self, first: Value, other: Value, channel: int) -> bool:
-        match first, other:
-            case Load(), Load():
-                places = (None, None) if first.channel is None else (0, channel)
-                return (
-                    first.source == other.source
-                    and first.border == other.border
-                    and (first.channel, other.channel) == places
-                    and _same_place(first, other)
-                )
-            case Apply(), Apply():
-                return (
-                    first.op == other.op
-                    and first.type == other.type
-                    and all(
-                        self.same(a, b, channel)
-                        for a, b in zip(first.args, other.args, strict=True)
-                    )
-                )
-            case Position(), _:
-                return first is other and first.axis == 0
-            case ((Const() | Param() | Extent()), _):
-                return first is other
-        return False
+    def look_up(value: Value) -> tuple[int, Channel]:
+        if value in known:
+            return known[value]
+        column = isinstance(value, Position) and value.axis == 1
+        return number(id(value)), MIXED if column else None
 
-
-def _same_place(first: Load, other: Load) -> bool:
-    """Whether both are read at the same distance: only there may the column be used."""
-    if first.index is None or other.index is None:
-        return first.index is other.index
-    return all(a is b for a, b in zip(first.index, other.index, strict=True))
+    for item in program.body.statements:
+        match item:
+            case Load() if item.source in images:
+                place = None if item.index is None else tuple(map(id, item.index))
+                known[item] = (number((item.source, place, item.border)), item.channel)
+            case Apply():
+                args = [look_up(arg) for arg in item.args]
+                channels = {channel for _, channel in args} - {None}
+                channel = channels.pop() if len(channels) == 1 else MIXED if channels else None
+                known[item] = (number((item.op, item.type, *(n for n, _ in args))), channel)
+    found = [look_up(value) for value in program.body.results]
+    is_own = found[0][1] is not None
+    wanted = [(found[0][0], channel if is_own else None) for channel in range(len(found))]
+    return found == wanted
 
 
 def _flattened(program: Program, channels: int, images: set[str]) -> Program:

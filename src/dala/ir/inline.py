@@ -1,27 +1,28 @@
-"""Two programs as one: what the first leaves at a position is what the second reads there."""
+"""Programs as one: what some leave at a position is what others read there."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from dala.ir.access import accesses
-from dala.ir.nodes import OUTPUT, Extent, Load, Param, Program, Value
-from dala.ir.record import changed
+from dala.ir.nodes import OUTPUT, Extent, Input, Load, Param, Program, Value
+from dala.ir.record import changed, record
 from dala.ir.simplify import Rewriter, drop_dead
 
-Names = dict[str, str]
+Names = Mapping[str, str]
 
 
-def renamed(program: Program, inputs: Names, params: Names) -> Program:
-    """The same program with other names of inputs and parameters; two inputs may become one."""
-    copied = _Copy(inputs, params)
-    with copied.builder.block() as body:
-        body.results = copied.copy(program.body)
-    named = {inputs[item.name]: changed(item, name=inputs[item.name]) for item in program.inputs}
-    return changed(
-        program,
-        inputs=tuple(named.values()),
-        params=tuple(changed(item, name=params[item.name]) for item in program.params),
-        body=body,
-    )
+@record
+class Part:
+    """A program that is put together with others, and what its names are called there.
+
+    `made` has the inputs that are what earlier parts leave, by their places.
+    """
+
+    program: Program
+    inputs: Names
+    params: Names
+    made: Mapping[str, int]
 
 
 def fits(producer: Program, consumer: Program, source: str) -> bool:
@@ -37,48 +38,55 @@ def fits(producer: Program, consumer: Program, source: str) -> bool:
     )
 
 
-def inlined(producer: Program, consumer: Program, source: str) -> Program:
-    """The consumer, computing its input `source` by itself; inputs of one name are one.
+def merged(parts: Sequence[Part]) -> Program:
+    """The last program, computing what the others leave by itself; inputs of one name are one.
 
-    The names of parameters are distinct, and both run over the same positions.
+    The new names of parameters are distinct, and all run over the same positions.
     """
-    copied = _Copy({}, {})
+    copied = _Copy()
+    left: list[tuple[Value, ...]] = []
+    inputs: dict[str, Input] = {}
+    params: list[Param] = []
     with copied.builder.block() as body:
-        copied.left = copied.copy(producer.body)
-        copied.source = source
-        body.results = copied.copy(consumer.body)
+        for part in parts:
+            copied.part = part
+            copied.left = {name: left[place] for name, place in part.made.items()}
+            left.append(copied.copy(part.program.body))
+            for item in part.program.inputs:
+                if item.name not in part.made:
+                    name = part.inputs[item.name]
+                    inputs[name] = changed(item, name=name)
+            params += [changed(item, name=part.params[item.name]) for item in part.program.params]
+        body.results = left[-1]
     drop_dead(body)
-    kept = [item for item in consumer.inputs if item.name != source]
     return changed(
-        consumer,
-        name=f"{producer.name}, {consumer.name}",
-        inputs=tuple({item.name: item for item in (*producer.inputs, *kept)}.values()),
-        params=(*producer.params, *consumer.params),
+        parts[-1].program,
+        name=", ".join(part.program.name for part in parts),
+        inputs=tuple(inputs.values()),
+        params=tuple(params),
         body=body,
     )
 
 
 class _Copy(Rewriter):
-    """Copies blocks under other names, and values in place of what is read of one input."""
+    """Copies the blocks of parts: under other names, and values in place of some inputs."""
 
-    source: str | None = None
-    left: tuple[Value, ...] = ()
+    part: Part
 
-    def __init__(self, inputs: Names, params: Names) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._inputs = inputs
-        self._params = params
+        self.left: dict[str, tuple[Value, ...]] = {}
 
     def value(self, old: Value) -> Value:
         if isinstance(old, Param):
-            return self.builder.param(old.type, self._params.get(old.name, old.name))
+            return self.builder.param(old.type, self.part.params[old.name])
         if isinstance(old, Extent):
-            source = OUTPUT if old.source == self.source else old.source
-            return self.builder.extent(self._inputs.get(source, source), old.axis)
+            is_made = old.source in self.left or old.source == OUTPUT
+            source = OUTPUT if is_made else self.part.inputs[old.source]
+            return self.builder.extent(source, old.axis)
         return super().value(old)
 
     def load(self, old: Load) -> Value:
-        if old.source == self.source:
-            return self.left[old.channel or 0]
-        source = self._inputs.get(old.source, old.source)
-        return super().load(changed(old, source=source))
+        if old.source in self.left:
+            return self.left[old.source][old.channel or 0]
+        return super().load(changed(old, source=self.part.inputs[old.source]))

@@ -7,11 +7,15 @@ each: more than everything else that importing dala does. A record takes 30 µs.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from inspect import get_annotations
 from typing import Any, TypeVar, dataclass_transform
+from weakref import WeakKeyDictionary
 
 Class = TypeVar("Class", bound=type)
 Self = TypeVar("Self")
+Record = TypeVar("Record")
+Answer = TypeVar("Answer")
 
 
 @dataclass_transform(frozen_default=True, eq_default=False)
@@ -40,6 +44,19 @@ def value(cls: Class) -> Class:
     made = record(cls)
     _set(made, __eq__=_same, __hash__=_hash)
     return made
+
+
+def remembered(function: Callable[[Record], Answer]) -> Callable[[Record], Answer]:
+    """A function of a record that is computed once for each, as long as the record is there."""
+    answers: WeakKeyDictionary[Record, Answer] = WeakKeyDictionary()
+
+    @wraps(function)
+    def call(given: Record) -> Answer:
+        if given not in answers:
+            answers[given] = function(given)
+        return answers[given]
+
+    return call
 
 
 def changed(given: Self, **fields: Any) -> Self:

@@ -1,62 +1,21 @@
-"""Steps of a pipeline put together: inlined where nobody keeps what lies between, then grouped.
+"""Steps of a pipeline in groups: a group is a run of steps that a device may compute side by side.
 
-Buffers are numbers here. A group is a run of steps that a device may compute side by side, a few
-rows of each at a time; what breaks it off is written down, to be shown.
+It goes through a few rows of each at a time. What breaks it off is written down, to be shown.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 
 from dala.ir.access import Access, accesses, is_elementwise
-from dala.ir.channels import over_channels
-from dala.ir.inline import fits, inlined
 from dala.ir.nodes import Load, Program, walk
-from dala.ir.record import changed, record
+from dala.ir.record import record
 from dala.plan.limits import STEP_LIMIT, most_turns
-from dala.plan.task import Kind, Shape, Task, plain
+from dala.plan.step import Overlaps, Step, touched
 
-MOST_STATEMENTS = 1500
-"""Statements up to which programs are inlined into each other."""
 FARTHEST_ROW = 64
 """Rows up or down that a step of a group may read of another."""
-
-Overlaps = Mapping[int, Set[int]]
-"""For each buffer that shares memory with others, which they are."""
-
-
-@record
-class Step:
-    """A program, the buffers that it reads, in order, and the one that it writes.
-
-    `kinds` are how it sees them, the output last: another step may see one in another shape.
-    """
-
-    name: str
-    program: Program
-    inputs: tuple[int, ...]
-    output: int
-    kinds: tuple[Kind, ...]
-
-    def numbers(self) -> dict[str, int]:
-        """The buffer that each name of an input stands for."""
-        names = [item.name for item in self.program.inputs]
-        return dict(zip(names, self.inputs, strict=True))
-
-    def seen(self) -> dict[str, Kind]:
-        """How each input is seen, by its name."""
-        names = [item.name for item in self.program.inputs]
-        return dict(zip(names, self.kinds, strict=False))
-
-    def task(self) -> Task:
-        *inputs, output = self.kinds
-        return Task(self.name, self.program, tuple(inputs), output)
-
-    @property
-    def domain(self) -> Shape:
-        """Its positions, rows told apart."""
-        return plain(self.kinds[-1][1], self.program.output.channels)
 
 
 @record
@@ -72,114 +31,87 @@ class Group:
     reach: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
-def inline_all(
-    steps: Sequence[Step], kept: set[int], overlaps: Overlaps, *, by_rows: bool
-) -> list[Step]:
-    """The steps, those whose result is read in one place only computed where they are read.
+def group_all(
+    steps: Sequence[Step], overlaps: Overlaps, gains: Callable[[Group], bool]
+) -> list[Group]:
+    """The steps in groups; none writes memory that another step of its group sees otherwise.
 
-    Where a device goes through groups row by row, channels that are treated alike stay so: they
-    are computed faster by themselves.
+    `gains` says whether a device gains by computing the steps of a group together.
     """
-    left = list(steps)
-    at = 0
-    while at < len(left):
-        found = _inlinable(left, at, kept, overlaps)
-        if found is None:
-            at += 1
-            continue
-        place, source = found
-        producer, consumer = left[place], left[at]
-        program = inlined(producer.program, consumer.program, source)
-        if by_rows and _mixes_channels(producer.program, program):
-            kept = kept | {producer.output}
-            continue
-        numbers = {**producer.numbers(), **consumer.numbers()}
-        seen = {**producer.seen(), **consumer.seen()}
-        left[at] = changed(
-            consumer,
-            name=program.name,
-            program=program,
-            inputs=tuple(numbers[item.name] for item in program.inputs),
-            kinds=(*(seen[item.name] for item in program.inputs), consumer.kinds[-1]),
-        )
-        del left[place]
-        at -= 1
-    return left
-
-
-def _mixes_channels(producer: Program, both: Program) -> bool:
-    return over_channels(producer) is not None and over_channels(both) is None
-
-
-def _inlinable(
-    steps: list[Step], at: int, kept: set[int], overlaps: Overlaps
-) -> tuple[int, str] | None:
-    """Which earlier step can be computed inside this one, and what this one calls its result."""
-    consumer = steps[at]
-    for item, number in zip(consumer.program.inputs, consumer.inputs, strict=True):
-        if number in kept or number == consumer.output:
-            continue
-        writers = [i for i in range(at) if steps[i].output == number]
-        readers = [i for i, step in enumerate(steps) if number in step.inputs]
-        if len(writers) != 1 or readers != [at]:
-            continue
-        (place,) = writers
-        producer = steps[place]
-        changed_since = _touched({step.output for step in steps[place + 1 : at]}, overlaps)
-        sizes = [len(walk(step.program.body)) for step in (producer, consumer)]
-        if (
-            not changed_since & set(producer.inputs)
-            and sum(sizes) <= MOST_STATEMENTS
-            and consumer.inputs.count(number) == 1
-            and producer.domain == consumer.domain
-            and producer.kinds[-1] == consumer.seen()[item.name]
-            and fits(producer.program, consumer.program, item.name)
-        ):
-            return place, item.name
-    return None
-
-
-def _touched(numbers: set[int], overlaps: Overlaps) -> set[int]:
-    """The buffers, and those that share memory with one of them."""
-    return numbers.union(*(overlaps.get(number, ()) for number in numbers))
-
-
-def group_all(steps: Sequence[Step], overlaps: Overlaps) -> list[Group]:
-    """The steps in groups; none writes memory that another step of its group sees otherwise."""
-    groups: list[list[Step]] = []
-    reasons: list[str] = []
+    groups: list[_Open] = []
     for step in steps:
-        reason = "it is the first" if not groups else _obstacle(groups[-1], step, overlaps)
+        reason = "it is the first"
+        if groups:
+            last = groups[-1]
+            reason = last.obstacle(step, overlaps) or ""
+            if not reason and not gains(last.joined_by(step)):
+                reason = f"the rows that {step.name} needs at a time would not stay in the cache"
         if reason:
-            groups.append([])
-            reasons.append(reason)
-        groups[-1].append(step)
-    made = zip(groups, reasons, strict=True)
-    return [_finished(tuple(group), reason) for group, reason in made]
+            groups.append(_Open(reason, overlaps))
+        groups[-1].add(step)
+    return [group.closed() for group in groups]
 
 
-def _obstacle(group: list[Step], step: Step, overlaps: Overlaps) -> str:
-    """Why a step cannot be computed together with a group; empty if it can."""
-    for member in (*group, step):
-        alone = _loneliness(member, overlaps)
+class _Open:
+    """A group that may grow."""
+
+    def __init__(self, reason: str, overlaps: Overlaps) -> None:
+        self.reason = reason
+        self.overlaps = overlaps
+        self.steps: list[Step] = []
+        self.written: set[int] = set()
+        self.read: set[int] = set()
+        self.alone = ""
+        self.is_flat = True
+
+    def add(self, step: Step) -> None:
+        self.is_flat = self._stays_flat(step)
+        self.alone = _loneliness(step, self.overlaps)
+        self.steps.append(step)
+        self.written.add(step.output)
+        self.read.update(step.inputs)
+
+    def closed(self) -> Group:
+        return self._group(self.steps, flat=self.is_flat)
+
+    def joined_by(self, step: Step) -> Group:
+        return self._group([*self.steps, step], flat=self._stays_flat(step))
+
+    def _group(self, steps: Sequence[Step], *, flat: bool) -> Group:
+        if len(steps) == 1:
+            return Group(tuple(steps), self.reason)
+        reach = ((0, 0),) * len(steps) if flat else _reach(steps)
+        return Group(tuple(steps), self.reason, flat, reach)
+
+    def _stays_flat(self, step: Step) -> bool:
+        """Whether all are elementwise, over as many elements."""
+        return (
+            self.is_flat
+            and is_elementwise(step.program)
+            and (not self.steps or math.prod(step.domain) == math.prod(self.steps[-1].domain))
+        )
+
+    def obstacle(self, step: Step, overlaps: Overlaps) -> str:
+        """Why a step cannot be computed together with the group; empty if it can."""
+        if self.alone:
+            return f"{self.steps[-1].name} {self.alone}"
+        alone = _loneliness(step, overlaps)
         if alone:
-            return f"{member.name} {alone}"
-    written = {member.output for member in group}
-    read = {number for member in group for number in member.inputs}
-    if step.output in written | read:
-        return f"{step.name} writes what a step before it uses"
-    others = written | read
-    if others & set(overlaps.get(step.output, ())) or any(
-        overlaps.get(number, set()) & written for number in step.inputs
-    ):
-        return f"{step.name} shares memory with a step before it"
-    found = accesses(step.program)
-    for item, number in zip(step.program.inputs, step.inputs, strict=True):
-        if number in written and not _is_near(found[item.name], step.program, item.name):
-            return f"{step.name} reads far from its own position"
-    if _is_flat((*group, step)) or _is_by_rows((*group, step)):
-        return ""
-    return f"{step.name} has another shape"
+            return f"{step.name} {alone}"
+        others = self.written | self.read
+        if step.output in others:
+            return f"{step.name} writes what a step before it uses"
+        if others & set(overlaps.get(step.output, ())) or any(
+            overlaps.get(number, set()) & self.written for number in step.inputs
+        ):
+            return f"{step.name} shares memory with a step before it"
+        found = accesses(step.program)
+        for item, number in zip(step.program.inputs, step.inputs, strict=True):
+            if number in self.written and not _is_near(found[item.name], step.program, item.name):
+                return f"{step.name} reads far from its own position"
+        if self._stays_flat(step) or _is_by_rows((*self.steps, step)):
+            return ""
+        return f"{step.name} has another shape"
 
 
 def _loneliness(step: Step, overlaps: Overlaps) -> str:
@@ -187,7 +119,7 @@ def _loneliness(step: Step, overlaps: Overlaps) -> str:
         return "writes anywhere"
     if most_turns(step.program, step.task().shapes) > STEP_LIMIT:
         return "has a loop that may not end"
-    if _touched({step.output}, overlaps) & set(step.inputs):
+    if touched({step.output}, overlaps) & set(step.inputs):
         return "writes over its own input"
     if 0 in step.kinds[-1][1]:
         return "has nothing to compute"
@@ -207,11 +139,6 @@ def _is_near(access: Access, program: Program, source: str) -> bool:
     rows = [offset[0] for offset in access.offsets]
     far = max(map(abs, rows)) > FARTHEST_ROW
     return not far and ("wrap" not in borders or not any(rows))
-
-
-def _is_flat(steps: Sequence[Step]) -> bool:
-    counts = {math.prod(step.task().domain) for step in steps}
-    return len(counts) == 1 and all(is_elementwise(step.program) for step in steps)
 
 
 def _is_by_rows(steps: Sequence[Step]) -> bool:
@@ -261,10 +188,3 @@ def _rows_read(access: Access, program: Program, source: str) -> tuple[int, int]
     )
     # At an edge these rules answer with rows on the other side.
     return (max(up, down), max(up, down)) if turns_back else (up, down)
-
-
-def _finished(steps: tuple[Step, ...], reason: str) -> Group:
-    if len(steps) == 1:
-        return Group(steps, reason)
-    flat = _is_flat(steps)
-    return Group(steps, reason, flat, ((0, 0),) * len(steps) if flat else _reach(steps))

@@ -7,7 +7,7 @@ import math
 from dala.errors import ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import OUTPUT, Load, Program, walk
-from dala.ir.record import changed
+from dala.ir.record import changed, remembered
 from dala.ir.types import Scalar
 from dala.plan.limits import STEP_LIMIT, most_turns
 
@@ -73,6 +73,7 @@ class Task:
         return access.kind == "own" and same
 
 
+@remembered
 def flattened(program: Program) -> Program:
     """An elementwise program over one axis: its rows need not be told apart."""
     return changed(

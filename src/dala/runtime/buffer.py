@@ -81,9 +81,14 @@ class Buffer:
         return isinstance(self._memory, Pending)
 
     @property
-    def place(self) -> object:
+    def place(self) -> Memory | Pending:
         """What tells its memory from that of other buffers, whether it is there yet or not."""
-        return self._memory
+        return self._memory or self.memory
+
+    def shares_with(self, other: Buffer) -> bool:
+        """Whether a write to one of the two may change the other."""
+        (start, end), (other_start, other_end) = self.place.span(), other.place.span()
+        return start < other_end and other_start < end
 
     def free(self) -> None:
         """Give the memory back; a second time does nothing."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 from dala.devices.device import Number
-from dala.ir.inline import renamed
-from dala.ir.record import record
-from dala.plan.fuse import Overlaps, Step
+from dala.ir.record import changed, record
+from dala.plan.step import Overlaps, Step
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
@@ -40,17 +40,11 @@ def expanded(
     kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params
 ) -> Iterator[Primitive]:
     """A stage as primitives; a recipe that writes over its input stays whole."""
-    if isinstance(kernel, Recipe) and not any(_share(item, output) for item in inputs):
+    if isinstance(kernel, Recipe) and not any(item.shares_with(output) for item in inputs):
         for stage in kernel.stages(inputs, output, params):
             yield from expanded(stage.kernel, stage.inputs, stage.output, stage.params)
     else:
         yield Primitive(kernel, tuple(inputs), output, params)
-
-
-def _share(a: Buffer, b: Buffer) -> bool:
-    if a.is_scratch or b.is_scratch:
-        return a.place is b.place
-    return a.memory.overlaps(b.memory)
 
 
 class Numbering:
@@ -71,11 +65,16 @@ class Numbering:
     def overlaps(self) -> Overlaps:
         """For each number the others that share its memory: overlapping, or of another dtype."""
         found: dict[int, set[int]] = {}
-        for i, a in enumerate(self.buffers):
-            for j in range(i):
-                if _share(a, self.buffers[j]):
-                    found.setdefault(i, set()).add(j)
-                    found.setdefault(j, set()).add(i)
+        begun: list[tuple[int, int]] = []
+        """Where memories end that are not over yet, and their numbers."""
+        for start, end, number in sorted(
+            (*item.place.span(), number) for number, item in enumerate(self.buffers)
+        ):
+            begun = [(stop, other) for stop, other in begun if stop > start]
+            for _, other in begun if end > start else ():
+                found.setdefault(number, set()).add(other)
+                found.setdefault(other, set()).add(number)
+            begun.append((end, number))
         return found
 
 
@@ -92,6 +91,11 @@ class Setting:
     """What its run-time parameters are called in the pipeline."""
 
     @property
+    def numbers(self) -> tuple[int, ...]:
+        """Those of its inputs, then that of its output."""
+        return (*self.inputs, self.output)
+
+    @property
     def signature(self) -> tuple[Any, ...]:
         """What its code depends on."""
         types = tuple((name, scalar.name) for name, scalar in self.types)
@@ -103,39 +107,18 @@ class Setting:
         """Run the kernel by itself, on the buffers of an arrangement, seen as it sees them."""
         seen = [
             reshaped(buffers[number], item.shape)
-            for number, item in zip(
-                (*self.inputs, self.output), self.primitive.buffers, strict=True
-            )
+            for number, item in zip(self.numbers, self.primitive.buffers, strict=True)
         ]
         self.primitive.kernel.run(seen[:-1], seen[-1], self.primitive.params)
 
     def step(self) -> Step:
-        """The program, lowered, with names that are its own in the pipeline."""
+        """The program, lowered."""
         kernel = self.primitive.kernel
         *inputs, output = [(item.scalar, item.shape) for item in self.primitive.buffers]
         definition = kernel.definition
         task = task_for(kernel.name, definition, tuple(inputs), output, self.consts, self.types)
-        names = {
-            item.name: _view_name(number, shape, item.channels)
-            for item, number, (_, shape) in zip(task.whole.inputs, self.inputs, inputs, strict=True)
-        }
-        params = dict(zip([item.name for item in task.whole.params], self.params, strict=True))
-        program = renamed(task.whole, names, params)
-        numbers = dict(zip(names.values(), self.inputs, strict=True))
-        kinds = dict(zip(names.values(), inputs, strict=True))
-        bound = [item.name for item in program.inputs]
-        return Step(
-            kernel.name,
-            program,
-            tuple(numbers[name] for name in bound),
-            self.output,
-            (*(kinds[name] for name in bound), output),
-        )
-
-
-def _view_name(number: int, shape: tuple[int, ...], channels: int | None) -> str:
-    """What an input is called: the same for the same view of the same memory."""
-    return f"b{number} {shape} {channels}"
+        kinds = (*inputs, output)
+        return Step(kernel.name, task.whole, self.inputs, self.output, kinds, self.params)
 
 
 class Arrangement:
@@ -145,6 +128,7 @@ class Arrangement:
     """
 
     def __init__(self, primitives: Sequence[Primitive | None]) -> None:
+        self.primitives = primitives
         self.numbering = Numbering()
         self.values: dict[str, Number] = {}
         self.settings: list[Setting | None] = []
@@ -160,6 +144,16 @@ class Arrangement:
     def buffers(self) -> list[Buffer]:
         return self.numbering.buffers
 
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        return tuple(item.primitive.kernel for item in self.settings if item is not None)
+
+    def check(self) -> None:
+        """Lower every program; refuses dtypes and shapes that do not suit its kernel."""
+        for setting in self.settings:
+            if setting is not None and not setting.primitive.is_call:
+                setting.step()
+
     def call(self, place: int) -> None:
         """Run by itself what can only be called."""
         setting = self.settings[place]
@@ -173,6 +167,23 @@ class Arrangement:
         primitive = setting.primitive
         where = primitive.kernel.elsewhere(primitive.output)
         return f"{primitive.kernel.name}, called by itself{f'; {where}' if where else ''}"
+
+    def rebound(self, first: int, part: Arrangement) -> Arrangement:
+        """The same with another part from a place on, of the signature of the one it replaces."""
+        new = copy(self)
+        new.values, new.settings = dict(self.values), list(self.settings)
+        new.numbering = copy(self.numbering)
+        new.numbering.buffers = list(self.buffers)
+        for place, setting in enumerate(part.settings, first):
+            old = self.settings[place]
+            assert setting is not None
+            assert old is not None
+            for number, local in zip(old.numbers, setting.numbers, strict=True):
+                new.buffers[number] = part.buffers[local]
+            for name, local_name in zip(old.params, setting.params, strict=True):
+                new.values[name] = part.values[local_name]
+            new.settings[place] = changed(old, primitive=setting.primitive)
+        return new
 
     def _setting(self, place: int, primitive: Primitive) -> Setting:
         inputs = tuple(self.numbering.number(item) for item in primitive.inputs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dala.errors import ShapeError
 from dala.ir.types import F32, U8, U16, Scalar
 from dala.lang.lower import Definition, Special
+from dala.lang.lowered import lowered
 from dala.plan.task import Kind, Task
 
 Consts = tuple[tuple[str, bool | int | float], ...]
@@ -22,7 +23,7 @@ def task_for(
     """The kernel, specialised; a ShapeError where the shapes do not fit it."""
     special = special_for(name, definition, inputs, output, consts, types)
     try:
-        program = definition.lower(special)
+        program = lowered(definition, special)
     except ShapeError as error:
         shapes = ", ".join(str(shape) for _, shape in inputs)
         raise ShapeError(

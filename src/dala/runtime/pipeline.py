@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dala.devices import Device, using
-from dala.errors import ArgumentError, DalaError, DtypeError, FreedError, ShapeError, edge
+from dala.errors import ArgumentError, FreedError, edge
 from dala.ir.record import changed, record
 from dala.runtime.arguments import Params, check_buffers, complete
 from dala.runtime.buffer import Buffer
 from dala.runtime.commands import Command, Work
-from dala.runtime.expansion import Arrangement, Primitive, expanded
+from dala.runtime.expansion import Arrangement, expanded
 from dala.runtime.kernel import Kernel
-from dala.runtime.plan import Plan
-
-KEYS = {
-    "run_kernel": {"op", "kernel", "inputs", "output", "params", "name"},
-    "copy_buffer": {"op", "inputs", "output", "name"},
-    "barrier": {"op", "name"},
-}
-
-
-@record
-class StageEntry:
-    """One stage as it was added; a barrier has neither kernel nor buffers."""
-
-    op: str
-    name: str
-    kernel: Kernel | None = None
-    inputs: tuple[Buffer, ...] = ()
-    output: Buffer | None = None
-    params: Params = {}  # noqa: RUF012  (records do not change)
+from dala.runtime.plan import Plan, plan_for
+from dala.runtime.stages import StageEntry, check_exchange, named, read_stage, replaced
 
 
 class Pipeline:
@@ -54,6 +36,8 @@ class Pipeline:
     def __init__(self, *, fuse: bool = True) -> None:
         self.fuse = fuse
         self._stages: list[StageEntry] = []
+        self._parts: list[Arrangement] = []
+        """What each stage comes down to by itself."""
         self._arranged: Arrangement | None = None
         self._plan: Plan | None = None
         self._device: Device | None = None
@@ -74,18 +58,19 @@ class Pipeline:
             raise ArgumentError(f"a stage is a mapping or keywords, not {type(stage).__name__}.")
         wanted = {"op": "run_kernel", **(stage or {}), **given}
         number = len(self._stages)
-        entry = _entry(number, wanted)
-        if entry.output is not None:
-            with _named(number, entry.name):
-                self._check(entry)
+        entry = read_stage(number, wanted)
+        with named(number, entry.name):
+            part = self._part(entry)
+            part.check()
         self._stages.append(entry)
+        self._parts.append(part)
         self._arranged = self._plan = None
         return self
 
-    def _check(self, entry: StageEntry) -> None:
-        """Refuse what would fail later: buffers, dtypes, shapes, parameters."""
-        assert entry.kernel is not None
-        assert entry.output is not None
+    def _part(self, entry: StageEntry) -> Arrangement:
+        """What a stage comes down to; refuses buffers and parameters that do not suit it."""
+        if entry.kernel is None or entry.output is None:
+            return Arrangement([None])
         kernel, inputs, output = entry.kernel, list(entry.inputs), entry.output
         device = check_buffers(kernel.name, kernel.inputs, inputs, output)
         if self._device is not None and device is not self._device:
@@ -95,12 +80,9 @@ class Pipeline:
             )
         complete(kernel.name, kernel.params, entry.params)
         with using(device):
-            primitives = list(expanded(kernel, inputs, output, entry.params))
-            arranged = Arrangement(primitives)
-            for setting in arranged.settings:
-                if setting is not None and not setting.primitive.is_call:
-                    setting.step()
+            part = Arrangement(list(expanded(kernel, inputs, output, entry.params)))
         self._device = device
+        return part
 
     @property
     def stages(self) -> tuple[StageEntry, ...]:
@@ -123,19 +105,26 @@ class Pipeline:
         place = self._place(stage)
         entry = self._stages[place]
         changed_to = changed(entry, params={**entry.params, **params})
-        with _named(place, entry.name):
-            self._check(changed_to)
-        self._stages[place] = changed_to
-        self._arranged = None
+        with named(place, entry.name):
+            part = self._part(changed_to)
+            if part.signature != self._parts[place].signature:
+                part.check()
+                self._arranged = None
+        if self._arranged is not None:
+            first = sum(len(item.settings) for item in self._parts[:place])
+            self._arranged = self._arranged.rebound(first, part)
+        self._stages[place], self._parts[place] = changed_to, part
         return self
 
     def bind(self, old: Buffer, new: Buffer) -> Pipeline:
         """The pipeline with one buffer in place of another of the same shape and dtype."""
         self._check_there()
-        _check_exchange(old, new)
-        if not any(old is item for entry in self._stages for item in _buffers(entry)):
+        check_exchange(old, new)
+        if not any(old is item for entry in self._stages for item in entry.buffers):
             raise ArgumentError(f"bind: no stage uses {old!r}.")
-        self._stages = [_replaced(entry, {old: new}) for entry in self._stages]
+        stages = [replaced(entry, {old: new}) for entry in self._stages]
+        self._parts = self._expand(stages)
+        self._stages = stages
         self._arranged = None
         return self
 
@@ -181,10 +170,10 @@ class Pipeline:
         """The stages as they are now, and the plan for them."""
         self._check_there()
         if params or buffers:
-            arranged = self._arrange(self._overridden(params or {}, buffers or {}))
+            arranged = _joined(self._expand(self._overridden(params or {}, buffers or {})))
         else:
             if self._arranged is None:
-                self._arranged = self._arrange(self._stages)
+                self._arranged = _joined(self._parts)
             arranged = self._arranged
         if self._plan is None or self._plan.signature != arranged.signature:
             device = self._device
@@ -192,34 +181,33 @@ class Pipeline:
                 from dala.devices import current_device
 
                 device = current_device()
-            self._plan = Plan(device, arranged, fuse=self.fuse)
+            self._plan = plan_for(device, arranged, fuse=self.fuse)
         return arranged, self._plan
 
     def _overridden(
         self, params: Mapping[str, Params], buffers: Mapping[Buffer, Buffer]
     ) -> list[StageEntry]:
         for old, new in buffers.items():
-            _check_exchange(old, new)
-        stages = [_replaced(entry, buffers) for entry in self._stages]
+            check_exchange(old, new)
+        stages = [replaced(entry, buffers) for entry in self._stages]
         for name, given in params.items():
             place = self._place(name)
             entry = stages[place]
             stages[place] = changed(entry, params={**entry.params, **given})
         return stages
 
-    def _arrange(self, stages: Sequence[StageEntry]) -> Arrangement:
-        primitives: list[Primitive | None] = []
-        for number, entry in enumerate(stages):
-            if entry.kernel is None or entry.output is None or self._device is None:
-                primitives.append(None)
-                continue
-            with _named(number, entry.name), using(self._device):
-                primitives += expanded(entry.kernel, entry.inputs, entry.output, entry.params)
-        return Arrangement(primitives)
+    def _expand(self, stages: Sequence[StageEntry]) -> list[Arrangement]:
+        """What stages come down to, those that have changed expanded anew."""
+        parts = list(self._parts)
+        for number, (entry, before) in enumerate(zip(stages, self._stages, strict=True)):
+            if entry is not before:
+                with named(number, entry.name):
+                    parts[number] = self._part(entry)
+        return parts
 
     def _freed_error(self, buffer: Buffer) -> FreedError:
         for number, entry in enumerate(self._stages):
-            if any(item is buffer for item in _buffers(entry)):
+            if any(item is buffer for item in entry.buffers):
                 return FreedError(
                     f"stage {number} ({entry.name}) uses {buffer!r}: put another in its place with "
                     f"bind(), or free a buffer after the last run."
@@ -301,7 +289,7 @@ class Pipeline:
     def free(self) -> None:
         """Forget the stages and their plan; the buffers stay. A second time does nothing."""
         self._freed = True
-        self._stages, self._arranged, self._plan = [], None, None
+        self._stages, self._parts, self._arranged, self._plan = [], [], None, None
 
     def _check_there(self) -> None:
         if self._freed:
@@ -325,70 +313,5 @@ class _Overridden:
         return self.pipeline.work(self.params)
 
 
-@contextmanager
-def _named(number: int, name: str) -> Iterator[None]:
-    """Inside, an error says which stage it is about."""
-    try:
-        yield
-    except DalaError as error:
-        raise type(error)(f"stage {number} ({name}): {error}") from error
-
-
-def _entry(number: int, wanted: Mapping[str, Any]) -> StageEntry:
-    op = wanted["op"]
-    if not isinstance(op, str) or op not in KEYS:
-        raise ArgumentError(f"stage {number}: op {op!r} is not one of {', '.join(KEYS)}.")
-    for key in wanted:
-        if key not in KEYS[op]:
-            allowed = ", ".join(sorted(KEYS[op]))
-            raise ArgumentError(f"stage {number}: a stage {op!r} takes {allowed}, not {key!r}.")
-    missing = sorted(KEYS[op] - {"params", "name"} - set(wanted))
-    if missing:
-        raise ArgumentError(f"stage {number}: a stage {op!r} also needs {', '.join(missing)}.")
-    if op == "barrier":
-        return StageEntry(op, wanted.get("name", op))
-    kernel = wanted.get("kernel")
-    if op == "copy_buffer":
-        kernel = "cast"
-    found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)  # type: ignore[arg-type]
-    name = wanted.get("name", op if op == "copy_buffer" else found.name)
-    inputs, output = wanted["inputs"], wanted["output"]
-    if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
-        raise ArgumentError(
-            f"stage {number} ({name}): inputs is a list of buffers, not {type(inputs).__name__}."
-        )
-    with _named(number, name):
-        if op == "copy_buffer" and isinstance(output, Buffer) and len(inputs) == 1:
-            _check_copy(inputs[0], output)
-    params = wanted.get("params") or {}
-    if not isinstance(params, Mapping):
-        raise ArgumentError(f"stage {number} ({name}): params is a mapping of names to values.")
-    return StageEntry(op, name, found, tuple(inputs), output, dict(params))
-
-
-def _check_exchange(old: Buffer, new: Buffer) -> None:
-    """Refuse a buffer that cannot stand where another stands."""
-    if old.shape != new.shape:
-        raise ShapeError(f"bind: {old!r} cannot be replaced by {new!r}: the shapes differ.")
-    if old.scalar != new.scalar:
-        raise DtypeError(f"bind: {old!r} cannot be replaced by {new!r}: the dtypes differ.")
-    if old.device != new.device:
-        raise ArgumentError(f"bind: {old!r} and {new!r} are on two devices.")
-
-
-def _check_copy(source: Any, output: Buffer) -> None:
-    if isinstance(source, Buffer) and source.shape != output.shape:
-        raise ShapeError(f"the input is {source.shape}, the output {output.shape}.")
-    if isinstance(source, Buffer) and source.scalar != output.scalar:
-        raise DtypeError(f"the input is {source.dtype}, the output {output.dtype}.")
-
-
-def _buffers(entry: StageEntry) -> tuple[Buffer, ...]:
-    return entry.inputs if entry.output is None else (*entry.inputs, entry.output)
-
-
-def _replaced(entry: StageEntry, new: Mapping[Buffer, Buffer]) -> StageEntry:
-    if not new or entry.output is None:
-        return entry
-    inputs = tuple(new.get(item, item) for item in entry.inputs)
-    return changed(entry, inputs=inputs, output=new.get(entry.output, entry.output))
+def _joined(parts: Sequence[Arrangement]) -> Arrangement:
+    return Arrangement([primitive for part in parts for primitive in part.primitives])

@@ -18,7 +18,8 @@ from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.document import at, hint, key, mapping, plain, sequence, text, value
 from dala.runtime.kernel import KERNELS, PROVIDERS, Kernel
 from dala.runtime.kernel_text import described, is_built_in, made
-from dala.runtime.pipeline import Pipeline, StageEntry
+from dala.runtime.pipeline import Pipeline
+from dala.runtime.stages import StageEntry
 from dala.runtime.textfile import read_text, write_text
 
 VERSION = 1

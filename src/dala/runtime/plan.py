@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
+from dala.base.latest import Latest
 from dala.devices.device import Device, GroupRunner, Memory
 from dala.ir.record import record
-from dala.plan.fuse import Group, Step, group_all, inline_all
+from dala.plan.fuse import Group, group_all
+from dala.plan.inlining import inline_all
+from dala.plan.step import Step
 from dala.runtime.expansion import Arrangement
+from dala.runtime.kernel import Kernel
 from dala.runtime.profile import ACTIVE, measure
 
 
@@ -100,7 +105,7 @@ class Plan:
         if self.fuse:
             by_rows = self.device.goes_by_rows
             left = inline_all(steps, kept, self.overlaps, by_rows=by_rows)
-            groups = group_all(left, self.overlaps)
+            groups = group_all(left, self.overlaps, partial(self.device.gains_by, kept=kept))
         else:
             groups = [Group((step,), "fusion is off") for step in steps]
         for i, group in enumerate(groups):
@@ -150,6 +155,22 @@ class Plan:
             lines.append(f"{number}: {names}, {moved:,} bytes; because {unit.group.reason}")
         lines.append(f"bytes moved: {before:,} stage by stage, {after:,} so")
         return "\n".join(lines)
+
+
+MOST_PLANS = 128
+"""Plans that are remembered, those used last."""
+
+_plans: Latest[tuple[Any, ...], tuple[Plan, tuple[Kernel, ...]]] = Latest(MOST_PLANS)
+"""With what each was made for: a signature names kernels by what is theirs while they live."""
+
+
+def plan_for(device: Device, arranged: Arrangement, *, fuse: bool) -> Plan:
+    """The plan of an arrangement: the same one for all of its signature on a device."""
+
+    def make() -> tuple[Plan, tuple[Kernel, ...]]:
+        return Plan(device, arranged, fuse=fuse), arranged.kernels
+
+    return _plans.find((device, fuse, arranged.signature), make)[0]
 
 
 def _memories(arranged: Arrangement, unit: Unit) -> dict[int, Memory]:

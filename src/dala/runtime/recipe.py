@@ -106,7 +106,7 @@ class Recipe(Kernel):
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
         with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
             target = output
-            if any(item.memory.overlaps(output.memory) for item in inputs):
+            if any(item.shares_with(output) for item in inputs):
                 target = scratch(output.shape, output.scalar)
             stages = list(self.stages(inputs, target, params))
             is_large = device.goes_by_rows and output.size >= FUSED_BYTES
