@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -190,6 +192,69 @@ def compile_ten_stages() -> Duration:
     return Duration("10 stages added, compiled and run, nothing cached", 0.4, sample)
 
 
+def set_and_run() -> Comparison:
+    """What a slider costs: another sigma and a run, beside a run."""
+    source, out = compute.from_numpy(image()), compute.buffer_zeros((HEIGHT, WIDTH), "u8")
+    pipeline = chain(source, out, compute.scratch)
+    sigmas = itertools.cycle([1.4, 1.5, 1.6])
+
+    def ours() -> None:
+        pipeline.set("blur", sigma=next(sigmas)).run()
+
+    return Comparison("set + run : run", 1.1, ours, pipeline.run, lambda: None)
+
+
+def the_same_pipeline_again() -> Duration:
+    source, out = compute.from_numpy(image()), compute.buffer_zeros((HEIGHT, WIDTH), "u8")
+    chain(source, out, compute.scratch).run()
+
+    def sample() -> float:
+        start = time.perf_counter()
+        chain(source, out, compute.scratch)._prepared()
+        return time.perf_counter() - start
+
+    return Duration("an identical pipeline built again", 5e-3, sample)
+
+
+_CROSS = """
+def cross(x):
+    i, j = dala.position(2)
+    return (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1] + x[i, j]) * 0.2
+"""
+
+
+def deep(kernel: compute.Kernel, stages: int, out: compute.Buffer, fuse=True) -> compute.Pipeline:
+    """The same kernel as many times, one after another."""
+    x = np.random.default_rng(1).random(out.shape, np.float32)
+    pipeline, here = compute.pipeline(fuse=fuse), compute.from_numpy(x)
+    for i in range(stages):
+        there = out if i == stages - 1 else compute.scratch(out.shape, "f32")
+        pipeline.add(kernel=kernel, inputs=[here], output=there)
+        here = there
+    return pipeline
+
+
+def ten_stencils() -> Comparison:
+    kernel = compute.Kernel.register("cross", _CROSS, replace=True)
+    outs = [compute.buffer_zeros((HEIGHT, WIDTH), "f32") for _ in range(2)]
+    fused, alone = (deep(kernel, 10, out, fuse) for out, fuse in zip(outs, (1, 0), strict=True))
+
+    def check() -> None:
+        np.testing.assert_array_equal(np.asarray(outs[0]), np.asarray(outs[1]))
+
+    return Comparison("ten stencils, fused : stage by stage", 0.6, fused.run, alone.run, check)
+
+
+def many_points() -> Comparison:
+    """500 point kernels beside 50: ten times the time is linear."""
+    source = "def step(x):\n    return x * 0.999 + 0.001"
+    kernel = compute.Kernel.register("step", source, replace=True)
+    outs = [compute.buffer_zeros((HEIGHT, WIDTH), "f32") for _ in range(2)]
+    many, few = (deep(kernel, count, out) for count, out in zip((500, 50), outs, strict=True))
+    work = "500 point kernels : 50 of them"
+    return Comparison(work, 11.0, many.run, few.run, lambda: None)
+
+
 ROWS: dict[str, Callable[[], Row]] = {
     "pipeline": scratch_between,
     "pipeline-kept": all_kept,
@@ -198,4 +263,8 @@ ROWS: dict[str, Callable[[], Row]] = {
     "pipeline-points-copy": points_against_a_copy,
     "pipeline-call": ten_stages_on_three_elements,
     "pipeline-compile": compile_ten_stages,
+    "pipeline-set": set_and_run,
+    "pipeline-again": the_same_pipeline_again,
+    "pipeline-stencils": ten_stencils,
+    "pipeline-deep": many_points,
 }
