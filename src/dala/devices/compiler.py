@@ -14,6 +14,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from dala import __version__
+from dala.base.emitted_code import dump_code
 from dala.devices import object_cache
 from dala.emit.llvm_functions import Options
 from dala.errors import InternalError
@@ -83,6 +84,7 @@ class Compiler:
 
     def compile(self, text: str, *entries: str, options: Options = PLAIN) -> Code:
         """The code of a module."""
+        dump_code(text, "ll")
         key = f"{self._key}\n{options}\n{text}"
         with self._lock:
             stored = object_cache.load(key)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dala.base.emitted_code import dump_code
 from dala.devices.device import Number, forget_oldest
 from dala.emit.layout import layout_of, sizes_of
 from dala.emit.wgsl import ENTRY, Shader, emit
@@ -216,6 +217,7 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
     if known is None:
         gpu = device.gpu
         layout = _layout(device, len(shader.inputs), shader.reports)
+        dump_code(shader.text, "wgsl")
         module = gpu.create_shader_module(code=shader.text)
         pipeline = gpu.create_compute_pipeline(
             layout=gpu.create_pipeline_layout(bind_group_layouts=[layout]),
