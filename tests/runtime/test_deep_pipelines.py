@@ -97,3 +97,17 @@ def test_stencils_that_would_not_stay_in_the_cache_say_so():
         explained = pipeline.explain()
     assert "would not stay in the cache" in explained
     assert explained.count(" → ") > 0
+
+
+def test_bounds_of_values_are_found_at_any_depth(device):
+    doubled = compute.Kernel.register("doubled", "def doubled(x):\n    return x + x", replace=True)
+    halved = compute.Kernel.register("halved", "def halved(x):\n    return x * 0.5", replace=True)
+    x = compute.from_numpy(np.arange(40, dtype=np.float32))
+    pipeline, at = compute.pipeline(), x
+    for kernel in [doubled, halved] * 250:
+        to = compute.scratch((40,), "f32")
+        pipeline.add(kernel=kernel, inputs=[at], output=to)
+        at = to
+    out = compute.buffer_zeros((40,), "u8")
+    pipeline.add(kernel="cast", inputs=[at], output=out).run()
+    assert compute.read(out).tolist() == list(range(40))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from weakref import WeakKeyDictionary
 
 from dala.ir.nodes import Apply, Const, Value
 from dala.ir.types import Scalar
@@ -10,20 +11,47 @@ from dala.ir.types import Scalar
 Interval = tuple[float, float]
 ANYTHING: Interval = (-math.inf, math.inf)
 _ROUNDING = ("round", "floor", "ceil", "trunc")
+_FOLLOWED = ("min", "max", "mul", "add", *_ROUNDING)
+
+_known: WeakKeyDictionary[Value, Interval] = WeakKeyDictionary()
 
 
 def interval_of(value: Value) -> Interval:
-    """The least and the greatest that the value can be, where it is not NaN."""
+    """The least and the greatest that the value can be, where it is not NaN.
+
+    Each value is looked at once, however often and however deep in others it is used.
+    """
+    waiting = [value]
+    while waiting:
+        here = waiting[-1]
+        first = [arg for arg in _operands(here) if arg not in _known]
+        if first and here not in _known:
+            waiting += first
+        else:
+            waiting.pop()
+            if here not in _known:
+                _known[here] = _interval(here)
+    return _known[value]
+
+
+def _operands(value: Value) -> tuple[Value, ...]:
+    """What the bounds of a value follow from."""
+    if isinstance(value, Apply) and value.type.is_float and value.op in _FOLLOWED:
+        return value.args
+    return ()
+
+
+def _interval(value: Value) -> Interval:
     if isinstance(value, Const):
         return (float(value.value), float(value.value))
-    if not isinstance(value, Apply) or not value.type.is_float:
+    ends = [_known[arg] for arg in _operands(value)]
+    if not ends:
         return ANYTHING
+    assert isinstance(value, Apply)
+    low, high = ends[0]
     if value.op in _ROUNDING:
-        low, high = interval_of(value.args[0])
         return (low - 1.0, high + 1.0)
-    if value.op not in ("min", "max", "mul", "add") or len(value.args) != 2:
-        return ANYTHING
-    (low, high), (other_low, other_high) = (interval_of(arg) for arg in value.args)
+    other_low, other_high = ends[1]
     match value.op:
         case "min":
             return (min(low, other_low), min(high, other_high))
@@ -32,8 +60,8 @@ def interval_of(value: Value) -> Interval:
         case "add":
             return (low + other_low, high + other_high)
         case _:
-            ends = [a * b for a in (low, high) for b in (other_low, other_high)]
-            return ANYTHING if any(map(math.isnan, ends)) else (min(ends), max(ends))
+            products = [a * b for a in (low, high) for b in (other_low, other_high)]
+            return ANYTHING if any(map(math.isnan, products)) else (min(products), max(products))
 
 
 def surely_fits(value: Value, type: Scalar) -> bool:
