@@ -46,7 +46,7 @@ def opencv(weights: Path, pixels: np.ndarray) -> tuple[Call, np.ndarray]:
     import cv2
     import onnxruntime
 
-    from dala.devices.threads import thread_count
+    from dala.devices.cpu.threads import thread_count
     from dala.kernels.image.preprocess import NORMALS
 
     cv2.setNumThreads(thread_count())

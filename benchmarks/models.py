@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.harness import Duration, Result, quartiles
 from benchmarks.start_up import printed_seconds
-from dala.devices import object_cache
+from dala.devices.cpu import object_cache
 
 SHARED = Path(__file__).parent.parent / "../shared"
 CALLS = 10

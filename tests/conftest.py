@@ -54,7 +54,7 @@ def webgpu() -> Iterator[str]:
 
 def need_webgpu() -> None:
     """Skip a test where there is no adapter; in CI there has to be one."""
-    from dala.devices import adapters
+    from dala.devices.webgpu import adapters
 
     if not adapters.infos():
         assert "CI" not in os.environ, "CI has no WebGPU adapter: see .ci/setup"

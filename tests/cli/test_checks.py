@@ -8,7 +8,7 @@ import pytest
 
 import dala
 from dala.cli import doctor
-from dala.devices import adapters
+from dala.devices.webgpu import adapters
 from dala.gpu import compute
 
 FILE = """

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from dala import devices
-from dala.devices import CPU, adapters, find_device
+from dala.devices import CPU, find_device
+from dala.devices.webgpu import adapters
 from dala.errors import DeviceError
 from dala.gpu import compute
 
@@ -203,7 +204,7 @@ def run(program, **environment):
 
 def test_where_no_gpu_can_be_wgpu_is_not_loaded():
     ended = run(
-        "import sys; from dala.devices import adapters, current_device\n"
+        "import sys; from dala.devices import current_device; from dala.devices.webgpu import adapters\n"
         "adapters.may_have_gpu = lambda: False\n"
         "print(current_device().id, 'wgpu' in sys.modules)",
         DALA_DEVICE="",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dala
-from dala.emit import wgsl_grid
+from dala.emit.wgsl import grid as wgsl_grid
 from dala.gpu import compute
 
 MOST = 65_535

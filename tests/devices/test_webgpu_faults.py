@@ -205,7 +205,7 @@ def test_24_a_forked_child_is_told_and_can_use_the_cpu_and_exit(gpu):
 IN_FLIGHT = """
 import time
 import numpy as np
-from dala.devices import adapters
+from dala.devices.webgpu import adapters
 from dala.gpu import compute
 
 text = "def long(x):\\n for i in range(4000):\\n  x = x * 0.999 + 0.5\\n return x"

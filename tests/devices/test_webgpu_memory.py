@@ -6,14 +6,14 @@ import threading
 import numpy as np
 import pytest
 
-from dala.devices.memory import HOST
+from dala.devices.cpu.memory import HOST
 from dala.errors import DeviceError, LimitError, MemoryLimitError
 from dala.gpu import compute
 
 wgpu = pytest.importorskip("wgpu", reason="needs wgpu: pip install dala-gpu[gpu]")
 
-from dala.devices.webgpu_memory import Blocks, size_class  # noqa: E402
-from dala.devices.webgpu_transfer import CHUNK_BYTES  # noqa: E402
+from dala.devices.webgpu.memory import Blocks, size_class  # noqa: E402
+from dala.devices.webgpu.transfer import CHUNK_BYTES  # noqa: E402
 
 
 def noise(size_bytes):

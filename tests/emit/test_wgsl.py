@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dala
-from dala.emit.wgsl import emit
-from dala.emit.wgsl_grid import Grid, grid_for, spread
+from dala.emit.wgsl.grid import Grid, grid_for, spread
+from dala.emit.wgsl.shader import emit
 from dala.gpu import compute
 from dala.ir.types import dtype_of
 from dala.plan.task import Task

@@ -12,7 +12,7 @@ import pytest
 PROGRAM = """
 import sys
 from dala.gpu import compute
-from dala.devices.compiler import Compiler
+from dala.devices.cpu.compiler import Compiler
 compiled = []
 original = Compiler._object
 Compiler._object = lambda self, *rest: compiled.append(1) or original(self, *rest)

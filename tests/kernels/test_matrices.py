@@ -9,7 +9,7 @@ import pytest
 from kernels.samples import DTYPES, FLOATS, sample
 
 from dala import errors
-from dala.devices.memory import Borrowed
+from dala.devices.cpu.memory import Borrowed
 from dala.gpu import compute
 from dala.ir.types import U8
 from dala.kernels import matrices

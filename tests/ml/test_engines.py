@@ -16,7 +16,7 @@ from onnx import helper
 
 from dala import errors, ml
 from dala.devices import current_device
-from dala.devices.webgpu_transfer import Transfers
+from dala.devices.webgpu.transfer import Transfers
 from dala.gpu import compute
 from dala.ml.masks import mask_kernel
 

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from dala.devices.memory import Pool
+from dala.devices.cpu.memory import Pool
 from dala.errors import (
     ArgumentError,
     DtypeError,

@@ -10,8 +10,8 @@ import weakref
 import numpy as np
 import pytest
 
-from dala.devices import memory
-from dala.devices.memory import SMALL_BYTES, Borrowed, Pool, size_class
+from dala.devices.cpu import memory
+from dala.devices.cpu.memory import SMALL_BYTES, Borrowed, Pool, size_class
 from dala.errors import LimitError, MemoryLimitError
 
 U8 = np.dtype(np.uint8)

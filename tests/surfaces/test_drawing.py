@@ -406,7 +406,7 @@ def test_a_surface_may_be_destroyed_within_a_batch(device):
 
 
 def test_nothing_is_read_back_while_drawing(webgpu, monkeypatch):
-    from dala.devices.webgpu_transfer import Transfers
+    from dala.devices.webgpu.transfer import Transfers
 
     mapped_bytes = []
     read = Transfers.read

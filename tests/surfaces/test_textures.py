@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from dala import gpu
-from dala.devices import adapters, find_device
+from dala.devices import find_device
+from dala.devices.webgpu import adapters
 from dala.errors import DeviceLostError, LimitError
 from dala.gpu import compute
 

@@ -116,8 +116,8 @@ def _call(kernel: Kernel) -> str:
 def _compiled(kernel: Kernel) -> str:
     """What the kernel was compiled for, and how long the texts are."""
     from dala.devices import CPU
-    from dala.emit.wgsl import emit
-    from dala.emit.wgsl_grid import grid_for
+    from dala.emit.wgsl.grid import grid_for
+    from dala.emit.wgsl.shader import emit
     from dala.plan.task import Task
     from dala.runtime.recipe import Opaque, Recipe
 

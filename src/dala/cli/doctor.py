@@ -144,7 +144,8 @@ def _encoders() -> Iterator[Finding]:
 
 
 def _devices() -> Iterator[Finding]:
-    from dala.devices import adapters, current_device, devices
+    from dala.devices import current_device, devices
+    from dala.devices.webgpu import adapters
 
     try:
         default = current_device().id
@@ -186,7 +187,7 @@ def _trouble(device: str) -> str:
 
 
 def _cache() -> Finding:
-    from dala.devices.object_cache import folder
+    from dala.devices.cpu.object_cache import folder
 
     where = folder()
     if where is None:

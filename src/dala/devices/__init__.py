@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from dala.devices.cpu import CPU
+from dala.devices.cpu.device import CPU
 from dala.devices.device import Device
 from dala.errors import ArgumentError
 
@@ -58,20 +58,20 @@ def find_device(which: str | Device) -> Device:
         from dala.devices.parity import pair
 
         return pair(CPU, find_device("webgpu"))
-    from dala.devices import adapters
+    from dala.devices.webgpu import adapters
 
     return adapters.find(which, cpu_name=CPU.name) or CPU
 
 
 def devices() -> list[dict[str, Any]]:
     """Every device that there is, the CPU first: what it is and what it has."""
-    from dala.devices import adapters
+    from dala.devices.webgpu import adapters
 
     return [CPU.info(), *adapters.infos()]
 
 
 def _best() -> str:
     """A hardware GPU where there is one, else the CPU."""
-    from dala.devices import adapters
+    from dala.devices.webgpu import adapters
 
     return adapters.hardware_id() or CPU.id

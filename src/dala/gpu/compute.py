@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import dala.kernels
 import dala.ml.named  # noqa: F401  (these two have kernels found by their names)
 from dala import __version__
-from dala.devices import Device, adapters, current_device, devices, use_device
+from dala.devices import Device, current_device, devices, use_device
 from dala.devices import using as device
 from dala.devices.device import Held
+from dala.devices.webgpu import adapters
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import (
     Buffer,

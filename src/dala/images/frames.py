@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices import CPU, current_device
-from dala.devices.memory import Borrowed
+from dala.devices.cpu.memory import Borrowed
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.record import record
 from dala.ir.types import DTYPES, F32, U8

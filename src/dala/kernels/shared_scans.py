@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from dala.emit.wgsl_grid import spread
-from dala.emit.wgsl_ops import TYPES
+from dala.emit.wgsl.grid import spread
+from dala.emit.wgsl.ops import TYPES
 from dala.ir.types import Scalar
 from dala.kernels.elementwise import cast, fill
 from dala.lang.wgsl import read_module

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import dala.kernels  # noqa: F401  (registers the filters)
+from dala.devices.cpu.memory import Borrowed
 from dala.devices.device import forget_oldest
-from dala.devices.memory import Borrowed
 from dala.errors import ArgumentError, DalaError
 from dala.images.frames import Frame, Shape, destination, frame_of, new_buffer
 from dala.ir.record import record

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dala.devices.threads import thread_count
+from dala.devices.cpu.threads import thread_count
 from dala.errors import ArgumentError
 from dala.ml.loading import load_model
 from dala.ml.model import Model

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices.threads import thread_count
+from dala.devices.cpu.threads import thread_count
 from dala.errors import DtypeError, ModelError, ShapeError
 from dala.ir.record import record
 from dala.ir.types import DTYPES

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from dala.devices.threads import thread_count
+from dala.devices.cpu.threads import thread_count
 from dala.errors import ArgumentError, ModelError
 from dala.ml.catalogue import MODELS, Entry, find
 from dala.ml.engine import Engine

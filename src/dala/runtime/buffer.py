@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dala.devices import CPU, Device, current_device, find_device
+from dala.devices.cpu.memory import Borrowed, HostMemory
 from dala.devices.device import Memory, Pending
-from dala.devices.memory import Borrowed, HostMemory
 from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
 from dala.ir.types import U8, Scalar, dtype_of
 from dala.runtime import hostdata, pybuffer

@@ -13,8 +13,8 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence, Set
 from typing import Protocol
 
+from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Memory
-from dala.devices.memory import HostMemory
 
 MOST_READERS = 32
 """Readers of a cell that are known one by one."""

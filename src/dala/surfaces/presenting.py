@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dala.devices.adapters import quiet
+from dala.devices.webgpu.adapters import quiet
 from dala.errors import DeviceError, DeviceLostError
 from dala.surfaces.events import Size, fitted
 from dala.surfaces.stores import TextureStore
 
 if TYPE_CHECKING:
-    from dala.devices.webgpu import WebGpu
+    from dala.devices.webgpu.device import WebGpu
     from dala.surfaces.surface import Surface
 
 _DRAW_TEXTURE = """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from dala.devices import CPU, Device
+from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Memory
-from dala.devices.memory import HostMemory
 from dala.errors import LimitError, ShapeError
 from dala.ir.types import U8
 from dala.runtime.arguments import Params, check_buffers
@@ -18,7 +18,7 @@ from dala.runtime.kernel import Kernel
 from dala.runtime.profile import ACTIVE, copy
 
 if TYPE_CHECKING:
-    from dala.devices.webgpu_texture import Texture
+    from dala.devices.webgpu.texture import Texture
 
 CHANNELS = 4
 LARGEST_EXTENT = 1 << 15
@@ -93,8 +93,8 @@ class HostStore(MemoryStore):
         if type(kernel) is not Kernel or ACTIVE:
             super().run(kernel, inputs, output, params)
             return
-        from dala.devices.cpu_runner import CpuRunner
-        from dala.devices.cpu_twin import run_twice
+        from dala.devices.cpu.runner import CpuRunner
+        from dala.devices.cpu.tee import run_twice
 
         check_buffers(kernel.name, kernel.inputs, inputs, output)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
@@ -137,8 +137,8 @@ class TextureStore:
 def store_for(device: Device, width: int, height: int) -> Store:
     """Transparent black pixels on a device, in the way that suits it."""
     if device.backend == "webgpu":
-        from dala.devices.webgpu import WebGpu
-        from dala.devices.webgpu_texture import Texture
+        from dala.devices.webgpu.device import WebGpu
+        from dala.devices.webgpu.texture import Texture
 
         if isinstance(device, WebGpu):  # and none that stands for it
             return TextureStore(Texture(device, width, height))

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 
-from dala.devices import object_cache
+from dala.devices.cpu import object_cache
 from dala.errors import FetchError, FileError, IntegrityError
 from dala.ml.catalogue import Entry
 from dala.ml.packages import Package

@@ -1,0 +1,1 @@
+"""The CPU: LLVM, worker threads, host memory."""

@@ -1,0 +1,152 @@
+"""LLVM, through llvmlite: a module's text becomes machine code for this CPU."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+
+from dala import __version__
+from dala.base.emitted_code import dump_code
+from dala.devices.cpu import object_cache
+from dala.emit.llvm.functions import Options
+from dala.errors import InternalError
+from dala.ir.record import record
+
+PLAIN = Options()
+
+
+@record
+class Code:
+    """Machine code in memory: it stays there as long as this object does."""
+
+    addresses: dict[str, int]
+    library: Any
+
+
+class Compiler:
+    """Compiles for the CPU it runs on, one module at a time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        if hasattr(os, "register_at_fork"):
+            # A child must not find LLVM in the middle of another thread's work.
+            os.register_at_fork(
+                before=self._lock.acquire,
+                after_in_parent=self._lock.release,
+                after_in_child=self._lock.release,
+            )
+        self._count = 0
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        self.cpu = llvm.get_host_cpu_name()
+        self.features = llvm.get_host_cpu_features()
+
+    @cached_property
+    def vector_bits(self) -> int:
+        """The width of the vectors that this CPU computes with."""
+        if self.features.get("avx512f") and self.features.get("avx512bw"):
+            return 512
+        return 256 if self.features.get("avx2") else 128
+
+    @cached_property
+    def _flat_features(self) -> str:
+        return str(self.features.flatten())
+
+    @cached_property
+    def _key(self) -> str:
+        """What the code depends on besides its text."""
+        machine = (platform.machine(), platform.system(), self.cpu, self._flat_features)
+        return "\n".join((__version__, llvmlite.__version__, *machine))
+
+    @cached_property
+    def _linker(self) -> Any:
+        # LLVM's older linker puts code and constants wherever there is room, and aborts where they
+        # come to lie more than 2 GiB apart, as they do in large processes.
+        return llvm.create_lljit_compiler(self._machine(jit=True), use_jit_link=True)
+
+    def _machine(self, *, jit: bool = False) -> Any:
+        return llvm.Target.from_default_triple().create_target_machine(
+            cpu=self.cpu,
+            features=self._flat_features,
+            opt=2,
+            reloc="pic",
+            codemodel="jitdefault" if jit else "default",
+            jit=jit,
+        )
+
+    def compile(self, text: str, *entries: str, options: Options = PLAIN) -> Code:
+        """The code of a module."""
+        dump_code(text, "ll")
+        key = f"{self._key}\n{options}\n{text}"
+        with self._lock:
+            stored = object_cache.load(key)
+            data = self._object(text, options) if stored is None else stored
+            code = self._link(data, entries)
+        if stored is None:
+            object_cache.save(key, data)
+        return code
+
+    def assembly(self, text: str, options: Options = PLAIN) -> str:
+        """The assembly that a module becomes, to read."""
+        with self._lock, _scheduling(options):
+            machine = self._machine()
+            return str(machine.emit_assembly(self._optimised(text, machine, options)))
+
+    def _object(self, text: str, options: Options) -> bytes:
+        machine = self._machine()
+        with _scheduling(options):
+            return bytes(machine.emit_object(self._optimised(text, machine, options)))
+
+    def _optimised(self, text: str, machine: Any, given: Options) -> Any:
+        try:
+            module = llvm.parse_assembly(text)
+        except RuntimeError as error:
+            raise InternalError(f"LLVM refused emitted code: {error}\n{text}") from error
+        options = llvm.create_pipeline_tuning_options(2)
+        options.loop_vectorization = given.vectorise
+        options.slp_vectorization = False
+        builder = llvm.create_pass_builder(machine, options)
+        passes = builder.getModulePassManager() if given.vectorise else _few_passes()
+        passes.run(module, builder)
+        return module
+
+    def _link(self, data: bytes, entries: tuple[str, ...]) -> Code:
+        self._count += 1
+        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        for entry in entries:
+            builder.export_symbol(entry)
+        library = builder.link(self._linker, f"dala{self._count}")
+        return Code({entry: library[entry] for entry in entries}, library)
+
+
+@contextmanager
+def _scheduling(options: Options) -> Iterator[None]:
+    """Inside, LLVM keeps the order of instructions if asked to: an option of the whole process."""
+    if not options.in_order:
+        yield
+        return
+    llvm.set_option("", "-enable-misched=false")
+    try:
+        yield
+    finally:
+        llvm.set_option("", "-enable-misched=true")
+
+
+def _few_passes() -> Any:
+    """Code that is written as vectors needs little of LLVM's pipeline, a fifth of its time."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.add_loop_rotate_pass()
+    passes.add_new_gvn_pass()
+    passes.add_simplify_cfg_pass()
+    return passes

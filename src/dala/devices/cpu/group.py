@@ -1,0 +1,150 @@
+"""A group of steps on the CPU: one function goes through all of them, a few rows at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dala.devices.cpu.memory import HostMemory
+from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW
+from dala.devices.device import Number
+from dala.emit.llvm.group import Member, emit_group
+from dala.emit.slots import layout_of, sizes_of
+from dala.plan.fuse import Group
+from dala.plan.step import Step
+from dala.plan.strips import Strips, cut, effort_of
+from dala.plan.task import Task, flattened
+
+if TYPE_CHECKING:
+    from dala.devices.cpu.device import Cpu, Executable
+
+WINDOW_BYTES = 256 << 10
+"""Room for the windows of a group on a thread's stack: within the cache of a core."""
+MOST_ROWS, LEAST_ROWS = 32, 2
+MOST_MOVED = 0.5
+"""Rows of windows that may be moved along, for each row that is computed."""
+FLAT_STEP = 2048
+"""Elements that each step of a flat group computes at a time."""
+_NOTHING = (ctypes.c_int64 * 8)()
+
+
+def stays_in_cache(group: Group, kept: set[int]) -> bool:
+    """Whether what a group computes at a time fits into the cache of a core."""
+    windows = [step for step in group.steps if step.output not in kept]
+    if group.flat:
+        return FLAT_STEP * sum(map(_element_bytes, windows)) <= WINDOW_BYTES
+    rows = _rows_at_a_time(group, kept)
+    moved = sum(map(sum, group.reach))
+    return rows >= LEAST_ROWS and moved <= MOST_MOVED * rows * len(group.steps)
+
+
+def _pitch(step: Step) -> int:
+    """The bytes of a row of what a step writes."""
+    scalar, shape = step.kinds[-1]
+    return scalar.size_bytes * math.prod(shape[1:])
+
+
+def _rows_at_a_time(group: Group, kept: set[int]) -> int:
+    windows = [
+        (_pitch(step), sum(reach))
+        for step, reach in zip(group.steps, group.reach, strict=True)
+        if step.output not in kept
+    ]
+    pitches = sum(pitch for pitch, _ in windows)
+    around = sum(pitch * rows for pitch, rows in windows)
+    if not pitches:
+        return MOST_ROWS
+    return min(MOST_ROWS, (WINDOW_BYTES - around) // pitches)
+
+
+class CpuGroup:
+    """A group of several steps, compiled as one."""
+
+    def __init__(self, device: Cpu, group: Group, kept: set[int]) -> None:
+        self.device = device
+        self.group = group
+        self.kept = kept
+        self.steps = group.steps
+        self.tasks = [step.task() for step in self.steps]
+        self.sizes = [
+            self._sizes(step, task) for step, task in zip(self.steps, self.tasks, strict=True)
+        ]
+        if group.flat:
+            self.pitches = [_element_bytes(step) for step in self.steps]
+            self.step = FLAT_STEP
+        else:
+            self.pitches = [_pitch(step) for step in self.steps]
+            self.step = _rows_at_a_time(group, kept)
+        self.strips = self._strips()
+        self.executable = self._compiled()
+
+    def needs(self) -> set[int]:
+        """The memories that have to be there: all but what stays in windows."""
+        used = {number for step in self.steps for number in (*step.inputs, step.output)}
+        windows = {step.output for step in self.steps} - self.kept
+        return used - windows
+
+    def _domain(self, task: Task) -> tuple[int, ...]:
+        shape = task.shapes["out"]
+        return (math.prod(shape),) if self.group.flat else shape
+
+    def _sizes(self, step: Step, task: Task) -> tuple[int, ...]:
+        program = flattened(step.program) if self.group.flat else step.program
+        return sizes_of(layout_of(program), self._domain(task), task.shapes)
+
+    def _strips(self) -> Strips:
+        effort = sum(effort_of(step.program) for step in self.steps)
+        *outer, width = self._domain(self.tasks[-1])
+        rows = math.prod(outer)
+        return cut(rows, width, effort, self.device.threads, whole_rows=not self.group.flat)
+
+    def _compiled(self) -> Executable:
+        places = {step.output: i for i, step in enumerate(self.steps)}
+        members = []
+        for i, step in enumerate(self.steps):
+            windows = {
+                name: places[number]
+                for name, number in step.numbers().items()
+                if number not in self.kept and places.get(number, i) < i
+            }
+            scalar, shape = step.kinds[-1]
+            kept, size = step.output in self.kept, scalar.size_bytes * math.prod(shape)
+            pixel = scalar.size_bytes * (step.program.output.channels or 1)
+            streaming = kept and size >= STREAMED_BYTES and 64 % pixel == 0
+            target = self.device.target(
+                wide=self._domain(self.tasks[i])[-1] >= WIDE_ROW,
+                streaming=streaming and not self._is_read(step.output),
+            )
+            program = flattened(step.program) if self.group.flat else step.program
+            above, below = self.group.reach[i]
+            members.append(Member(program, target, above, below, kept, windows))
+        emitted = emit_group(tuple(members), flat=self.group.flat)
+        formats = "".join(slot.format for slots in emitted.slots for slot in slots)
+        formats += "q" * (len(self.steps) + 1)
+        return self.device.compiled(emitted.text, formats, emitted.options)
+
+    def _is_read(self, number: int) -> bool:
+        return any(number in step.inputs for step in self.steps)
+
+    def run(self, memories: Mapping[int, HostMemory], params: Mapping[str, Number]) -> None:
+        """Compute every step; memories of windows are not looked at."""
+        packed: list[Number] = []
+        for step, sizes in zip(self.steps, self.sizes, strict=True):
+            for number in (step.output, *step.inputs):
+                packed.append(self._address(memories.get(number)))
+            packed += sizes
+            packed += [params[name] for name in step.params]
+        slots = self.executable.pack(*packed, *self.pitches, self.step)
+        self.device.run(self.executable, slots, self.strips)
+
+    def _address(self, memory: HostMemory | None) -> int:
+        if memory is None or not memory.size_bytes:
+            return ctypes.addressof(_NOTHING)
+        return memory.address
+
+
+def _element_bytes(step: Step) -> int:
+    """The bytes of one position of what a step writes."""
+    return step.kinds[-1][0].size_bytes * (step.program.output.channels or 1)

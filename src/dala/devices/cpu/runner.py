@@ -1,0 +1,140 @@
+"""A task on the CPU: cut into strips, compiled for how its memory is used, run."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dala.devices.cpu.memory import HostMemory
+from dala.devices.device import Number
+from dala.emit.llvm.functions import Target
+from dala.emit.llvm.partition import loops_over_rows
+from dala.emit.slots import layout_of, sizes_of
+from dala.errors import KernelTimeoutError
+from dala.ir.nodes import AtomicAdd, walk
+from dala.plan.limits import TIMEOUT
+from dala.plan.strips import MEMORY_COST, Strips, cut, effort_of
+from dala.plan.task import Task
+
+if TYPE_CHECKING:
+    from dala.devices.cpu.device import Cpu, Executable
+
+STREAMED_BYTES = 16 << 20
+"""An output from this size on would only push other data out of the caches."""
+WIDE_ROW = 256
+"""Elements from which on a row is computed two vectors at a time."""
+_NOTHING = (ctypes.c_int64 * 8)()
+"""What an empty input points at: reading it gives zeros."""
+
+
+class CpuRunner:
+    """One task; `run` takes memories of just its dtypes and shapes."""
+
+    def __init__(self, device: Cpu, task: Task) -> None:
+        self.device = device
+        self.task = task
+        self.strips = self._strips()
+        self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
+        scalar, shape = task.output
+        self.pixel_bytes = scalar.size_bytes * (task.program.output.channels or 1)
+        large = scalar.size_bytes * math.prod(shape) >= STREAMED_BYTES
+        # Cache lines are written whole, so whole elements have to fill them.
+        self.streaming = large and 64 % self.pixel_bytes == 0 and not task.scattered
+        self._executables: dict[tuple[frozenset[str], bool, bool], Executable] = {}
+
+    def _strips(self) -> Strips:
+        task = self.task
+        *outer, width = task.domain
+        threads = self.device.threads
+        if any(isinstance(item, AtomicAdd) for item in walk(task.program.body)):
+            threads = 1  # additions in one order: the same bits every time, and no atomics needed
+        effort = effort_of(task.program)
+        read = max((math.prod(shape) for _, shape in task.inputs), default=0)
+        positions = max(1, math.prod(task.domain))
+        whole = loops_over_rows(task.program)
+        effort += MEMORY_COST * (read // positions)
+        return cut(math.prod(outer), width, effort, threads, whole_rows=whole)
+
+    def run(
+        self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
+    ) -> None:
+        """Compute the output; on failure it is as it was before."""
+        task = self.task
+        in_place = self.in_place(inputs, output)
+        if task.empty or in_place is None or task.unsure or task.scattered:
+            self._run_aside(inputs, output, params)
+        else:
+            self._run_into(inputs, output.address, params, in_place)
+
+    def _run_into(
+        self,
+        inputs: Sequence[HostMemory],
+        address: int,
+        params: Sequence[Number],
+        in_place: frozenset[str] = frozenset(),
+    ) -> None:
+        streaming = self.streaming and address % self.pixel_bytes == 0
+        executable = self.executable(in_place, streaming=streaming)
+        addresses = [
+            memory.address if memory.size_bytes else ctypes.addressof(_NOTHING) for memory in inputs
+        ]
+        slots = executable.pack(address, *addresses, *self.sizes, *params)
+        if self.device.run(executable, slots, self.strips):
+            raise KernelTimeoutError(f"{self.task.name}: {TIMEOUT}")
+
+    def _run_aside(
+        self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
+    ) -> None:
+        """Compute into memory of its own, then copy: for aliases, and for what may yet fail."""
+        task = self.task
+        if task.empty and not task.scattered:
+            return
+        aside = self.device.allocate(output.size_bytes, zeroed=task.scattered)
+        if not task.empty:
+            self._run_into(inputs, aside.address, params)
+        self.device.copy(aside, output)
+
+    def explain(self, *, assembly: bool = False) -> str:
+        """The LLVM IR, and the machine's own instructions if asked for."""
+        target = self.target(streaming=self.streaming)
+        return self.device.explain(self.task.program, target, assembly=assembly)
+
+    def target(
+        self,
+        in_place: frozenset[str] = frozenset(),
+        *,
+        streaming: bool = False,
+        twin: bool = False,
+    ) -> Target:
+        """What the code of this task is compiled for."""
+        wide = self.task.domain[-1] >= WIDE_ROW
+        return self.device.target(wide=wide, streaming=streaming, in_place=in_place, twin=twin)
+
+    def executable(
+        self, in_place: frozenset[str], *, streaming: bool = False, twin: bool = False
+    ) -> Executable:
+        """The code of this task for such memory, compiled when it is first asked for."""
+        key = (in_place, streaming, twin)
+        known = self._executables.get(key)
+        if known is None:
+            target = self.target(in_place, streaming=streaming, twin=twin)
+            known = self.device.executable(self.task.program, target)
+            self._executables[key] = known
+        return known
+
+    def in_place(self, inputs: Sequence[HostMemory], output: HostMemory) -> frozenset[str] | None:
+        """The inputs that are the output, read where it is written; None for other aliases."""
+        start, end = output.address, output.address + output.size_bytes
+        shared: list[str] = []
+        for i, memory in enumerate(inputs):
+            if memory.address >= end or start >= memory.address + memory.size_bytes:
+                continue
+            name = self.task.program.inputs[i].name
+            if self.task.access[name].kind != "unused" and memory.address != start:
+                return None
+            if not self.task.fits_in_place(i):
+                return None
+            shared.append(name)
+        return frozenset(shared)

@@ -1,0 +1,1 @@
+"""Adapters that WebGPU reaches, through wgpu."""

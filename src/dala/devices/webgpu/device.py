@@ -1,0 +1,277 @@
+"""A GPU, or what computes like one, through WebGPU: Vulkan, Metal, D3D12 or OpenGL underneath."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import wgpu
+
+from dala.devices.device import Device, Held, Timing
+from dala.devices.webgpu import guard, process
+from dala.devices.webgpu.adapters import Adapter, largest_buffer
+from dala.devices.webgpu.guard import Guard
+from dala.devices.webgpu.memory import Blocks, GpuMemory
+from dala.devices.webgpu.transfer import Transfers
+from dala.errors import DeviceError, LimitError, MemoryLimitError
+from dala.ir.types import U8
+from dala.lang.wgsl import Module
+from dala.plan.task import Task
+
+if TYPE_CHECKING:
+    from dala.devices.webgpu.clock import PassClock
+    from dala.devices.webgpu.runner import WebGpuRunner
+    from dala.devices.webgpu.text import WebGpuText
+
+WAIT_S = 0.05
+"""How often a wait looks whether the device is still there."""
+
+
+class Batch:
+    """Work that is encoded, and not yet sent off; what it uses stays alive until then."""
+
+    def __init__(self, encoder: Any) -> None:
+        self.encoder = encoder
+        self.used: list[GpuMemory] = []
+
+
+class WebGpu(Device):
+    """One adapter, opened with all the limits that it has.
+
+    `gpu` is wgpu's device, `cache` is for what was made with it and is as lasting as it, and `lock`
+    is held while commands are encoded and submitted.
+    """
+
+    backend = "webgpu"
+    runs_text = True
+
+    def __init__(self, adapter: Adapter) -> None:
+        self.id = adapter.id
+        self.name = adapter.name
+        self.adapter = adapter
+        self.lock = threading.RLock()
+        self.suspect = False
+        self._batch: Batch | None = None
+        self._clock: PassClock | None = None
+        self.cache: dict[Any, Any] = {}
+        self._pid = os.getpid()
+        try:
+            self.gpu = adapter.handle.request_device_sync(
+                label="dala",
+                required_features=list(adapter.features),
+                required_limits=adapter.limits,
+            )
+        except (wgpu.GPUError, RuntimeError) as error:
+            raise DeviceError(f"{self.id} ({self.name}) does not open: {error}") from error
+        self.limits: dict[str, int] = dict(self.gpu.limits)
+        self.has_f64 = "shader-f64" in self.gpu.features
+        self.has_s64 = "shader-int64" in self.gpu.features
+        self._blocks = Blocks(self.gpu, largest_buffer(self.limits))
+        self._transfers = Transfers()
+        guard.watch(self)
+        process.keep_at_exit(self.gpu)
+
+    def info(self) -> dict[str, Any]:
+        return self.adapter.info()
+
+    # -- whether it is there ---------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Return if the device can be used; a DeviceError says why it cannot."""
+        if self._pid != os.getpid():
+            raise DeviceError(
+                f"{self.id} ({self.name}) and its buffers cannot be used in this process: it was "
+                f"forked after they were made. Start processes by 'spawn', or use the device 'cpu'."
+            )
+        if self.lost or self.suspect:
+            if self.is_lost():
+                raise guard.lost_error(self)
+            self.suspect = False
+
+    def is_lost(self) -> bool:
+        """Whether the device is gone, as it says when it is asked for the least of work."""
+        if not self.lost:
+            try:
+                self.gpu.create_command_encoder().finish()
+            except wgpu.GPUError as error:
+                self.lost = "lost" in str(error)
+        return self.lost
+
+    def lose(self) -> None:
+        """Lose the device on purpose, as if its driver had been reset."""
+        with self.lock:
+            self.lost = True
+            self.gpu.destroy()
+
+    def guard(self) -> Guard:
+        """A context in which what wgpu raises becomes an error of ours."""
+        return Guard(self)
+
+    # -- work ------------------------------------------------------------------------------------
+
+    def submit(self, command_buffers: Sequence[Any]) -> None:
+        """Send off what was encoded: every submission passes through here."""
+        with self.lock:
+            self.check()
+            self.gpu.queue.submit(command_buffers)
+
+    @contextmanager
+    def encoding(self, *used: GpuMemory) -> Iterator[Any]:
+        """An encoder for some work on memories, which is sent off at the end, or with its batch."""
+        with self.lock:
+            if self._batch is not None:
+                self._batch.used += used
+                yield self._batch.encoder
+                return
+            encoder = self.gpu.create_command_encoder()
+            yield encoder
+            self.submit([encoder.finish()])
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Inside, what is encoded is sent off together at the end; others have to wait for it."""
+        with self.lock:
+            if self._batch is not None:
+                yield
+                return
+            self.check()
+            try:
+                with self.guard():
+                    self._batch = Batch(self.gpu.create_command_encoder())
+                yield
+                with self.guard():
+                    self.flush()
+            finally:
+                self._batch = None
+
+    def flush(self) -> None:
+        """Send off what a batch has held back so far: before the host looks at what it computes."""
+        batch = self._batch
+        if batch is not None and batch.used:
+            # Encoded work refers to buffers that must not be destroyed before it is submitted.
+            self.submit([batch.encoder.finish()])
+            self._batch = Batch(self.gpu.create_command_encoder())
+
+    def wait(self, promise: Any) -> None:
+        """Return when wgpu has kept the promise; never waits for a device that was lost."""
+        # Not by sync_wait alone: the promises of a lost device are never kept.
+        while not promise._thread_event.wait(WAIT_S):
+            self.check()
+        promise.sync_wait()
+
+    def synchronize(self) -> None:
+        self.check()
+        with self.guard():
+            with self.lock:
+                self.check()
+                self.flush()
+                promise = self.gpu.queue.on_submitted_work_done_async()
+            self.wait(promise)
+
+    def begin_pass(self, encoder: Any) -> Any:
+        """A compute pass, which tells its time if somebody wants to know."""
+        clock = self._clock
+        return encoder.begin_compute_pass() if clock is None else clock.begin(encoder)
+
+    def timed(self, call: Callable[[], None]) -> Timing:
+        """How long the compute passes of a call take, if the device tells; else until it is done.
+
+        Others have to wait for it.
+        """
+        if "timestamp-query" not in self.gpu.features:
+            return super().timed(call)
+        from dala.devices.webgpu.clock import PassClock
+
+        with self.lock:
+            self.check()
+            start_s = time.perf_counter()
+            outer = self._clock
+            with self.guard():
+                clock = self._clock = PassClock(self)
+            try:
+                call()
+            finally:
+                self._clock = outer
+            duration_s = clock.read()
+            if duration_s is not None:
+                return Timing(start_s, duration_s, "device")
+            self.synchronize()
+            return Timing(start_s, time.perf_counter() - start_s, "host")
+
+    def load(self, task: Task) -> WebGpuRunner:
+        from dala.devices.webgpu.runner import WebGpuRunner
+
+        return WebGpuRunner(self, task)
+
+    def load_text(self, name: str, module: Module) -> WebGpuText:
+        from dala.devices.webgpu.text import WebGpuText
+
+        return WebGpuText(self, name, module)
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> GpuMemory:
+        self.check()
+        largest = largest_buffer(self.limits)
+        if size_bytes > largest:
+            raise LimitError(
+                f"{size_bytes:,} bytes were asked for, but a buffer of {self.id} ({self.name}) has "
+                f"at most {largest:,}: work in smaller pieces, or use the device 'cpu'."
+            )
+        try:
+            memory, new = self._taken(size_bytes)
+        except MemoryLimitError:
+            with self.guard(), self.lock:
+                self.flush()
+            if not self._blocks.trim():
+                raise
+            memory, new = self._taken(size_bytes)
+        if zeroed and not new and size_bytes:
+            self._clear(memory)
+        return memory
+
+    def _taken(self, size_bytes: int) -> tuple[GpuMemory, bool]:
+        with self.guard():
+            block, new = self._blocks.take(size_bytes)
+        return GpuMemory(self, size_bytes, block, self._blocks), new
+
+    def _clear(self, memory: GpuMemory) -> None:
+        with self.guard(), self.encoding(memory) as encoder:
+            encoder.clear_buffer(memory.buffer)
+
+    def write(self, memory: GpuMemory, data: np.ndarray) -> None:
+        self.check()
+        if memory.size_bytes:
+            with self.guard(), self.lock:
+                self.flush()
+                self._transfers.write(self, memory, data)
+
+    def read(self, memory: GpuMemory) -> np.ndarray:
+        self.check()
+        if not memory.size_bytes:
+            return np.empty(0, U8.numpy)
+        with self.guard():
+            with self.lock:
+                self.flush()
+            return self._transfers.read(self, memory)
+
+    def copy(self, source: GpuMemory, target: GpuMemory) -> None:
+        self.check()
+        if source is target or not target.size_bytes:
+            return
+        size = -(-target.size_bytes // 4) * 4
+        with self.guard(), self.encoding(source, target) as encoder:
+            encoder.copy_buffer_to_buffer(source.buffer, 0, target.buffer, 0, size)
+
+    def held(self) -> Held:
+        self.check()
+        return self._blocks.held()
+
+    def trim(self) -> int:
+        self.check()
+        return self._blocks.trim()

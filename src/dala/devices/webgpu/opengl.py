@@ -1,0 +1,85 @@
+"""WebGPU over OpenGL: one thread at a time.
+
+OpenGL has one context. Whoever does not get hold of it within a second, wgpu takes the process down
+for; so the lock is held through everything that may touch it, waiting included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dala.devices.device import Held, Number
+from dala.devices.webgpu.device import WebGpu
+from dala.devices.webgpu.memory import GpuMemory
+from dala.devices.webgpu.runner import WebGpuRunner
+from dala.devices.webgpu.text import WebGpuText
+from dala.lang.wgsl import Groups, Module
+from dala.plan.task import Task
+
+
+class OpenGl(WebGpu):
+    """An adapter of OpenGL."""
+
+    def check(self) -> None:
+        with self.lock:
+            super().check()
+
+    def wait(self, promise: Any) -> None:
+        with self.lock:
+            super().wait(promise)
+
+    def synchronize(self) -> None:
+        with self.lock:
+            super().synchronize()
+
+    def flush(self) -> None:
+        with self.lock:
+            super().flush()
+
+    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> GpuMemory:
+        with self.lock:
+            return super().allocate(size_bytes, zeroed=zeroed)
+
+    def write(self, memory: GpuMemory, data: np.ndarray) -> None:
+        with self.lock:
+            super().write(memory, data)
+
+    def read(self, memory: GpuMemory) -> np.ndarray:
+        with self.lock:
+            return super().read(memory)
+
+    def copy(self, source: GpuMemory, target: GpuMemory) -> None:
+        with self.lock:
+            super().copy(source, target)
+
+    def held(self) -> Held:
+        with self.lock:
+            return super().held()
+
+    def trim(self) -> int:
+        with self.lock:
+            return super().trim()
+
+    def load(self, task: Task) -> WebGpuRunner:
+        return _Runner(self, task)
+
+    def load_text(self, name: str, module: Module) -> WebGpuText:
+        with self.lock:
+            return _Text(self, name, module)
+
+
+class _Runner(WebGpuRunner):
+    def run(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: Sequence[Number]) -> None:
+        with self.device.lock:
+            super().run(inputs, output, params)
+
+
+class _Text(WebGpuText):
+    def run(
+        self, inputs: Sequence[GpuMemory], output: GpuMemory, params: bytes, groups: Groups
+    ) -> None:
+        with self.device.lock:
+            super().run(inputs, output, params, groups)

@@ -1,0 +1,268 @@
+"""A task on a WebGPU device: its shader, the bindings of its buffers, its dispatch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dala.base.emitted_code import dump_code
+from dala.devices.device import Number, forget_oldest
+from dala.emit.slots import layout_of, sizes_of
+from dala.emit.wgsl.body import Loops
+from dala.emit.wgsl.grid import SERIAL, grid_for
+from dala.emit.wgsl.shader import ENTRY, Shader, emit
+from dala.errors import DtypeError, KernelTimeoutError, LimitError
+from dala.ir.nodes import Program, Value, used, walk
+from dala.ir.record import record
+from dala.ir.types import F32, F64, S32, S64, Scalar
+from dala.plan.limits import TIMEOUT, most_turns
+from dala.plan.task import Task
+
+if TYPE_CHECKING:
+    from dala.devices.webgpu.device import WebGpu
+    from dala.devices.webgpu.memory import GpuMemory
+
+RETRIES = 64
+"""How often an addition may have to be tried again while others add to the same word."""
+MOST_BOUND = 16
+"""Combinations of buffers that a task remembers, the latest ones."""
+MOST_PIPELINES = 1024
+"""Pipelines that a device remembers, the latest ones."""
+_WORD_BYTES = 4
+
+
+@record
+class Compiled:
+    """A shader on the device."""
+
+    shader: Shader
+    pipeline: Any
+    layout: Any
+
+
+class WebGpuRunner:
+    """One task; `run` takes memories of just its dtypes and shapes."""
+
+    def __init__(self, device: WebGpu, task: Task) -> None:
+        self.device = device
+        self.task = task
+        check_dtypes(device, task.name, task.program)
+        self.grid = grid_for(task)
+        self.groups = (0, 0, 0) if task.empty else self.grid.dispatch(task.domain)
+        self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
+        self.loops: Loops = self._loops()
+        self._compiled: dict[frozenset[str], Compiled] = {}
+        self._bound: dict[tuple[int, ...], Any] = {}
+        self._arguments: Any = None
+        self._packed = b""
+
+    def run(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: Sequence[Number]) -> None:
+        """Compute the output; a kernel that fails leaves it as it was before."""
+        task, device = self.task, self.device
+        device.check()
+        if task.empty:
+            if task.scattered and output.size_bytes:
+                device.copy(device.allocate(output.size_bytes), output)
+            return
+        in_place = self._in_place(inputs, output)
+        if in_place is not None and self.loops == "free" and not task.scattered:
+            self._dispatch(inputs, output, params, in_place)
+            return
+        aside = device.allocate(output.size_bytes, zeroed=task.scattered)
+        self._dispatch(inputs, aside, params, frozenset())
+        device.copy(aside, output)
+
+    def explain(self, *, assembly: bool = False) -> str:
+        """The WGSL text; what a driver makes of it cannot be seen."""
+        size = f"{self.grid.columns}×{self.grid.rows}" if self.grid.rows > 1 else self.grid.columns
+        groups = " × ".join(map(str, self.groups))
+        head = f"WGSL, {groups} workgroups of {size} invocations ({self.grid.kind}):"
+        return f"{head}\n\n{self.shader().text}"
+
+    def _in_place(self, inputs: Sequence[GpuMemory], output: GpuMemory) -> frozenset[str] | None:
+        """The inputs that are the output, read where it is written; None for other aliases."""
+        shared = []
+        for i, memory in enumerate(inputs):
+            if memory is output and memory.size_bytes:
+                if not self.task.fits_in_place(i) or self.grid.kind == "rows":
+                    return None
+                shared.append(self.task.program.inputs[i].name)
+        return frozenset(shared)
+
+    # -- code ------------------------------------------------------------------------------------
+
+    def shader(self, in_place: frozenset[str] = frozenset()) -> Shader:
+        """What is emitted for it; inputs named in `in_place` are the output itself."""
+        return emit(self.task.program, self.grid, in_place, self.loops)
+
+    def _code(self, in_place: frozenset[str]) -> Compiled:
+        known = self._compiled.get(in_place)
+        if known is None:
+            shader = self.shader(in_place)
+            bound = len(shader.inputs) + 1 + shader.reports
+            most = self.device.limits["max-storage-buffers-per-shader-stage"]
+            if bound > most:
+                raise LimitError(
+                    f"{self.task.name}: {bound} buffers are bound at a time, but {most} is "
+                    f"the most for {self.device.name}: split the kernel."
+                )
+            known = compiled(self.device, shader)
+            self._compiled[in_place] = known
+        return known
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def _dispatch(
+        self,
+        inputs: Sequence[GpuMemory],
+        target: GpuMemory,
+        params: Sequence[Number],
+        in_place: frozenset[str],
+    ) -> None:
+        device = self.device
+        with device.lock, device.guard():
+            code = self._code(in_place)
+            bound = [target]
+            for i in code.shader.inputs:
+                bound.append(inputs[i] if inputs[i].size_bytes else nothing(device))
+            status = device.allocate(_WORD_BYTES) if code.shader.reports else None
+            if status is not None:
+                bound.append(status)
+            for first in self.grid.firsts(self.task.domain):
+                self._set_arguments(code, params, first)
+                with device.encoding(*bound) as encoder:
+                    compute = device.begin_pass(encoder)
+                    compute.set_pipeline(code.pipeline)
+                    compute.set_bind_group(0, self._group(code, bound))
+                    compute.dispatch_workgroups(*self.groups)
+                    compute.end()
+        if status is not None and device.read(status).any():
+            raise self._timeout()
+
+    def _loops(self) -> Loops:
+        most = loop_limit(self.device)
+        if most is None:
+            return "counted" if self.task.unsure else "free"
+        turns = most_turns(self.task.program, self.task.shapes)
+        if self.grid.kind == "serial":
+            turns = SERIAL * (1 + turns)
+        elif self.grid.kind == "rows":
+            turns = -(-self.task.domain[-1] // self.grid.columns) * (1 + turns)
+        else:
+            turns = self.grid.step * turns
+        if self.task.scattered and turns:
+            turns *= RETRIES
+        return "free" if turns <= most else "checked"
+
+    def _timeout(self) -> KernelTimeoutError:
+        if self.loops == "counted":
+            return KernelTimeoutError(f"{self.task.name}: {TIMEOUT}")
+        return KernelTimeoutError(
+            f"{self.task.name}: {self.device.name} stops the loops of a position after "
+            f"{loop_limit(self.device):,} turns in all. Do less at a time, or use the CPU device "
+            f"(buffer.to('cpu')). The output is as it was before."
+        )
+
+    def _set_arguments(self, code: Compiled, params: Sequence[Number], first: int) -> None:
+        """Sizes and parameters where the shader reads them; they stay there from run to run."""
+        if self._packed and not params and self.grid.kind != "serial":
+            return
+        packed = code.shader.arguments.pack(self.task.domain, self.sizes, params, first)
+        if packed == self._packed:
+            return
+        if self._arguments is None:
+            import wgpu
+
+            usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
+            self._arguments = self.device.gpu.create_buffer(size=len(packed), usage=usage)
+        else:
+            # What was submitted before still sees the old ones; what a batch holds back would not.
+            self.device.flush()
+        self._packed = b""
+        self.device.gpu.queue.write_buffer(self._arguments, 0, packed)
+        self._packed = packed
+
+    def _group(self, code: Compiled, bound: Sequence[GpuMemory]) -> Any:
+        key = (id(code), *[memory.serial for memory in bound])
+        known = self._bound.get(key)
+        if known is None:
+            buffers = [self._arguments, *[memory.buffer for memory in bound]]
+            known = self.device.gpu.create_bind_group(
+                layout=code.layout,
+                entries=[
+                    {"binding": i, "resource": {"buffer": item, "offset": 0, "size": item.size}}
+                    for i, item in enumerate(buffers)
+                ],
+            )
+            while len(self._bound) >= MOST_BOUND:
+                self._bound.pop(next(iter(self._bound)))
+            self._bound[key] = known
+        return known
+
+
+def loop_limit(device: WebGpu) -> int | None:
+    """Turns after which a device breaks off the loops of an invocation without a word, if it does.
+
+    Mesa's software GPU does, also those of neighbours that are computed together with it.
+    """
+    return 65_000 if "llvmpipe" in device.name else None
+
+
+def compiled(device: WebGpu, shader: Shader) -> Compiled:
+    """The shader as a pipeline, made once for each text."""
+    key = ("pipeline", shader.text)
+    known = device.cache.get(key)
+    if known is None:
+        gpu = device.gpu
+        layout = _layout(device, len(shader.inputs), shader.reports)
+        dump_code(shader.text, "wgsl")
+        module = gpu.create_shader_module(code=shader.text)
+        pipeline = gpu.create_compute_pipeline(
+            layout=gpu.create_pipeline_layout(bind_group_layouts=[layout]),
+            compute={"module": module, "entry_point": ENTRY},
+        )
+        known = device.cache[key] = Compiled(shader, pipeline, layout)
+        forget_oldest(device.cache, MOST_PIPELINES)
+    return known
+
+
+def _layout(device: WebGpu, inputs: int, reports: bool) -> Any:
+    """Arguments, the output, the inputs and, where loops may fail, the status."""
+    key = ("layout", inputs, reports)
+    known = device.cache.get(key)
+    if known is None:
+        import wgpu
+
+        kinds = ["uniform", "storage", *["read-only-storage"] * inputs, *["storage"] * reports]
+        known = device.cache[key] = device.gpu.create_bind_group_layout(
+            entries=[
+                {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
+                for i, kind in enumerate(kinds)
+            ]
+        )
+    return known
+
+
+def nothing(device: WebGpu) -> GpuMemory:
+    """What an empty input is bound to: reading it gives zeros."""
+    known = device.cache.get("nothing")
+    if known is None:
+        known = device.cache["nothing"] = device.allocate(_WORD_BYTES)
+        device.write(known, np.zeros(_WORD_BYTES, np.uint8))
+    return known
+
+
+def check_dtypes(device: WebGpu, kernel: str, program: Program) -> None:
+    """Refuse types that the adapter lacks: they would have to be narrowed silently."""
+    types: set[Scalar] = {program.output.type, *[item.type for item in program.inputs]}
+    types |= {item.type for item in program.params}
+    types |= {item.type for item in used(program.body)}
+    types |= {item.type for item in walk(program.body) if isinstance(item, Value)}
+    for scalar, has, instead in ((F64, device.has_f64, F32), (S64, device.has_s64, S32)):
+        if scalar in types and not has:
+            raise DtypeError(
+                f"{kernel} computes with {scalar}, which {device.id} ({device.name}) does not "
+                f"have: use {instead}, or the CPU device (buffer.to('cpu'))."
+            )

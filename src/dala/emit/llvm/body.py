@@ -1,0 +1,132 @@
+"""The statements of a program as LLVM IR: arithmetic, branches, loops and reductions."""
+
+from __future__ import annotations
+
+from dala.emit.llvm.ops import Ops
+from dala.emit.llvm.text import Operand, Writer, constant, llvm_type
+from dala.emit.statements import Statements
+from dala.emit.variance import Variance
+from dala.ir.nodes import (
+    Apply,
+    AtomicAdd,
+    Const,
+    Extent,
+    For,
+    If,
+    Param,
+    Position,
+    Program,
+    Reduce,
+    Result,
+    Store,
+    Value,
+    While,
+    walk,
+)
+from dala.ir.types import BOOL
+
+
+class Body(Statements[Operand]):
+    """Writes statements, for one position or for as many as the writer has lanes.
+
+    `free_order` allows LLVM to reorder float sums: only where a value has one way to be computed,
+    so that it never depends on where in a strip it stands.
+    """
+
+    def __init__(
+        self, program: Program, writer: Writer, variance: Variance, *, free_order: bool
+    ) -> None:
+        super().__init__(program)
+        self.writer = writer
+        self.variance = variance
+        self.ops = Ops(writer)
+        self.free_order = free_order
+        self.wide: dict[Value, Operand] = {}
+        self.mask: Operand | None = None
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def value(self, value: Value) -> Operand:
+        match value:
+            case Const():
+                return constant(value.type, value.value)
+            case Param():
+                return Operand(f"%param.{self._param(value.name)}", llvm_type(value.type))
+            case Extent():
+                return Operand(f"%extent.{self.source(value.source)}.{value.axis}", "i32")
+            case Position():
+                return self.position(value.axis)
+            case Result():
+                return self.values[(value.node, value.index)]
+            case _:
+                return self.values[value]
+
+    def position(self, axis: int) -> Operand:
+        known = self.values.get(("position", axis))
+        if known is None:
+            wide = Operand(f"%position.{axis}", "i64")
+            known = self.writer.emit("i32", f"trunc {wide} to i32")
+        return known
+
+    def _param(self, name: str) -> int:
+        return [param.name for param in self.program.params].index(name)
+
+    def varies(self, value: Value) -> bool:
+        """Whether the value is a vector here."""
+        return self.writer.lanes > 1 and value in self.variance
+
+    def shaped(self, value: Operand, like: Value) -> Operand:
+        return self.writer.splat(value) if self.varies(like) else value
+
+    def apply(self, node: Apply) -> Operand:
+        return self.ops.apply(node, tuple(self.value(arg) for arg in node.args))
+
+    # -- branches --------------------------------------------------------------------------------
+
+    def branch(self, node: If) -> list[Operand]:
+        condition = self.value(node.condition)
+        needs_jump = any(
+            isinstance(item, For | While | Reduce | Store | AtomicAdd)
+            for block in (node.then, node.otherwise)
+            for item in walk(block)
+        )
+        if condition.vector or not needs_jump:
+            return self._selected(node, condition)
+        then, otherwise, done = (self.writer.label(stem) for stem in ("then", "else", "join"))
+        self.writer.branch(condition, then, otherwise)
+        sides: list[tuple[list[Operand], str]] = []
+        for label, block in ((then, node.then), (otherwise, node.otherwise)):
+            self.writer.begin(label)
+            with self.writer.scope():
+                left = self.block(block)
+                left = [
+                    self.writer.splat(item) if self._result_varies(node, i) else item
+                    for i, item in enumerate(left)
+                ]
+            sides.append((left, self.writer.block))
+            self.writer.jump(done)
+        self.writer.begin(done)
+        (first, first_block), (second, second_block) = sides
+        return [
+            self.writer.emit(
+                a.type,
+                f"phi {a.type} [ {a.text}, %{first_block} ], [ {b.text}, %{second_block} ]",
+                a.vector,
+            )
+            for a, b in zip(first, second, strict=True)
+        ]
+
+    def _result_varies(self, node: If | For | While, index: int) -> bool:
+        return self.varies(Result(BOOL, node, index))
+
+    def _selected(self, node: If, condition: Operand) -> list[Operand]:
+        """Both sides, then a choice: nothing in them can fail, and vectors stay whole."""
+        outer = self.mask
+        sides = []
+        for block, holds in ((node.then, condition), (node.otherwise, None)):
+            if condition.vector:
+                active = holds or self.ops.unary("not", BOOL, condition)
+                self.mask = active if outer is None else self.ops.binary("and", BOOL, active, outer)
+            sides.append(self.block(block))
+        self.mask = outer
+        return [self.ops.select(condition, a, b) for a, b in zip(*sides, strict=True)]

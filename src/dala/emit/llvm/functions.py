@@ -1,0 +1,373 @@
+"""The functions of a program: what computes a strip of rows, and the spans of a row.
+
+The strip function goes over its rows. What is the same along a row is computed once for it; then
+the row is cut up: its interior, where no read can leave the row, runs in whole vectors (`fast`) and
+a last, masked one (`tail`); what is left on both sides runs element by element, with the border
+rule (`slow`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dala.emit.llvm.body import Body
+from dala.emit.llvm.memory import Memory
+from dala.emit.llvm.partition import PAIR, Partition
+from dala.emit.llvm.text import Operand, Writer, llvm_type
+from dala.emit.slots import Slot, layout_of
+from dala.ir.channels import over_channels
+from dala.ir.nodes import For, Program, Reduce
+from dala.ir.record import record, value
+from dala.plan.limits import STEP_LIMIT, has_loops
+
+STRIP = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
+"""What every function of strips takes last."""
+
+
+@record
+class Target:
+    """What the code is for: this CPU's vectors, the domain's rows, and how to go about memory.
+
+    Wide rows are computed two vectors at a time; streaming goes past the caches; the inputs named
+    in `in_place` are the output itself; with `twin`, the output is written into a second memory,
+    too, whose address is the last slot.
+    """
+
+    vector_bits: int
+    wide: bool = False
+    streaming: bool = False
+    in_place: frozenset[str] = frozenset()
+    twin: bool = False
+
+
+@value
+class Options:
+    """How LLVM is to go about a module.
+
+    `vectorise` has it turn inner loops into vectors. `in_order` keeps operations in the order in
+    which they are written, where several vectors are computed side by side: LLVM would put each
+    vector's operations together, to need fewer registers, and have them wait for each other.
+    """
+
+    vectorise: bool = False
+    in_order: bool = False
+
+
+class Functions:
+    """The functions that compute a strip of a program; `prefix` tells them from another's."""
+
+    def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
+        self.program = program
+        self.target = target
+        self.prefix = prefix
+        self.partition = Partition(program, target.vector_bits, wide=target.wide)
+        self.variance = self.partition.variance
+        self.lanes = self.partition.lanes
+        self.passed = self.partition.passed
+        self.slots = (*layout_of(program), *[Slot("twin")] * target.twin)
+        self.row_loops = has_loops(self.partition.of_row)
+        self.span_loops = has_loops(self.partition.of_position)
+        self.loops = self.row_loops or self.span_loops
+        self.declarations: set[str] = set()
+        # Where all channels are treated alike, vectors hold channels: nothing is picked apart.
+        flat = over_channels(program) if self.lanes > 1 else None
+        self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
+
+    @property
+    def options(self) -> Options:
+        of_row = any(isinstance(item, Reduce | For) for item in self.partition.of_row)
+        interior = self.flat or self
+        return Options(
+            vectorise=self.lanes == 1 or of_row, in_order=interior.partition.vectors > PAIR
+        )
+
+    def texts(self) -> list[str]:
+        """The functions as text; `rows` computes a strip, given the slots one by one."""
+        parts = [self._span("slow", 1)]
+        if self.lanes > 1:
+            made = self.flat or self
+            parts += [made._span("fast", made.lanes), made._span("tail", made.lanes)]
+        parts.append(self._rows())
+        if self.flat is not None:
+            self.declarations |= self.flat.declarations
+        return parts
+
+    # -- arguments -------------------------------------------------------------------------------
+
+    def argument(self, slot: Slot) -> str:
+        """What the functions call a slot."""
+        names = [item.name for item in self.program.inputs]
+        source = names.index(slot.source) if slot.source in names else "out"
+        params = [param.name for param in self.program.params]
+        return {
+            "out": "%out",
+            "twin": "%twin",
+            "input": f"%in.{source}",
+            "size": f"%size.{slot.axis}",
+            "input size": f"%in.{source}.size.{slot.axis}",
+            "out size": f"%out.size.{slot.axis}",
+            "extent": f"%extent.{source}.{slot.axis}",
+            "param": f"%param.{params.index(slot.source) if slot.source in params else 0}",
+        }[slot.kind]
+
+    def argument_type(self, slot: Slot) -> str:
+        if slot.scalar is not None:
+            return llvm_type(slot.scalar)
+        if slot.kind in ("out", "twin", "input"):
+            return "ptr"
+        return "i32" if slot.kind == "extent" else "i64"
+
+    def _arguments(self, *, declare: bool) -> list[str]:
+        parts = []
+        for slot in self.slots:
+            attributes = ""
+            if declare and slot.kind in ("out", "twin", "input"):
+                attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
+            parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
+        return parts
+
+    def _row_arguments(self) -> list[str]:
+        """The arguments of a span beyond the slots: the row, and what was computed for it."""
+        positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
+        passed = [f"{llvm_type(type)} %row.{i}" for i, (_, type) in enumerate(self.passed)]
+        return [*positions, "i64 %row.offset", *passed, "i64 %x.begin", "i64 %x.end"]
+
+    # -- spans -----------------------------------------------------------------------------------
+
+    def _span(self, name: str, lanes: int) -> str:
+        """A function for the positions from x.begin to x.end of one row."""
+        writer = Writer(lanes)
+        body = Memory(self.program, writer, self.variance, free_order=self.lanes == 1)
+        body.interior = lanes > 1
+        body.in_place = self.target.in_place
+        for i, (key, type) in enumerate(self.passed):
+            body.values[key] = Operand(f"%row.{i}", llvm_type(type))
+        _begin_status(writer, self.span_loops)
+        writer.jump("x.head")
+        writer.begin("x.head")
+        place = len(writer.lines)
+        more = writer.emit("i1", "icmp slt i64 %x, %x.end")
+        writer.branch(more, "x.turn", "x.done")
+        writer.begin("x.turn")
+        if self.span_loops:
+            writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
+        self._set_position(body)
+        if name == "tail":
+            body.left = writer.emit("i64", "sub nsw i64 %x.end, %x")
+            short = writer.emit("i32", f"trunc {body.left} to i32")
+            body.mask = writer.below(lanes, short)
+        for statement in self.partition.of_position:
+            body.statement(statement)
+        if not self.program.output.scattered:
+            results = [body.value(value) for value in self.program.body.results]
+            for pointer in ("%out", "%twin")[: 1 + self.target.twin]:
+                body.write_row(results, pointer, streaming=self.target.streaming)
+        after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
+        latch = writer.block
+        self._loop_again(writer, "x", self.span_loops, "" if self.lanes == 1 else ", !llvm.loop !1")
+        writer.lines.insert(
+            place, f"  %x = phi i64 [ %x.begin, %entry ], [ {after.text}, %{latch} ]"
+        )
+        writer.begin("x.done")
+        _return_status(writer, self.span_loops)
+        self.declarations |= writer.declarations
+        arguments = ", ".join([*self._arguments(declare=True), *self._row_arguments()])
+        return self._defined(name, arguments, writer)
+
+    def _loop_again(self, writer: Writer, name: str, loops: bool, metadata: str = "") -> None:
+        """Back to the head, unless a loop has used up its steps."""
+        if loops:
+            status = writer.emit("i32", "load i32, ptr %status")
+            going_on = writer.emit("i1", f"icmp eq {status}, 0")
+            writer.branch(going_on, f"{name}.head", f"{name}.done", metadata)
+        else:
+            writer.line(f"br label %{name}.head{metadata}")
+
+    def _set_position(self, body: Memory) -> None:
+        writer, last = body.writer, self.program.rank - 1
+        x = writer.emit("i32", "trunc i64 %x to i32")
+        if writer.lanes > 1:
+            first, lanes = writer.splat(x), writer.iota("i32")
+            x = writer.emit(first.type, f"add {first}, {lanes.text}", vector=True)
+        body.values[("position", last)] = x
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _rows(self) -> str:
+        """The function that goes over the rows of a strip."""
+        writer = Writer()
+        body = Memory(self.program, writer, self.variance, free_order=True)
+        body.in_place = self.target.in_place
+        _begin_status(writer, self.loops)
+        begin, end = self._interior(writer)
+        writer.line("%some = icmp slt i64 %x0, %x1")
+        writer.branch(Operand("%some", "i1"), "row.head", "row.done")
+        entry = writer.block
+        writer.begin("row.head")
+        place = len(writer.lines)
+        more = writer.emit("i1", "icmp slt i64 %row, %row1")
+        writer.branch(more, "row.turn", "row.done")
+        writer.begin("row.turn")
+        self._positions(writer)
+        if self.row_loops:
+            writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
+        for statement in self.partition.of_row:
+            body.statement(statement)
+        if self.flat is None:
+            self._spans(writer, body, begin, end)
+        else:
+            self._flat_spans(writer, body, begin, end, self.flat)
+        after = writer.emit("i64", "add nsw i64 %row, 1")
+        latch = writer.block
+        self._loop_again(writer, "row", self.loops)
+        writer.lines.insert(
+            place, f"  %row = phi i64 [ %row0, %{entry} ], [ {after.text}, %{latch} ]"
+        )
+        writer.begin("row.done")
+        _return_status(writer, self.loops)
+        self.declarations |= writer.declarations
+        arguments = ", ".join([*self._arguments(declare=True), *STRIP])
+        return self._defined("rows", arguments, writer)
+
+    def _defined(self, name: str, arguments: str, writer: Writer) -> str:
+        head = f"define internal i32 @{self.prefix}{name}({arguments}) #0 {{"
+        return "\n".join([head, "entry:", *writer.lines, "}"])
+
+    def _positions(self, writer: Writer) -> None:
+        """The row's number as positions along the outer axes, and where its elements begin."""
+        last = self.program.rank - 1
+        rest = "%row"
+        for axis in range(last - 1, 0, -1):
+            writer.line(f"%position.{axis} = urem i64 {rest}, %size.{axis}")
+            rest = writer.emit("i64", f"udiv i64 {rest}, %size.{axis}").text
+        if last:
+            writer.line(f"%position.0 = add i64 {rest}, 0")
+        writer.line(f"%row.offset = mul nsw i64 %row, %size.{last}")
+
+    def _interior(self, writer: Writer) -> tuple[Operand, Operand]:
+        """The first position whose reads all stay in their rows, and the one after the last."""
+        body = Memory(self.program, writer, self.variance, free_order=True)
+        begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
+        for source, axis, offset in self.partition.edges():
+            if offset < 0:
+                begin = body.ops.intrinsic("smax", begin, Operand(str(-offset), "i64"))
+            size = body.size(source, axis)
+            stop = writer.emit("i64", f"sub nsw {size}, {offset}")
+            end = body.ops.intrinsic("smin", end, stop)
+        return begin, end
+
+    def _spans(self, writer: Writer, body: Body, begin: Operand, end: Operand) -> None:
+        """Slow, fast, tail, slow: the calls that compute one row."""
+        if self.lanes == 1:
+            self._call(writer, body, "slow", "%x0", "%x1")
+            return
+        ops = body.ops
+        if self.target.streaming:
+            begin = self._aligned(writer, begin)
+        begin = ops.intrinsic("smin", begin, Operand("%x1", "i64"))
+        room = writer.emit("i64", f"sub nsw {end}, {begin.text}")
+        room = ops.intrinsic("smax", room, Operand("0", "i64"))
+        whole = writer.emit("i64", f"and {room}, {-self.lanes}")
+        middle = writer.emit("i64", f"add nsw {begin}, {whole.text}")
+        stop = ops.intrinsic("smax", middle, end)
+        for name, first, last in (
+            ("slow", "%x0", begin.text),
+            ("fast", begin.text, middle.text),
+            ("tail", middle.text, stop.text),
+            ("slow", stop.text, "%x1"),
+        ):
+            with _unless_empty(writer, first, last):
+                self._call(writer, body, name, first, last)
+
+    def _flat_spans(
+        self, writer: Writer, body: Body, begin: Operand, end: Operand, flat: Functions
+    ) -> None:
+        """The same where the interior is computed channel by channel, not pixel by pixel."""
+        ops, channels = body.ops, self.program.output.channels
+        row = Memory(flat.program, writer, flat.variance, free_order=True)
+        row.in_place = self.target.in_place
+        for statement in flat.partition.of_row:
+            row.statement(statement)
+        if self.target.streaming:
+            begin = self._aligned(writer, begin)
+        begin = ops.intrinsic("smin", begin, Operand("%x1", "i64"))
+        stop = ops.intrinsic("smax", begin, end)
+        first = writer.emit("i64", f"mul nsw {begin}, {channels}")
+        last = writer.emit("i64", f"mul nsw {stop}, {channels}")
+        room = writer.emit("i64", f"sub nsw {last}, {first.text}")
+        whole = writer.emit("i64", f"and {room}, {-flat.lanes}")
+        middle = writer.emit("i64", f"add nsw {first}, {whole.text}")
+        offset = writer.emit("i64", f"mul nsw i64 %row.offset, {channels}")
+        given = self._in_channels(writer, flat)
+        passed = [str(row.values[key]) for key, _ in flat.passed]
+        arguments = ", ".join([*given, "i64 %position.0", str(offset), *passed])
+        with _unless_empty(writer, "%x0", begin.text):
+            self._call(writer, body, "slow", "%x0", begin.text)
+        for name, low, high in (("fast", first, middle), ("tail", middle, last)):
+            with _unless_empty(writer, low.text, high.text):
+                writer.emit("i32", f"call i32 @{flat.prefix}{name}({arguments}, {low}, {high})")
+        with _unless_empty(writer, stop.text, "%x1"):
+            self._call(writer, body, "slow", stop.text, "%x1")
+
+    def _in_channels(self, writer: Writer, flat: Functions) -> list[str]:
+        """The arguments of the flat program: widths of images are counted in channels."""
+        images = {item.name for item in self.program.inputs if item.channels}
+        arguments = []
+        for slot in flat.slots:
+            name = flat.argument(slot)
+            is_width = slot.axis == 1 and (slot.kind == "size" or slot.source in images)
+            if is_width and slot.kind in ("size", "input size"):
+                channels = self.program.output.channels
+                name = writer.emit("i64", f"mul nsw i64 {name}, {channels}").text
+            arguments.append(f"{flat.argument_type(slot)} {name}")
+        return arguments
+
+    def _aligned(self, writer: Writer, begin: Operand) -> Operand:
+        """The first position from `begin` on whose element lies at a multiple of 64 bytes."""
+        output = self.program.output
+        size = output.type.size_bytes * (output.channels or 1)
+        address = writer.emit("i64", "ptrtoint ptr %out to i64")
+        element = writer.emit("i64", f"add i64 %row.offset, {begin.text}")
+        offset = writer.emit("i64", f"mul i64 {element.text}, {size}")
+        here = writer.emit("i64", f"add i64 {address.text}, {offset.text}")
+        back = writer.emit("i64", f"sub i64 0, {here.text}")
+        bytes_ = writer.emit("i64", f"and i64 {back.text}, 63")
+        count = writer.emit("i64", f"udiv i64 {bytes_.text}, {size}")
+        return writer.emit("i64", f"add i64 {begin.text}, {count.text}")
+
+    def _call(self, writer: Writer, body: Body, name: str, first: str, last: str) -> None:
+        positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
+        passed = [str(body.values[key]) for key, _ in self.passed]
+        given = [*self._arguments(declare=False), *positions, "i64 %row.offset", *passed]
+        arguments = ", ".join([*given, f"i64 {first}", f"i64 {last}"])
+        failed = writer.emit("i32", f"call i32 @{self.prefix}{name}({arguments})")
+        if self.span_loops:
+            status = writer.emit("i32", "load i32, ptr %status")
+            both = writer.emit("i32", f"or {status}, {failed.text}")
+            writer.line(f"store {both}, ptr %status")
+
+
+@contextmanager
+def _unless_empty(writer: Writer, first: str, last: str) -> Iterator[None]:
+    """Inside, what is written runs only where there is something from first to last."""
+    call, after = writer.label("span"), writer.label("spanned")
+    some = writer.emit("i1", f"icmp slt i64 {first}, {last}")
+    writer.branch(some, call, after)
+    writer.begin(call)
+    yield
+    writer.jump(after)
+    writer.begin(after)
+
+
+def _begin_status(writer: Writer, loops: bool) -> None:
+    """Room for the steps that loops may take, and for whether they took more."""
+    if loops:
+        writer.line("%budget = alloca i64")
+        writer.line("%status = alloca i32")
+        writer.line("store i32 0, ptr %status")
+
+
+def _return_status(writer: Writer, loops: bool) -> None:
+    status = writer.emit("i32", "load i32, ptr %status") if loops else Operand("0", "i32")
+    writer.line(f"ret {status}")

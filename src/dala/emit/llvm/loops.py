@@ -1,0 +1,238 @@
+"""Loops and reductions as LLVM IR: real jumps, with masks where lanes leave at different times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from dala.emit.llvm.body import Body
+from dala.emit.llvm.text import Operand, constant
+from dala.ir.nodes import For, Reduce, Value, While
+from dala.ir.ops import neutral_of
+from dala.ir.types import BOOL, F64, S64
+from dala.plan.limits import WHILE_COST
+
+SUMMED_IN_ORDER, SUMMED_IN_LANES = 512, 4096
+"""Terms that a float sum adds up before it carries the total over, in f64.
+
+Where LLVM is free to spread them over the lanes of vectors, each lane sees few of them.
+"""
+
+Turn = Callable[[Operand, list[Operand]], list[Operand]]
+
+
+class Loops(Body):
+    """A body that can go round."""
+
+    def counted(self, trips: Operand, initial: list[Operand], turn: Turn) -> list[Operand]:
+        """A loop of `trips` (i64) turns; `turn` gets its number and gives the next values."""
+        writer = self.writer
+        head, inside, done = (writer.label(stem) for stem in ("loop", "turn", "done"))
+        before = writer.block
+        writer.jump(head)
+        writer.begin(head)
+        number = Operand(writer.name("n"), "i64")
+        carried = [Operand(writer.name("c"), item.type, item.vector) for item in initial]
+        place = len(writer.lines)
+        test = writer.emit("i1", f"icmp slt {number}, {trips.text}")
+        writer.branch(test, inside, done)
+        writer.begin(inside)
+        with writer.scope():
+            following = turn(number, carried)
+            after = writer.emit("i64", f"add nsw {number}, 1")
+        latch = writer.block
+        writer.jump(head)
+        triples = zip(
+            [number, *carried], [Operand("0", "i64"), *initial], [after, *following], strict=True
+        )
+        writer.lines[place:place] = [_phi(*three, before, latch) for three in triples]
+        writer.begin(done)
+        return carried
+
+    def for_loop(self, node: For) -> list[Operand]:
+        trips, most = self._trips(node, node.step)
+        initial = [
+            self.shaped(self.value(v), c) for v, c in zip(node.initial, node.carried, strict=True)
+        ]
+
+        def turn(number: Operand, carried: list[Operand]) -> list[Operand]:
+            self._count(node, number, node.step)
+            self.values.update(zip(node.carried, carried, strict=True))
+            with self._active(trips, number):
+                left = self.block(node.body)
+                left = [self.shaped(item, c) for item, c in zip(left, node.carried, strict=True)]
+                if trips.vector:
+                    assert self.mask is not None
+                    pairs = zip(left, carried, strict=True)
+                    left = [self.ops.select(self.mask, new, old) for new, old in pairs]
+            return left
+
+        return self.counted(most, initial, turn)
+
+    def _trips(self, node: For | Reduce, step: int) -> tuple[Operand, Operand]:
+        """How often each lane goes round, and the most that any of them does; both i64."""
+        ops = self.ops
+        start, stop = (self._wide(value) for value in (node.start, node.stop))
+        start, stop = self.writer.alike(start, stop)
+        # Saturating, as two s64 may lie further apart than s64 reaches.
+        apart = ops.intrinsic("ssub.sat", stop, start) if node.stop.type == S64 else None
+        apart = apart or ops.binary("sub", S64, stop, start)
+        if abs(step) != 1:
+            apart = ops.binary(
+                "add", S64, apart, ops.number(apart, S64, step - (1 if step > 0 else -1))
+            )
+            apart = ops.emit(
+                apart, apart.type, f"sdiv {apart}, {ops.number(apart, S64, step).text}"
+            )
+        elif step == -1:
+            apart = ops.unary("neg", S64, apart)
+        trips = ops.extreme("max", S64, apart, ops.number(apart, S64, 0))
+        most = trips
+        if trips.vector:
+            if self.mask is not None:
+                trips = ops.select(self.mask, trips, ops.number(trips, S64, 0))
+            function = f"llvm.vector.reduce.smax.{self.writer.suffix(trips)}"
+            most = self.writer.call(function, "i64", trips)
+            most = Operand(most.text, "i64")
+        return trips, self.spend(most)
+
+    def _count(self, node: For | Reduce, number: Operand, step: int) -> None:
+        """Set the counter of this turn, also as the i64 that indices are computed with."""
+        advance = number
+        if step != 1:
+            advance = self.writer.emit("i64", f"mul {number}, {step}")
+        start, advance = self.writer.alike(self._wide(node.start), advance)
+        wide = self.ops.binary("add", S64, start, advance)
+        self.wide[node.counter] = wide
+        self.values[node.counter] = self.ops.convert(wide, S64, node.counter.type)
+        if step == 1:
+            self.bounds[node.counter] = (node.start, node.stop)
+
+    def _wide(self, value: Value) -> Operand:
+        """An integer value as i64."""
+        return self.wide.get(value) or self.ops.convert(self.value(value), value.type, S64)
+
+    @contextmanager
+    def _active(self, trips: Operand, number: Operand) -> Iterator[None]:
+        """Inside, the mask holds the lanes that still go round."""
+        outer = self.mask
+        if trips.vector:
+            here = self.ops.compare("lt", S64, self.writer.splat(number), trips)
+            self.mask = here if outer is None else self.ops.binary("and", BOOL, here, outer)
+        try:
+            yield
+        finally:
+            self.mask = outer
+
+    def while_loop(self, node: While) -> list[Operand]:
+        writer = self.writer
+        masked = writer.lanes > 1 and self.variance.condition_varies(node)
+        outer = self.mask
+        initial = [
+            self.shaped(self.value(v), c) for v, c in zip(node.initial, node.carried, strict=True)
+        ]
+        head, inside, done = (writer.label(stem) for stem in ("while", "do", "over"))
+        before = writer.block
+        writer.jump(head)
+        writer.begin(head)
+        carried = [Operand(writer.name("c"), item.type, item.vector) for item in initial]
+        place = len(writer.lines)
+        with writer.scope():
+            self.values.update(zip(node.carried, carried, strict=True))
+            (holds,) = self.block(node.condition)
+            if masked:
+                active = writer.splat(holds)
+                if outer is not None:
+                    active = self.ops.binary("and", BOOL, active, outer)
+                self.mask = active
+                function = f"llvm.vector.reduce.or.{writer.suffix(active)}"
+                holds = Operand(writer.call(function, "i1", active).text, "i1")
+            paid = self.spend(Operand(str(WHILE_COST), "i64"))
+            allowed = writer.emit("i1", f"icmp ne {paid}, 0")
+            test = self.ops.binary("and", BOOL, holds, allowed)
+            writer.branch(test, inside, done)
+            writer.begin(inside)
+            left = self.block(node.body)
+            left = [self.shaped(item, c) for item, c in zip(left, node.carried, strict=True)]
+            if masked:
+                assert self.mask is not None
+                left = [
+                    self.ops.select(self.mask, a, b) for a, b in zip(left, carried, strict=True)
+                ]
+        self.mask = outer
+        latch = writer.block
+        writer.jump(head)
+        triples = zip(carried, initial, left, strict=True)
+        writer.lines[place:place] = [_phi(*three, before, latch) for three in triples]
+        writer.begin(done)
+        return carried
+
+    def spend(self, turns: Operand) -> Operand:
+        """The turns themselves while the budget lasts, else 0, and the status says so."""
+        writer = self.writer
+        budget = writer.emit("i64", "load i64, ptr %budget")
+        left = writer.emit("i64", f"sub {budget}, {turns.text}")
+        writer.line(f"store {left}, ptr %budget")
+        over = writer.emit("i1", f"icmp slt {left}, 0")
+        status = writer.emit("i32", "load i32, ptr %status")
+        failed = writer.emit("i32", f"select {over}, i32 1, {status}")
+        writer.line(f"store {failed}, ptr %status")
+        return writer.emit("i64", f"select {over}, i64 0, {turns}")
+
+    # -- reductions ------------------------------------------------------------------------------
+
+    def reduce(self, node: Reduce) -> Operand:
+        trips, most = self._trips(node, 1)
+        if node.op == "add" and node.type.is_float:
+            return self._float_sum(node, trips, most)
+        neutral = self.shaped(constant(node.type, neutral_of(node.op, node.type)), node)
+
+        def turn(number: Operand, carried: list[Operand]) -> list[Operand]:
+            term = self._term(node, trips, number)
+            a, b = self.writer.alike(carried[0], term)
+            return [self.ops.binary(node.op, node.type, a, b)]
+
+        return self.counted(most, [neutral], turn)[0]
+
+    def _term(self, node: Reduce, trips: Operand, number: Operand) -> Operand:
+        self._count(node, number, 1)
+        with self._active(trips, number):
+            (term,) = self.block(node.body)
+            if trips.vector:
+                assert self.mask is not None
+                neutral = constant(node.type, neutral_of(node.op, node.type))
+                term = self.ops.select(self.mask, term, neutral)
+        return self.shaped(term, node)
+
+    def _float_sum(self, node: Reduce, trips: Operand, most: Operand) -> Operand:
+        """Blocks of terms added up in their own type, their totals in f64."""
+        writer, size = self.writer, SUMMED_IN_LANES if self.free_order else SUMMED_IN_ORDER
+        flags = " reassoc" if self.free_order else ""
+        zero = self.shaped(constant(node.type, 0.0), node)
+        total = self.shaped(constant(F64, 0.0), node)
+        padded = writer.emit("i64", f"add {most}, {size - 1}")
+        blocks = writer.emit("i64", f"udiv {padded}, {size}")
+
+        def block(index: Operand, totals: list[Operand]) -> list[Operand]:
+            first = writer.emit("i64", f"mul {index}, {size}")
+            rest = writer.emit("i64", f"sub {most}, {first.text}")
+            count = self.ops.extreme("min", S64, rest, Operand(str(size), "i64"))
+
+            def turn(number: Operand, carried: list[Operand]) -> list[Operand]:
+                absolute = writer.emit("i64", f"add nsw {number}, {first.text}")
+                term = self._term(node, trips, absolute)
+                text = f"fadd{flags} {carried[0]}, {term.text}"
+                return [self.ops.emit(term, term.type, text)]
+
+            (part,) = self.counted(count, [zero], turn)
+            widened = self.ops.convert(part, node.type, F64)
+            return [self.ops.binary("add", F64, totals[0], widened)]
+
+        (summed,) = self.counted(blocks, [total], block)
+        return self.ops.convert(summed, F64, node.type)
+
+
+def _phi(name: Operand, first: Operand, again: Operand, before: str, latch: str) -> str:
+    """A value that is `first` when a loop is entered and `again` after each turn."""
+    sources = f"[ {first.text}, %{before} ], [ {again.text}, %{latch} ]"
+    return f"  {name.text} = phi {name.type} {sources}"

@@ -1,0 +1,251 @@
+"""Reads and writes of buffers: borders, pixels, vectors, gathers, scatters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dala.emit.llvm.borders import bordered, inside
+from dala.emit.llvm.loops import Loops
+from dala.emit.llvm.text import Operand, llvm_type
+from dala.ir.access import offset_from
+from dala.ir.nodes import AtomicAdd, Load, Store, Value
+from dala.ir.types import BOOL, S64, U8, Scalar
+
+X = Operand("%x", "i64")
+
+
+class Memory(Loops):
+    """A body that can reach the buffers; inside the interior no read leaves a row."""
+
+    interior = False
+    in_place: frozenset[str] = frozenset()
+    left: Operand | None = None
+    """How many of the lanes are there, as i64, where a row ends within a vector."""
+
+    def pointer(self, source: str) -> str:
+        """An input's address; one that is computed in place shares the output's."""
+        return "%out" if source in self.in_place else f"%in.{self.source(source)}"
+
+    def here(self) -> Operand:
+        """The number of this position's element, counted along rows."""
+        return self.writer.emit("i64", f"add nsw i64 %row.offset, {X.text}")
+
+    def size(self, source: str, axis: int) -> Operand:
+        return Operand(f"%in.{self.source(source)}.size.{axis}", "i64")
+
+    def wide_index(self, value: Value) -> Operand:
+        """An index as i64: exact for positions and counters, which never wrap."""
+        last = self.program.rank - 1
+        for axis in range(self.program.rank):
+            offset = offset_from(value, axis)
+            if offset is not None and (axis < last or self.writer.lanes == 1):
+                name = "%x" if axis == last else f"%position.{axis}"
+                return self.writer.emit("i64", f"add nsw i64 {name}, {offset}")
+        return self._wide(value)
+
+    # -- reads -----------------------------------------------------------------------------------
+
+    def load(self, node: Load) -> Operand:
+        source = self.program.input(node.source)
+        contiguous = self.writer.lanes > 1 and self.varies(node)
+        if node.index is None:
+            element, outside = self.here(), None
+        else:
+            element, outside = self._element(node)
+            contiguous = contiguous and not element.vector
+        channels = source.channels or 1
+        if contiguous:
+            value = self._read_row(node, source.type, element, channels)
+        else:
+            value = self._read_at(node, source.type, element, channels)
+        if outside is not None:
+            zero = self.ops.number(value, source.type, 0)
+            value = self.ops.select(outside, zero, value)
+        return value
+
+    def _element(self, node: Load) -> tuple[Operand, Operand | None]:
+        """The number of the element read, and where the zero border answers instead."""
+        assert node.index is not None
+        outside: Operand | None = None
+        element: Operand | None = None
+        for axis, value in enumerate(node.index):
+            size = self.size(node.source, axis)
+            index = self._interior_index(node, axis, value)
+            if index is None:
+                wide = self.wide_index(value)
+                index = wide
+                if not self.stays_inside(node, axis, value):
+                    index = bordered(self.writer, node.border, wide, size)
+                    if node.border == "zero":
+                        beyond = self.ops.unary("not", BOOL, inside(self.writer, wide, size))
+                        outside = beyond if outside is None else self._or(outside, beyond)
+            element = index if element is None else self._row_major(element, size, index)
+        assert element is not None
+        return element, outside
+
+    def _interior_index(self, node: Load, axis: int, value: Value) -> Operand | None:
+        """x plus a constant, where the read runs along the row and cannot leave it."""
+        assert node.index is not None
+        last = self.program.rank - 1
+        if not self.interior or axis != len(node.index) - 1 or self.variance.any(node.index[:-1]):
+            return None
+        offset = offset_from(value, last)
+        return None if offset is None else self.writer.emit("i64", f"add nsw {X}, {offset}")
+
+    def _or(self, a: Operand, b: Operand) -> Operand:
+        a, b = self.writer.alike(a, b)
+        return self.ops.binary("or", BOOL, a, b)
+
+    def _row_major(self, element: Operand, size: Operand, index: Operand) -> Operand:
+        element, size, index = self.writer.alike(element, size, index)
+        rows = self.ops.emit(element, element.type, f"mul nsw {element}, {size.text}")
+        return self.ops.emit(rows, rows.type, f"add nsw {rows}, {index.text}")
+
+    def _read_row(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
+        """A vector of neighbouring elements; channels are picked out of whole pixels."""
+        writer, lanes = self.writer, self.writer.lanes
+        name = llvm_type(type)
+        wide = f"<{lanes * channels} x {name}>"
+        first = self._scaled(element, channels)
+        place = writer.emit(
+            "ptr", f"getelementptr {name}, ptr {self.pointer(node.source)}, {first}"
+        )
+        if self.left is None:
+            whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
+        else:
+            function = f"llvm.masked.load.{_vector(lanes * channels, name)}.p0"
+            align, rest = Operand(str(type.size_bytes), "i32"), Operand("zeroinitializer", wide)
+            whole = writer.call(function, wide, place, align, self._there(channels), rest)
+        if channels == 1:
+            return Operand(whole.text, wide, vector=True)
+        picks = ", ".join(f"i32 {i * channels + (node.channel or 0)}" for i in range(lanes))
+        vector = writer.vector_type(name)
+        text = f"shufflevector {whole}, {wide} poison, <{lanes} x i32> <{picks}>"
+        return writer.emit(vector, text, vector=True)
+
+    def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
+        """One element, or one for each lane from anywhere."""
+        writer, name, channel = self.writer, llvm_type(type), node.channel or 0
+        base = self.pointer(node.source)
+        if element.vector and type == U8 and channels == 4:
+            return self._channel_of_words(base, element, channel)
+        element = self._scaled(element, channels)
+        if channels > 1:
+            element = self.ops.binary("add", S64, element, self.ops.number(element, S64, channel))
+        if not element.vector:
+            place = writer.emit("ptr", f"getelementptr {name}, ptr {base}, {element}")
+            return writer.emit(name, f"load {name}, {place}, align {type.size_bytes}")
+        return self._gathered(base, element, name, type.size_bytes)
+
+    def _channel_of_words(self, base: str, element: Operand, channel: int) -> Operand:
+        """A channel of RGBA bytes: whole pixels are gathered as words, once for all channels."""
+        words = self._gathered(base, element, "i32", 1)
+        bits = Operand(f"splat (i32 {8 * channel})", words.type, vector=True)
+        shifted = self.ops.emit(words, words.type, f"lshr {words}, {bits.text}")
+        narrow = self.writer.vector_type("i8")
+        return self.ops.emit(shifted, narrow, f"trunc {shifted} to {narrow}")
+
+    def _gathered(self, base: str, element: Operand, name: str, align: int) -> Operand:
+        writer = self.writer
+        pointers = writer.vector_type("ptr")
+        places = writer.emit(pointers, f"getelementptr {name}, ptr {base}, {element}", vector=True)
+        vector = writer.vector_type(name)
+        function = f"llvm.masked.gather.v{writer.lanes}{_short(name)}.v{writer.lanes}p0"
+        every = Operand("splat (i1 true)", writer.vector_type("i1"), vector=True)
+        none = Operand("poison", vector, vector=True)
+        return writer.gather(function, vector, places, align, every, none)
+
+    def _scaled(self, element: Operand, channels: int) -> Operand:
+        if channels == 1:
+            return element
+        return self.ops.binary("mul", S64, element, self.ops.number(element, S64, channels))
+
+    # -- writes ----------------------------------------------------------------------------------
+
+    def store(self, node: Store | AtomicAdd) -> None:
+        """A write anywhere; outside the output it is skipped. Additions run on one thread."""
+        writer, name = self.writer, llvm_type(self.program.output.type)
+        fits: Operand | None = None
+        element: Operand | None = None
+        for axis, value in enumerate(node.index):
+            size = Operand(f"%out.size.{axis}", "i64")
+            index = self.wide_index(value)
+            within = inside(writer, index, size)
+            fits = within if fits is None else self.ops.binary("and", BOOL, fits, within)
+            element = index if element is None else self._row_major(element, size, index)
+        assert fits is not None
+        assert element is not None
+        value_ = self.value(node.value)
+        write, skip = writer.label("write"), writer.label("written")
+        writer.branch(fits, write, skip)
+        writer.begin(write)
+        place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {element}")
+        if isinstance(node, AtomicAdd):
+            old = writer.emit(name, f"load {name}, {place}")
+            value_ = self.ops.binary("add", self.program.output.type, old, value_)
+        writer.line(f"store {value_}, {place}")
+        writer.jump(skip)
+        writer.begin(skip)
+
+    def write_row(self, values: Sequence[Operand], pointer: str, *, streaming: bool) -> None:
+        """The output's elements here, from an address on; `streaming` goes past the cache."""
+        writer, type = self.writer, self.program.output.type
+        channels = len(values)
+        first = self._scaled(self.here(), channels)
+        place = writer.emit("ptr", f"getelementptr {llvm_type(type)}, ptr {pointer}, {first}")
+        if writer.lanes == 1:
+            for channel, value in enumerate(values):
+                step = f"getelementptr {llvm_type(type)}, {place}, i64 {channel}"
+                target = writer.emit("ptr", step) if channel else place
+                writer.line(f"store {value}, {target}, align {type.size_bytes}")
+            return
+        whole = self._interleaved([writer.splat(value) for value in values])
+        size = writer.lanes * channels * type.size_bytes
+        if self.left is not None:
+            align = Operand(str(type.size_bytes), "i32")
+            name = _vector(writer.lanes * channels, llvm_type(type))
+            writer.call_void(
+                f"llvm.masked.store.{name}.p0", whole, place, align, self._there(channels)
+            )
+        elif streaming:
+            writer.line(f"store {whole}, {place}, align {min(size, 64)}, !nontemporal !0")
+        else:
+            writer.line(f"store {whole}, {place}, align {type.size_bytes}")
+
+    def _there(self, channels: int) -> Operand:
+        """The mask of the elements that are there, of as many channels."""
+        assert self.left is not None
+        count = self.writer.lanes * channels
+        left = self._scaled(self.left, channels)
+        short = self.writer.emit("i32", f"trunc {left} to i32")
+        return self.writer.below(count, short)
+
+    def _interleaved(self, values: list[Operand]) -> Operand:
+        """Channels of pixels side by side."""
+        if len(values) == 1:
+            return values[0]
+        writer, lanes = self.writer, self.writer.lanes
+        element = values[0].type.split(" x ")[1].rstrip(">")
+        pair = f"<{2 * lanes} x {element}>"
+        both = ", ".join(f"i32 {i}" for i in range(2 * lanes))
+        padded = [*values, *[Operand("poison", values[0].type, vector=True)] * (len(values) % 2)]
+        halves = [
+            writer.emit(pair, f"shufflevector {a}, {b}, <{2 * lanes} x i32> <{both}>")
+            for a, b in zip(padded[::2], padded[1::2], strict=True)
+        ]
+        count = len(values) * lanes
+        order = ", ".join(
+            f"i32 {channel * lanes + lane}"
+            for lane in range(lanes)
+            for channel in range(len(values))
+        )
+        text = f"shufflevector {halves[0]}, {halves[1]}, <{count} x i32> <{order}>"
+        return writer.emit(f"<{count} x {element}>", text, vector=True)
+
+
+def _short(name: str) -> str:
+    return {"float": "f32", "double": "f64"}.get(name, name)
+
+
+def _vector(lanes: int, name: str) -> str:
+    return f"v{lanes}{_short(name)}"

@@ -1,0 +1,205 @@
+"""Each operation of the IR as LLVM instructions, on scalars and on vectors alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dala.emit.llvm.intervals import surely_fits
+from dala.emit.llvm.text import Operand, Writer, constant, llvm_type
+from dala.ir.nodes import Apply
+from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
+from dala.ir.types import BOOL, S32, U8, Scalar
+
+_FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+_INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
+_ORDER = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+_WHOLE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven"}
+
+
+class Ops:
+    """Writes operations; every one is total, whatever its operands."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+
+    def apply(self, node: Apply, args: tuple[Operand, ...]) -> Operand:
+        """The value of an operation of the IR on operands already written."""
+        scalar = node.args[-1].type
+        if node.op == SELECT:
+            return self.select(args[0], args[1], args[2])
+        if node.op == CONVERT:
+            whole = isinstance(node.args[0], Apply) and node.args[0].op in _WHOLE
+            to_integer = node.type.is_integer and scalar.is_float
+            inside = to_integer and surely_fits(node.args[0], node.type)
+            return self.convert(args[0], scalar, node.type, whole=whole, fits=inside)
+        if node.op == BITCAST:
+            to = self.type_like(args[0], llvm_type(node.type))
+            return self.emit(args[0], to, f"bitcast {args[0]} to {to}")
+        args = self.writer.alike(*args)
+        if OPS[node.op].compares:
+            return self.compare(node.op, scalar, *args)
+        if OPS[node.op].arity == 1:
+            return self.unary(node.op, scalar, args[0])
+        return self.binary(node.op, scalar, *args)
+
+    # -- helpers ---------------------------------------------------------------------------------
+
+    def type_like(self, value: Operand, element: str) -> str:
+        """The type of as many elements as the value has."""
+        return self.writer.vector_type(element) if value.vector else element
+
+    def emit(self, like: Operand, type: str, text: str) -> Operand:
+        return self.writer.emit(type, text, like.vector)
+
+    def number(self, like: Operand, scalar: Scalar, value: bool | int | float) -> Operand:
+        """A constant of as many lanes as `like`."""
+        number = constant(scalar, value)
+        return self.writer.splat(number) if like.vector else number
+
+    def intrinsic(self, name: str, *args: Operand) -> Operand:
+        function = f"llvm.{name}.{self.writer.suffix(args[0])}"
+        return self.writer.call(function, args[0].type, *args)
+
+    # -- operations ------------------------------------------------------------------------------
+
+    def binary(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
+        if op in ("min", "max"):
+            return self.extreme(op, scalar, a, b)
+        if scalar.is_float:
+            return self.emit(a, a.type, f"{_FLOAT[op]} {a}, {b.text}")
+        if op == "mulhi":
+            # Spelled out so, it is one instruction on vectors.
+            wide = self.type_like(a, "i32")
+            a_wide, b_wide = (self.emit(item, wide, f"zext {item} to {wide}") for item in (a, b))
+            product = self.emit(a, wide, f"mul {a_wide}, {b_wide.text}")
+            upper = self.emit(a, wide, f"lshr {product}, {self.number(product, S32, 16).text}")
+            return self.emit(a, a.type, f"trunc {upper} to {a.type}")
+        if op in ("floordiv", "mod"):
+            return self._divide(op, scalar, a, b)
+        if op in ("shl", "shr"):
+            count = self.emit(b, b.type, f"and {b}, {self.number(b, scalar, scalar.bits - 1).text}")
+            kind = "shl" if op == "shl" else "ashr" if scalar.kind == "s" else "lshr"
+            return self.emit(a, a.type, f"{kind} {a}, {count.text}")
+        return self.emit(a, a.type, f"{_INTEGER[op]} {a}, {b.text}")
+
+    def extreme(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
+        """The smaller or larger; NaN where either is."""
+        if scalar.is_float:
+            return self.intrinsic("minimum" if op == "min" else "maximum", a, b)
+        return self.intrinsic(f"{'s' if scalar.kind == 's' else 'u'}{op}", a, b)
+
+    def unary(self, op: str, scalar: Scalar, a: Operand) -> Operand:
+        if op == "not":
+            ones = self.number(a, scalar, True if scalar == BOOL else -1)
+            return self.emit(a, a.type, f"xor {a}, {ones.text}")
+        if op == "neg":
+            zero = self.number(a, scalar, 0)
+            text = f"fneg {a}" if scalar.is_float else f"sub {a.type} {zero.text}, {a.text}"
+            return self.emit(a, a.type, text)
+        if op == "abs":
+            if scalar.is_float:
+                return self.intrinsic("fabs", a)
+            if scalar.kind == "u":
+                return a
+            function = f"llvm.abs.{self.writer.suffix(a)}"
+            return self.writer.call(function, a.type, a, Operand("false", "i1"))
+        return self.intrinsic(_WHOLE.get(op, op), a)
+
+    def compare(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
+        if scalar.is_float:
+            kind = {"eq": "oeq", "ne": "une"}.get(op) or f"o{_ORDER[op]}"
+            text = f"fcmp {kind} {a}, {b.text}"
+        else:
+            sign = "s" if scalar.kind == "s" else "u"
+            kind = op if op in ("eq", "ne") else sign + _ORDER[op]
+            text = f"icmp {kind} {a}, {b.text}"
+        return self.emit(a, self.type_like(a, "i1"), text)
+
+    def select(self, condition: Operand, a: Operand, b: Operand) -> Operand:
+        if condition.vector:
+            a, b = self.writer.splat(a), self.writer.splat(b)
+        else:
+            a, b = self.writer.alike(a, b)
+        return self.emit(a, a.type, f"select {condition}, {a}, {b}")
+
+    def _divide(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
+        """Division that rounds down; by zero it gives 0, and the lowest by -1 wraps."""
+        zero, one = self.number(a, scalar, 0), self.number(a, scalar, 1)
+        by_zero = self.compare("eq", scalar, b, zero)
+        divisor = self.select(by_zero, one, b)
+        if scalar.kind == "u":
+            kind = "udiv" if op == "floordiv" else "urem"
+            result = self.emit(a, a.type, f"{kind} {a}, {divisor.text}")
+            return self.select(by_zero, zero, result)
+        by_minus_one = self.compare("eq", scalar, divisor, self.number(a, scalar, -1))
+        safe = self.select(by_minus_one, one, divisor)
+        signed = self.select(by_minus_one, self.unary("neg", scalar, a), a)
+        quotient = self.emit(a, a.type, f"sdiv {signed}, {safe.text}")
+        product = self.emit(a, a.type, f"mul {quotient}, {divisor.text}")
+        rest = self.emit(a, a.type, f"sub {a}, {product.text}")
+        apart = self.compare("lt", scalar, self.binary("xor", scalar, rest, divisor), zero)
+        inexact = self.compare("ne", scalar, rest, zero)
+        rounds = self.emit(apart, apart.type, f"and {apart}, {inexact.text}")
+        if op == "floordiv":
+            lower = self.emit(a, a.type, f"sub {quotient}, {one.text}")
+            return self.select(by_zero, zero, self.select(rounds, lower, quotient))
+        raised = self.emit(a, a.type, f"add {rest}, {divisor.text}")
+        return self.select(by_zero, zero, self.select(rounds, raised, rest))
+
+    # -- conversions -----------------------------------------------------------------------------
+
+    def convert(
+        self, a: Operand, source: Scalar, to: Scalar, *, whole: bool = False, fits: bool = False
+    ) -> Operand:
+        """The value as another type; a float may be known to be whole, or to fit if not NaN."""
+        type = self.type_like(a, llvm_type(to))
+        if source == to:
+            return a
+        if to == BOOL:
+            return self.compare("ne", source, a, self.number(a, source, 0))
+        if source.is_float and to.is_float:
+            return self.emit(
+                a, type, f"{'fpext' if to.bits > source.bits else 'fptrunc'} {a} to {type}"
+            )
+        if to.is_float:
+            kind = "sitofp" if source.kind == "s" else "uitofp"
+            return self.emit(a, type, f"{kind} {a} to {type}")
+        if source.is_float:
+            return self._float_to_integer(a, source, to, whole, fits)
+        if to.bits == source.bits:
+            return Operand(a.text, type, a.vector)
+        if to.bits < source.bits:
+            return self.emit(a, type, f"trunc {a} to {type}")
+        return self.emit(a, type, f"{'sext' if source.kind == 's' else 'zext'} {a} to {type}")
+
+    def _float_to_integer(
+        self, a: Operand, source: Scalar, to: Scalar, whole: bool, fits: bool
+    ) -> Operand:
+        rounded = a if whole else self.intrinsic("roundeven", a)
+        if to == U8:
+            # A compare with `ogt` is false for NaN, which so becomes 0.
+            zero, most = self.number(a, source, 0.0), self.number(a, source, 255.0)
+            positive = self.select(self.compare("gt", source, rounded, zero), rounded, zero)
+            bounded = self.select(self.compare("lt", source, positive, most), positive, most)
+            wide = self.type_like(a, llvm_type(S32))
+            integer = self.emit(a, wide, f"fptosi {bounded} to {wide}")
+            return self.convert(integer, S32, U8)
+        type = self.type_like(a, llvm_type(to))
+        bounded = rounded
+        if not fits:
+            # LLVM's own saturating conversions are not vectors on x86.
+            least = self.number(a, source, float(to.lowest))
+            most = self.number(a, source, _largest_below(source, to.highest + 1))
+            bounded = self.select(self.compare("gt", source, rounded, least), rounded, least)
+            bounded = self.select(self.compare("lt", source, bounded, most), bounded, most)
+        kind = "fptosi" if to.kind == "s" else "fptoui"
+        integer = self.emit(a, type, f"{kind} {bounded} to {type}")
+        if not fits:
+            over = self.compare("ge", source, rounded, self.number(a, source, to.highest + 1))
+            integer = self.select(over, self.number(integer, to, to.highest), integer)
+        is_nan = self.emit(a, self.type_like(a, "i1"), f"fcmp uno {rounded}, {rounded.text}")
+        return self.select(is_nan, self.number(integer, to, 0), integer)
+
+
+def _largest_below(scalar: Scalar, limit: int) -> float:
+    return float(np.nextafter(scalar.numpy.type(limit), scalar.numpy.type(0)))

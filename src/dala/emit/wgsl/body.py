@@ -1,0 +1,257 @@
+"""The statements of a program as WGSL: arithmetic, branches, loops and reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Literal
+
+from dala.emit.statements import Statements
+from dala.emit.wgsl.ops import TYPES, Ops, literal
+from dala.errors import LimitError
+from dala.ir.nodes import (
+    Apply,
+    Const,
+    Extent,
+    For,
+    If,
+    Param,
+    Position,
+    Program,
+    Reduce,
+    Result,
+    Value,
+    Variable,
+    While,
+)
+from dala.ir.ops import neutral_of
+from dala.ir.types import BOOL, S64, U8, U32, Scalar
+from dala.plan.limits import WHILE_COST
+
+SUMMED_IN_ORDER = 512
+"""Terms that a float sum adds up before it carries the total over."""
+_MOST_TURNS = 0xFFFF_FFFF
+DEEPEST = 120
+"""Blocks inside each other; compilers of WGSL take 127 braces."""
+SECOND_EXIT = "if (args.zero != 0u) { break; }"
+"""Never taken; without it a compiler knows that a loop ended as it should, and drops the check."""
+
+
+Loops = Literal["free", "counted", "checked"]
+"""How loops are kept from going on for ever: not at all, where they cannot; by a budget of turns;
+or by the device itself, which stops them, so that it is checked whether they came to their end."""
+
+
+class Body(Statements[str]):
+    """Writes statements for one position."""
+
+    def __init__(self, program: Program, ops: Ops, loops: Loops) -> None:
+        super().__init__(program)
+        self.ops = ops
+        self.loops = loops
+        self.lines: list[str] = []
+        self.read: list[dict[object, str]] = [{}]
+        self._indent = 1
+        self._names = 0
+
+    # -- text ------------------------------------------------------------------------------------
+
+    def line(self, text: str) -> None:
+        self.lines.append("  " * self._indent + text)
+
+    def name(self, stem: str = "v") -> str:
+        self._names += 1
+        return f"{stem}{self._names}"
+
+    def let(self, scalar: Scalar, text: str, stem: str = "v") -> str:
+        """A name for an expression."""
+        name = self.name(stem)
+        self.line(f"let {name}: {TYPES[scalar]} = {text};")
+        return name
+
+    def var(self, scalar: Scalar, text: str = "") -> str:
+        """A variable, with its first value if there is one."""
+        name = self.name("c")
+        first = f" = {text}" if text else ""
+        self.line(f"var {name}: {TYPES[scalar]}{first};")
+        return name
+
+    @contextmanager
+    def inside(self, head: str) -> Iterator[None]:
+        """A block in braces; what is read in it is not known after it."""
+        if self._indent > DEEPEST:
+            raise LimitError(
+                f"{self.program.name} is nested more than {DEEPEST} deep, more than WGSL takes: "
+                f"write chains of elif as loops, or in several kernels."
+            )
+        self.line(f"{head} {{")
+        self._indent += 1
+        self.read.append({})
+        yield
+        self.read.pop()
+        self._indent -= 1
+        self.line("}")
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def value(self, value: Value) -> str:
+        """What an IR value is called here."""
+        match value:
+            case Const():
+                return literal(value.type, value.value)
+            case Param():
+                names = [param.name for param in self.program.params]
+                text = f"args.param_{names.index(value.name)}"
+                return f"({text} != 0u)" if value.type == BOOL else text
+            case Extent():
+                return f"args.extent_{self.source(value.source)}_{value.axis}"
+            case Position():
+                return f"p{value.axis}"
+            case Result():
+                return self.values[(value.node, value.index)]
+            case _:
+                return self.values[value]
+
+    def apply(self, node: Apply) -> str:
+        args = [self.value(arg) for arg in node.args]
+        return self.let(node.type, self.ops.apply(node, args))
+
+    # -- branches and loops ----------------------------------------------------------------------
+
+    def branch(self, node: If) -> list[str]:
+        left = [self.var(value.type) for value in node.then.results]
+        with self.inside(f"if ({self.value(node.condition)})"):
+            self._assign(left, self.block(node.then))
+        with self.inside("else"):
+            self._assign(left, self.block(node.otherwise))
+        return left
+
+    def _assign(self, variables: list[str], values: list[str]) -> None:
+        for variable, text in zip(variables, values, strict=True):
+            self.line(f"{variable} = {text};")
+
+    def _carry(self, carried: tuple[Variable, ...], initial: tuple[Value, ...]) -> list[str]:
+        pairs = zip(carried, initial, strict=True)
+        return [self.var(variable.type, self.value(first)) for variable, first in pairs]
+
+    def _turn(self, carried: tuple[Variable, ...], variables: list[str]) -> None:
+        """Names for what is carried as it is in this turn, so that all change at once."""
+        for variable, name in zip(carried, variables, strict=True):
+            self.values[variable] = self.let(variable.type, name)
+
+    def for_loop(self, node: For) -> list[str]:
+        trips = self.trips(node, node.step)
+        variables = self._carry(node.carried, node.initial)
+        with self.turns("0u", trips) as turn:
+            self.count(node, turn, node.step)
+            self._turn(node.carried, variables)
+            self._assign(variables, self.block(node.body))
+        return variables
+
+    def while_loop(self, node: While) -> list[str]:
+        variables = self._carry(node.carried, node.initial)
+        ended = self.var(BOOL, "false")
+        with self.inside("loop"):
+            self._turn(node.carried, variables)
+            (holds,) = self.block(node.condition)
+            self.line(f"if (!({holds})) {{ {ended} = true; break; }}")
+            if self.loops == "counted":
+                self.line(f"if (spend({WHILE_COST}u) == 0u) {{ break; }}")
+            if self.loops == "checked":
+                self.line(SECOND_EXIT)
+            self._assign(variables, self.block(node.body))
+        if self.loops == "checked":
+            self.line(f"if (!{ended}) {{ failed = true; }}")
+        return variables
+
+    @contextmanager
+    def turns(self, first: str, stop: str, stride: int = 1) -> Iterator[str]:
+        """A loop that counts from a number on, up to another."""
+        turn = self.name("n")
+        self.line(f"var {turn} = {first};")
+        with self.inside(f"for (; {turn} < {stop}; {turn} += {stride}u)"):
+            yield turn
+        if self.loops == "checked":
+            self.line(f"if ({turn} < {stop}) {{ failed = true; }}")
+
+    def trips(self, node: For | Reduce, step: int) -> str:
+        """How often the loop goes round, as u32; none where that is past the limit."""
+        low, high = (node.start, node.stop) if step > 0 else (node.stop, node.start)
+        if isinstance(low, Const) and isinstance(high, Const):
+            turns = len(range(int(node.start.value), int(node.stop.value), step))  # type: ignore[attr-defined]
+            some = f"{min(turns, _MOST_TURNS)}u"
+            return self._paid(some)
+        wide = S64 in (low.type, high.type)
+        if wide:
+            first, last = (
+                self.ops.convert(self.value(item), item.type, S64) for item in (low, high)
+            )
+            by = f" / {abs(step)}lu" if abs(step) != 1 else ""
+            apart = f"u32(min((u64({last} - {first}) - 1lu){by} + 1lu, {_MOST_TURNS}lu))"
+        else:
+            first, last = self.value(low), self.value(high)
+            apart = " - ".join(self._word(item) for item in (high, low))
+        ahead = self.ops.compare("lt", S64 if wide else low.type, first, last)
+        some = self.let(U32, f"select(0u, {apart}, {ahead})", "t")
+        if abs(step) != 1 and not wide:
+            some = self.let(
+                U32, f"({some} / {abs(step)}u) + u32(({some} % {abs(step)}u) != 0u)", "t"
+            )
+        return self._paid(some)
+
+    def _paid(self, turns: str) -> str:
+        return self.let(U32, f"spend({turns})", "t") if self.loops == "counted" else turns
+
+    def _word(self, value: Value) -> str:
+        """The 32 bits of an integer."""
+        if isinstance(value, Const):
+            return literal(U32, int(value.value) & _MOST_TURNS)
+        return f"u32({self.value(value)})"
+
+    def count(self, node: For | Reduce, turn: str, step: int) -> None:
+        """Set the counter of this turn."""
+        type = node.counter.type
+        advance = turn if type in (U32, U8) else f"{TYPES[type]}({turn})"
+        if step != 1:
+            advance = f"{advance} * {literal(type, step) if type.kind == 's' else f'{step}u'}"
+        start = self.ops.convert(self.value(node.start), node.start.type, type)
+        self.values[node.counter] = self.let(type, f"{start} + {advance}")
+        if step == 1:
+            self.bounds[node.counter] = (node.start, node.stop)
+
+    # -- reductions ------------------------------------------------------------------------------
+
+    def reduce(self, node: Reduce) -> str:
+        """The sum, minimum or maximum over a counter."""
+        return self.fold(node, self.trips(node, 1))
+
+    def fold(self, node: Reduce, trips: str, first: str = "0u", stride: int = 1) -> str:
+        """The terms of every turn, or of every so many turns from a first one on, as one."""
+        if node.op == "add" and node.type.is_float:
+            return self._float_sum(node, trips, first, stride)
+        total = self.var(node.type, literal(node.type, neutral_of(node.op, node.type)))
+        self._fold_into(total, node, trips, first, stride)
+        return total
+
+    def _fold_into(self, total: str, node: Reduce, stop: str, first: str, stride: int) -> None:
+        with self.turns(first, stop, stride) as turn:
+            self.count(node, turn, 1)
+            (term,) = self.block(node.body)
+            self.line(f"{total} = {self.combined(node, total, term)};")
+
+    def combined(self, node: Reduce, a: str, b: str) -> str:
+        """Two partial results as one."""
+        if node.op != "add":
+            return self.ops.extreme(node.op, node.type, a, b)
+        return f"{a} + {b}" if node.type.is_float else self.ops.integer("add", node.type, a, b)
+
+    def _float_sum(self, node: Reduce, trips: str, first: str, stride: int) -> str:
+        """Blocks of terms added up, then their sums: an error that grows much more slowly."""
+        zero = literal(node.type, 0)
+        total, size = self.var(node.type, zero), SUMMED_IN_ORDER * stride
+        with self.turns(first, trips, size) as block:
+            part = self.var(node.type, zero)
+            stop = self.let(U32, f"{block} + min({trips} - {block}, {size}u)", "t")
+            self._fold_into(part, node, stop, block, stride)
+            self.line(f"{total} = {total} + {part};")
+        return total

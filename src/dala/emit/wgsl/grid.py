@@ -1,0 +1,123 @@
+"""How the positions of a task are spread over the invocations of a GPU."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from dala.emit.llvm.partition import Partition
+from dala.emit.wgsl.tiles import TILE, product_of
+from dala.ir.nodes import AtomicAdd, Const, Extent, Reduce, walk
+from dala.ir.record import value
+from dala.ir.types import F64, U8
+from dala.plan.task import Task
+
+MOST_GROUPS = 65_535
+"""Workgroups along one axis of a dispatch: what WebGPU guarantees."""
+GROUP = 256
+"""Invocations of a workgroup: what WebGPU guarantees."""
+WIDEST = 64
+"""Invocations side by side along a row, where there are other rows to compute with it."""
+SHARED_FROM = 64
+"""Terms of a row's reduction from which on a workgroup shares them."""
+SERIAL = 1 << 14
+"""Positions that a single invocation computes one after another in a dispatch."""
+WORD = 4
+
+Kind = Literal["flat", "grid", "rows", "tiles", "serial"]
+
+
+@value
+class Grid:
+    """One invocation for every `step` positions, in groups of `columns` × `rows`.
+
+    `flat` counts positions through all rows; `grid` knows columns and rows apart; in `rows` a
+    workgroup shares one row, in `tiles` a square of rows and columns; in `serial` a single
+    invocation computes everything, in as many dispatches as that takes.
+    """
+
+    kind: Kind
+    columns: int
+    rows: int
+    step: int = 1
+
+    def dispatch(self, domain: tuple[int, ...]) -> tuple[int, int, int]:
+        """The workgroups along each axis that cover a domain."""
+        rows, width = math.prod(domain[:-1]), domain[-1]
+        if self.kind == "serial":
+            return (1, 1, 1)
+        if self.kind == "rows":
+            return spread(rows)
+        if self.kind == "flat":
+            return spread(-(-rows * width // (self.step * self.columns)))
+        if self.kind == "tiles":
+            *outer, down, across = domain
+            return (-(-across // self.columns), -(-down // self.rows), math.prod(outer))
+        down = -(-rows // self.rows)
+        y = min(down, MOST_GROUPS)
+        return (-(-width // (self.step * self.columns)), y, -(-down // y))
+
+    def firsts(self, domain: tuple[int, ...]) -> Sequence[int]:
+        """The positions at which the dispatches of one run begin; as a rule there is just one."""
+        return range(0, math.prod(domain), SERIAL) if self.kind == "serial" else (0,)
+
+
+def spread(groups: int) -> tuple[int, int, int]:
+    """At least so many workgroups, none of the three numbers too large."""
+    x = min(groups, MOST_GROUPS)
+    y = min(-(-groups // x), MOST_GROUPS)
+    return (x, y, -(-groups // (x * y)))
+
+
+def grid_for(task: Task) -> Grid:
+    """The grid that suits a task."""
+    program, output = task.program, task.program.output
+    if any(isinstance(item, AtomicAdd) and item.value.type == F64 for item in walk(program.body)):
+        return Grid("serial", 1, 1)  # no GPU adds to 64-bit floats atomically
+    longest = _longest_row(task)
+    if longest >= SHARED_FROM:
+        return Grid("rows", min(GROUP, _power(longest)), 1)
+    tiles = Grid("tiles", TILE, TILE)
+    if _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
+        return tiles
+    width, rows = task.domain[-1], math.prod(task.domain[:-1])
+    packed = output.type == U8 and output.channels != WORD and not task.scattered
+    step = WORD if packed else 1
+    units = width // step
+    columns = min(_power(units), WIDEST if rows > 1 else GROUP)
+    if len(task.domain) == 1 or width % step or units > MOST_GROUPS * columns:
+        return Grid("flat", GROUP, 1, step)
+    return Grid("grid", columns, min(_power(rows), GROUP // columns), step)
+
+
+def _suits_tiles(task: Task) -> bool:
+    """Whether there are enough rows, columns and terms for tiles to pay off."""
+    product = product_of(task.program)
+    if product is None:
+        return False
+    return min(*task.domain[-2:]) >= TILE and _terms(task, product.node) >= 2 * TILE
+
+
+def _longest_row(task: Task) -> int:
+    """The most terms of a reduction that is the same along a row; 0 where there is none."""
+    if task.scattered:
+        return 0
+    found = [0]
+    for item in Partition(task.program, vector_bits=128, wide=False).of_row:
+        if isinstance(item, Reduce):
+            found.append(_terms(task, item))
+    return max(found)
+
+
+def _terms(task: Task, node: Reduce) -> int:
+    if isinstance(node.stop, Extent):
+        return task.shapes[node.stop.source][node.stop.axis]
+    if isinstance(node.stop, Const):
+        return int(node.stop.value)
+    return max((size for _, shape in task.inputs for size in shape), default=0)
+
+
+def _power(count: int) -> int:
+    """The least power of two that is not below the count."""
+    return 1 << max(0, count - 1).bit_length()

@@ -1,0 +1,196 @@
+"""Reads and writes of buffers as WGSL: borders, pixels, bytes in words, scatters, atomics.
+
+A storage buffer is an array of its scalars, but u8 lies four to a word, and a pixel of four
+channels is read and written as one.
+"""
+
+from __future__ import annotations
+
+from dala.emit.wgsl.body import SECOND_EXIT, Body
+from dala.emit.wgsl.ops import TYPES, literal
+from dala.ir.nodes import AtomicAdd, Const, Input, Load, Output, Store, Value
+from dala.ir.types import F32, S32, S64, U8, U32, Scalar
+
+COMPONENTS = "xyzw"
+
+
+def element_type(item: Input | Output) -> str:
+    """What the array of a buffer holds."""
+    if item.type == U8:
+        return "u32"
+    return f"vec4<{TYPES[item.type]}>" if item.channels == 4 else TYPES[item.type]
+
+
+def atomic_type(scalar: Scalar) -> str:
+    """What the array of an output holds whose elements are added to, or whose bytes are written."""
+    return f"atomic<{'i32' if scalar == S32 else 'u32'}>"
+
+
+class Memory(Body):
+    """A body that can reach the buffers; `here` is the number of this position's element."""
+
+    in_place: frozenset[str] = frozenset()
+    atomic = False
+    """Whether the output is an array of atomics."""
+
+    def array(self, source: str) -> str:
+        """An input's array; one that is computed in place is the output's."""
+        return "out" if source in self.in_place else f"in_{self.source(source)}"
+
+    # -- reads -----------------------------------------------------------------------------------
+
+    def load(self, node: Load) -> str:
+        source = self.program.input(node.source)
+        element, outside = self._found(("element", node.source, node.index, node.border), node)
+        text = self._element(node, source, element)
+        if outside:
+            text = f"select({text}, {literal(source.type, 0)}, {outside})"
+        return self.let(source.type, text)
+
+    def _element(self, node: Load, source: Input, element: str) -> str:
+        array, channel, channels = self.array(node.source), node.channel or 0, source.channels or 1
+        if channels == 4:
+            pixel = self._pixel(node, source, f"{array}[{element}]")
+            if source.type == U8:
+                return f"({pixel} >> {8 * channel}u) & 0xffu"
+            return f"{pixel}.{COMPONENTS[channel]}"
+        place = element if channels == 1 else f"{element} * {channels}u + {channel}u"
+        if source.type == U8:
+            place = self.let(U32, place, "e") if channels > 1 else element
+            return f"({array}[{place} >> 2u] >> (({place} & 3u) << 3u)) & 0xffu"
+        return f"{array}[{place}]"
+
+    def _known(self, key: object) -> str | None:
+        return next((scope[key] for scope in reversed(self.read) if key in scope), None)
+
+    def _pixel(self, node: Load, source: Input, text: str) -> str:
+        """A whole pixel, read once however many of its channels are used."""
+        key = ("pixel", node.source, node.index, node.border)
+        known = self._known(key)
+        if known is None:
+            known = self.name("e")
+            self.line(f"let {known}: {element_type(source)} = {text};")
+            self.read[-1][key] = known
+        return known
+
+    def _found(self, key: object, node: Load) -> tuple[str, str]:
+        """The number of the element read, and where the zero border answers instead."""
+        if node.index is None:
+            return "here", ""
+        known = self._known(key)
+        if known is None:
+            known = " ".join(self._index(node, node.index))
+            self.read[-1][key] = known
+        element, _, outside = known.partition(" ")
+        return element, outside
+
+    def _index(self, node: Load, index: tuple[Value, ...]) -> tuple[str, str]:
+        element, beyond = "", []
+        for axis, value in enumerate(index):
+            size = f"args.in_{self.source(node.source)}_size_{axis}"
+            place, type = self._integer(value)
+            if self.stays_inside(node, axis, value):
+                place = f"u32({place})"
+            else:
+                if node.border == "zero":
+                    beyond.append(f"!{self.ops.call(f'inside_{type}', place, size)}")
+                rule = "clamp" if node.border == "zero" else node.border
+                place = self.ops.call(f"{rule}_{type}", place, size)
+            element = f"({element}) * {size} + {place}" if element else place
+        outside = self.name("o") if beyond else ""
+        if outside:
+            self.line(f"let {outside}: bool = {' | '.join(beyond)};")
+        return self.let(U32, element, "e"), outside
+
+    def _integer(self, value: Value) -> tuple[str, str]:
+        """An index and the type that it is counted in."""
+        type = TYPES[value.type]
+        if isinstance(value, Const):
+            fits = S32.lowest <= int(value.value) <= S32.highest
+            return literal(S32 if fits else S64, value.value), "i32" if fits else "i64"
+        text = self.value(value)
+        if type == "bool":
+            return f"u32({text})", "u32"
+        return text, type
+
+    # -- writes ----------------------------------------------------------------------------------
+
+    def store(self, node: Store | AtomicAdd) -> None:
+        """Write or add to any element of the output; outside it, nothing."""
+        tests, element = [], ""
+        for axis, value in enumerate(node.index):
+            size = f"args.out_size_{axis}"
+            place, type = self._integer(value)
+            tests.append(self.ops.call(f"inside_{type}", place, size))
+            element = f"({element}) * {size} + u32({place})" if element else f"u32({place})"
+        with self.inside(f"if ({' & '.join(tests)})"):
+            place = self.let(U32, element, "e")
+            text = self.value(node.value)
+            if isinstance(node, AtomicAdd):
+                self._add(place, node.value.type, text)
+            else:
+                self.put(place, node.value.type, text)
+
+    def put(self, element: str, scalar: Scalar, text: str) -> None:
+        """Write one scalar; the bytes beside it stay as they are."""
+        if scalar == U8:
+            self._exchange(f"{element} >> 2u", f"{_without(element)} | ({text} << {_at(element)})")
+        elif not self.atomic:
+            self.line(f"out[{element}] = {text};")
+        elif scalar == S64:
+            bits = self.let(S64, text)
+            self.line(f"atomicStore(&out[2u * {element}], u32({bits} & 0xffffffffli));")
+            self.line(f"atomicStore(&out[2u * {element} + 1u], u32({bits} >> 32u));")
+        else:
+            stored = self.ops.bitcast(text, scalar, U32) if scalar == F32 else text
+            self.line(f"atomicStore(&out[{element}], {stored});")
+
+    def put_own_byte(self, element: str, text: str) -> None:
+        """Write a byte that no other position writes."""
+        word = f"out[{element} >> 2u]"
+        self.line(f"atomicAnd(&{word}, ~(0xffu << {_at(element)}));")
+        self.line(f"atomicOr(&{word}, {text} << {_at(element)});")
+
+    def _add(self, element: str, scalar: Scalar, text: str) -> None:
+        if scalar in (S32, U32):
+            self.line(f"atomicAdd(&out[{element}], {text});")
+        elif scalar == S64:
+            bits, low = self.let(S64, text), self.name("w")
+            self.line(f"let {low}: u32 = u32({bits} & 0xffffffffli);")
+            before = self.let(U32, f"atomicAdd(&out[2u * {element}], {low})")
+            carry = f"u32({before} + {low} < {low})"
+            self.line(f"atomicAdd(&out[2u * {element} + 1u], u32({bits} >> 32u) + {carry});")
+        elif scalar == F32:
+            self._exchange(element, f"bitcast<u32>(bitcast<f32>(old) + {text})")
+        elif scalar == U8:
+            sum_ = f"(((old >> {_at(element)}) + {text}) & 0xffu)"
+            self._exchange(f"{element} >> 2u", f"{_without(element)} | ({sum_} << {_at(element)})")
+        else:
+            self.line(f"out[{element}] = out[{element}] + {text};")
+
+    def _exchange(self, word: str, changed: str) -> None:
+        """Change a word of the output as a whole, given what it was, `old`."""
+        place = self.let(U32, word, "w")
+        with self.inside(""):
+            self.line(f"var old = atomicLoad(&out[{place}]);")
+            if self.loops == "checked":
+                self.line("var done = false;")
+            with self.inside("loop"):
+                self.line(f"let tried = atomicCompareExchangeWeak(&out[{place}], old, {changed});")
+                if self.loops == "checked":
+                    self.line("if (tried.exchanged) { done = true; break; }")
+                    self.line(SECOND_EXIT)
+                else:
+                    self.line("if (tried.exchanged) { break; }")
+                self.line("old = tried.old_value;")
+            if self.loops == "checked":
+                self.line("if (!done) { failed = true; }")
+
+
+def _at(element: str) -> str:
+    """Where in its word a byte lies."""
+    return f"(({element} & 3u) << 3u)"
+
+
+def _without(element: str) -> str:
+    return f"(old & ~(0xffu << {_at(element)}))"

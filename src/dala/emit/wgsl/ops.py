@@ -1,0 +1,221 @@
+"""Each operation of the IR as a WGSL expression, total whatever its operands.
+
+A driver may take it for granted that no float is NaN, and then `x != x` is false and `min` loses
+it. So NaN is looked for in the bits, which no driver may ignore, and what a driver must not know is
+hidden behind an argument that is always 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dala.emit.wgsl.functions import FUNCTIONS
+from dala.ir.evaluate import evaluate
+from dala.ir.nodes import Apply, Const, Value
+from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
+from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
+
+TYPES = {
+    F32: "f32",
+    F64: "f64",
+    S32: "i32",
+    S64: "i64",
+    U32: "u32",
+    U8: "u32",
+    BOOL: "bool",
+}
+_SUFFIXES = {F32: "f", F64: "lf", S32: "i", S64: "li", U32: "u", U8: "u"}
+_BYTE = "0xffu"
+_COMPARISONS = {
+    "eq": ("eq_i64", False, False),
+    "ne": ("eq_i64", False, True),
+    "lt": ("lt_i64", False, False),
+    "gt": ("lt_i64", True, False),
+    "le": ("lt_i64", True, True),
+    "ge": ("lt_i64", False, True),
+}
+"""Each comparison of i64 as a call: of what, with its operands turned round, or negated."""
+
+
+def literal(scalar: Scalar, value: bool | int | float) -> str:
+    """A constant. What has no literal is made of its bits, and hidden from const evaluation."""
+    if scalar == BOOL:
+        return "true" if value else "false"
+    suffix = _SUFFIXES[scalar]
+    if scalar.is_float:
+        number = scalar.numpy.type(value)
+        if math.isfinite(number) and not (number == 0 and np.signbit(number)):
+            return f"({number!s}{suffix})" if number < 0 else f"{number!s}{suffix}"
+        if scalar == F32:
+            return f"bitcast<f32>({int(number.view(np.uint32)):#x}u | args.zero)"
+        return f"bitcast<f64>({int(number.view(np.uint64)):#x}lu | u64(args.zero))"
+    if value == scalar.lowest and scalar.kind == "s":
+        return f"({int(value) + 1}{suffix} - 1{suffix})"
+    return f"({int(value)}{suffix})" if value < 0 else f"{int(value)}{suffix}"
+
+
+class Ops:
+    """Writes operations; `functions` are the names of those that the module has to define."""
+
+    def __init__(self) -> None:
+        self.functions: dict[str, None] = {}
+
+    def call(self, name: str, *args: str) -> str:
+        """A call of one of our own functions."""
+        self._need(name)
+        return f"{name}({', '.join(args)})"
+
+    def _need(self, name: str) -> None:
+        if name not in self.functions:
+            for needed in FUNCTIONS[name].needs:
+                self._need(needed)
+            self.functions[name] = None
+
+    def apply(self, node: Apply, args: list[str]) -> str:
+        """The value of an operation on operands already written."""
+        scalar = node.args[-1].type
+        if all(isinstance(arg, Const) for arg in node.args):
+            return self._folded(node)
+        if node.op == SELECT:
+            return f"select({args[2]}, {args[1]}, {args[0]})"
+        if node.op == CONVERT:
+            return self.convert(args[0], scalar, node.type)
+        if node.op == BITCAST:
+            return self.bitcast(args[0], scalar, node.type)
+        if OPS[node.op].compares:
+            return self._compare(node, args)
+        if OPS[node.op].arity == 1:
+            return self._unary(node.op, scalar, args[0])
+        if scalar.is_float:
+            return self._float(node, args)
+        if node.op in ("shl", "shr"):
+            return self._shift(node, args[0], args[1])
+        return self.integer(node.op, scalar, args[0], args[1])
+
+    def _folded(self, node: Apply) -> str:
+        """An operation on constants, which a shader compiler would refuse where it overflows."""
+        given = [arg.type.numpy.type(arg.value) for arg in node.args if isinstance(arg, Const)]
+        found = np.asarray(evaluate(node.op, node.type, *given)).item()
+        return literal(node.type, found)
+
+    # -- arithmetic ------------------------------------------------------------------------------
+
+    def _float(self, node: Apply, args: list[str]) -> str:
+        a, b = args
+        if node.op in ("min", "max"):
+            return self.extreme(node.op, node.type, a, b)
+        if _hides(node):
+            b = self.call(f"hidden_{TYPES[node.type]}", b)
+        return f"{a} {OPS[node.op].symbol} {b}"
+
+    def extreme(self, op: str, scalar: Scalar, a: str, b: str) -> str:
+        """The smaller or larger; NaN where either is."""
+        if scalar.is_float:
+            return self.call(f"{op}_{TYPES[scalar]}", a, b)
+        return f"{op}({a}, {b})"
+
+    def integer(self, op: str, scalar: Scalar, a: str, b: str) -> str:
+        type = TYPES[scalar]
+        if op in ("min", "max"):
+            return f"{op}({a}, {b})"
+        if op in ("floordiv", "mod"):
+            return self.call(f"{op}_{type}", a, b)
+        if scalar == BOOL:
+            return f"{a} {'!=' if op == 'xor' else OPS[op].symbol} {b}"
+        result = f"{a} {OPS[op].symbol} {b}"
+        return f"({result}) & {_BYTE}" if scalar == U8 and op in ("add", "sub", "mul") else result
+
+    def _shift(self, node: Apply, a: str, b: str) -> str:
+        """A shift by a count that is taken modulo the width."""
+        most, count = node.type.bits - 1, node.args[1]
+        by = f"{int(count.value) & most}u" if isinstance(count, Const) else f"(u32({b}) & {most}u)"
+        shifted = f"{a} {OPS[node.op].symbol} {by}"
+        return f"({shifted}) & {_BYTE}" if node.type == U8 and node.op == "shl" else shifted
+
+    def _unary(self, op: str, scalar: Scalar, a: str) -> str:
+        if op == "not":
+            if scalar == BOOL:
+                return f"!{a}"
+            return f"~{a} & {_BYTE}" if scalar == U8 else f"~{a}"
+        if op == "neg":
+            if scalar.kind != "u":
+                return f"-{a}"
+            return f"(0u - {a}) & {_BYTE}" if scalar == U8 else f"0u - {a}"
+        if op == "abs" and scalar.kind == "u":
+            return a
+        return f"{op}({a})"
+
+    def _compare(self, node: Apply, args: list[str]) -> str:
+        op, scalar = node.op, node.args[0].type
+        a, b = args
+        if not scalar.is_float:
+            return self.compare(op, scalar, a, b)
+        unsure = {text: None for arg, text in zip(node.args, args, strict=True) if _may_be_nan(arg)}
+        tests = [self.call(f"nan_{TYPES[scalar]}", text) for text in unsure]
+        if node.args[0] is node.args[1]:
+            always = "true" if op in ("eq", "le", "ge") else "false"
+            tests = tests or ["false"]
+            return f"!{tests[0]}" if always == "true" else tests[0] if op == "ne" else "false"
+        test = f"({a} {OPS[op].symbol} {b})"
+        if op == "ne":
+            return " | ".join([test, *tests])
+        return " & ".join([test, *(f"!{item}" for item in tests)])
+
+    def compare(self, op: str, scalar: Scalar, a: str, b: str) -> str:
+        """A comparison of integers or bools."""
+        if scalar != S64:
+            return f"{a} {OPS[op].symbol} {b}"
+        name, turned, negated = _COMPARISONS[op]
+        called = self.call(name, *((b, a) if turned else (a, b)))
+        return f"!{called}" if negated else called
+
+    # -- conversions -----------------------------------------------------------------------------
+
+    def convert(self, a: str, source: Scalar, to: Scalar) -> str:
+        """The value as another type: floats round to even and saturate, integers wrap."""
+        type = TYPES[to]
+        if source == to:
+            return a
+        if to == BOOL:
+            zero = literal(source, 0)
+            if source.is_float:
+                return f"({a} != {zero}) | {self.call(f'nan_{TYPES[source]}', a)}"
+            return self.compare("ne", source, a, zero)
+        if source == BOOL:
+            number = f"select({literal(to, 0)}, {literal(to, 1)}, {a})"
+            # Else the driver makes 0 of an infinity that is multiplied by it.
+            return self.call(f"hidden_{type}", number) if to.is_float else number
+        if source.is_float and to.is_integer:
+            return self.call(f"{TYPES[source]}_to_{to.name}", a)
+        if to == U8:
+            return f"u32({a}) & {_BYTE}"
+        if to == S64 and source in (U32, U8):
+            return f"i64(u64({a}))"  # a plain i64(…) extends the sign that u32 does not have
+        return a if type == TYPES[source] else f"{type}({a})"
+
+    def bitcast(self, a: str, source: Scalar, to: Scalar) -> str:
+        return a if TYPES[source] == TYPES[to] else f"bitcast<{TYPES[to]}>({a})"
+
+
+def _hides(node: Apply) -> bool:
+    """Whether a driver must not see what the second operand is.
+
+    It would make 0 of inf - inf, of 0 * NaN, and of what is divided by a zero that it finds out.
+    """
+    a, b = node.args
+    if node.op == "div":
+        return not isinstance(b, Const) or _is_zero(b)
+    return (node.op == "sub" and a is b) or (node.op == "mul" and (_is_zero(a) or _is_zero(b)))
+
+
+def _is_zero(value: Value) -> bool:
+    return isinstance(value, Const) and value.value == 0
+
+
+def _may_be_nan(value: Value) -> bool:
+    if isinstance(value, Const):
+        return math.isnan(value.value)
+    converted = isinstance(value, Apply) and value.op == CONVERT
+    return not (converted and not value.args[0].type.is_float)  # type: ignore[attr-defined]

@@ -1,0 +1,346 @@
+"""A program as one WGSL module: a compute shader whose invocations take positions from a grid."""
+
+from __future__ import annotations
+
+from dala.emit.llvm.partition import Partition
+from dala.emit.wgsl.arguments import Arguments
+from dala.emit.wgsl.body import Loops
+from dala.emit.wgsl.functions import FUNCTIONS
+from dala.emit.wgsl.grid import SERIAL, Grid
+from dala.emit.wgsl.memory import Memory, atomic_type, element_type
+from dala.emit.wgsl.ops import TYPES, Ops
+from dala.emit.wgsl.tiles import TILE, product_of, tiled_sum
+from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
+from dala.ir.record import record
+from dala.ir.types import F64, U8, U32
+
+ENTRY = "main"
+_FAILED = "var<private> failed: bool;"
+_BUDGET = """\
+var<private> budget: u32;
+fn spend(turns: u32) -> u32 {
+  if (turns > budget) {
+    failed = true;
+    budget = 0u;
+    return 0u;
+  }
+  budget -= turns;
+  return turns;
+}"""
+_REFILL = "budget = 0xfffffffeu;"
+_REPORT = "if (failed) { atomicStore(&status, 1u); }"
+
+
+@record
+class Shader:
+    """A module as text, the bindings that it has, and how its arguments are packed."""
+
+    text: str
+    inputs: tuple[int, ...]
+    """The inputs that are bound, by their place; those computed in place are not."""
+    reports: bool
+    """Whether there is a last binding, a word that says if loops went past their limit."""
+    arguments: Arguments
+
+
+def emit(program: Program, grid: Grid, in_place: frozenset[str], loops: Loops) -> Shader:
+    """The shader of a program for a grid; inputs named in `in_place` are the output itself."""
+    return _Module(program, grid, in_place, loops).shader()
+
+
+class _Module:
+    def __init__(
+        self, program: Program, grid: Grid, in_place: frozenset[str], loops: Loops
+    ) -> None:
+        self.program = program
+        self.grid = grid
+        self.loops = loops
+        self.reports = loops != "free"
+        self.in_place = in_place
+        self.ops = Ops()
+        self.arguments = Arguments(program)
+        self.atomic = self._is_atomic()
+        self.shared: list[str] = []
+
+    def _is_atomic(self) -> bool:
+        """Whether invocations write to words of the output that others write to, too."""
+        output = self.program.output
+        if output.scattered:
+            adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
+            return output.type == U8 or (adds and output.type != F64)
+        shared = self.grid.kind in ("rows", "tiles")
+        return shared and output.type == U8 and output.channels != 4
+
+    def shader(self) -> Shader:
+        if self.grid.kind == "rows":
+            parts = [self._row_main()]
+        elif self.grid.kind == "tiles":
+            parts = [self._tile_main()]
+        else:
+            parts = [self._element(), self._main()]
+        bound = tuple(
+            i for i, item in enumerate(self.program.inputs) if item.name not in self.in_place
+        )
+        functions = [FUNCTIONS[name].text for name in self.ops.functions]
+        text = "\n".join(
+            [
+                f"// {self.program.name!r}".encode("ascii", "replace").decode(),
+                self.arguments.text,
+                *self._bindings(bound),
+                *([_FAILED] if self.reports else []),
+                *([_BUDGET] if self.loops == "counted" else []),
+                *dict.fromkeys(self.shared),
+                *functions,
+                *parts,
+            ]
+        )
+        return Shader(text, bound, self.reports, self.arguments)
+
+    def _bindings(self, bound: tuple[int, ...]) -> list[str]:
+        output = self.program.output
+        element = atomic_type(output.type) if self.atomic else element_type(output)
+        lines = [
+            "@group(0) @binding(0) var<uniform> args: Args;",
+            f"@group(0) @binding(1) var<storage, read_write> out: array<{element}>;",
+        ]
+        for place, i in enumerate(bound, 2):
+            type = element_type(self.program.inputs[i])
+            lines.append(f"@group(0) @binding({place}) var<storage, read> in_{i}: array<{type}>;")
+        if self.reports:
+            place = len(bound) + 2
+            lines.append(
+                f"@group(0) @binding({place}) var<storage, read_write> status: atomic<u32>;"
+            )
+        return lines
+
+    def _body(self) -> Memory:
+        body = Memory(self.program, self.ops, self.loops)
+        body.in_place, body.atomic = self.in_place, self.atomic
+        return body
+
+    # -- one position ----------------------------------------------------------------------------
+
+    @property
+    def _returned(self) -> str:
+        """What the function for one position returns; bytes of four channels are one word."""
+        output = self.program.output
+        if output.channels in (3, 4) and not (output.channels == 4 and output.type == U8):
+            return f"vec{output.channels}<{TYPES[output.type]}>"
+        return TYPES[output.type]
+
+    def _element(self) -> str:
+        """The function that computes the element of one position."""
+        body = self._body()
+        if self.loops == "counted":
+            body.line(_REFILL)
+        results = body.block(self.program.body)
+        if self.reports:
+            body.line(_REPORT)
+        positions = "".join(f", p{axis}: i32" for axis in range(self.program.rank))
+        arrow = ""
+        if not self.program.output.scattered:
+            arrow = f" -> {self._returned}"
+            body.line(f"return {self._joined(results)};")
+        return "\n".join([f"fn element(here: u32{positions}){arrow} {{", *body.lines, "}"])
+
+    def _joined(self, results: list[str]) -> str:
+        output = self.program.output
+        if len(results) == 1:
+            return results[0]
+        if output.type == U8 and output.channels == 4:
+            return " | ".join(f"({text} << {8 * i}u)" for i, text in enumerate(results))
+        return f"{self._returned}({', '.join(results)})"
+
+    # -- the grid --------------------------------------------------------------------------------
+
+    def _main(self) -> str:
+        body = self._body()
+        last = self.program.rank - 1
+        if self.grid.kind == "serial":
+            body.line(f"let stop = min(args.first + {SERIAL}u, args.count);")
+            with body.inside("for (var here = args.first; here < stop; here++)"):
+                self._outer_positions(body, "here", self.program.rank)
+                self._store(body, "here", self._call())
+        elif self.grid.kind == "flat":
+            groups = "group.x + (group.y + group.z * groups.y) * groups.x"
+            body.line(f"let unit = ({groups}) * {self.grid.columns}u + local;")
+            if self.grid.step > 1:
+                self._words(body, "args.count")
+            else:
+                body.line("let here = unit;")
+                body.line("if (here >= args.count) { return; }")
+                self._outer_positions(body, "here", self.program.rank)
+                self._store(body, "here", self._call())
+        else:
+            columns, rows, step = self.grid.columns, self.grid.rows, self.grid.step
+            width = f"args.size_{last}" if step == 1 else f"(args.size_{last} / {step}u)"
+            body.line(f"let column = group.x * {columns}u + local % {columns}u;")
+            body.line(f"let row = (group.y + group.z * groups.y) * {rows}u + local / {columns}u;")
+            body.line(f"if ((column >= {width}) | (row >= args.rows)) {{ return; }}")
+            self._outer_positions(body, "row", last)
+            if step > 1:
+                body.line(f"let unit = row * {width} + column;")
+                self._words(body)
+            else:
+                body.line(f"let here = row * args.size_{last} + column;")
+                body.line(f"let p{last} = i32(column);")
+                self._store(body, "here", self._call())
+        extra = self._flat_function() if self.grid.kind == "flat" and self.grid.step > 1 else ""
+        return extra + self._entry(body)
+
+    def _entry(self, body: Memory) -> str:
+        size = self.grid.columns * self.grid.rows
+        head = (
+            f"@compute @workgroup_size({size}, 1, 1)\n"
+            f"fn {ENTRY}(@builtin(workgroup_id) group: vec3<u32>, "
+            "@builtin(num_workgroups) groups: vec3<u32>, "
+            "@builtin(local_invocation_index) local: u32) {"
+        )
+        return "\n".join([head, *body.lines, "}"])
+
+    def _call(self) -> str:
+        positions = "".join(f", p{axis}" for axis in range(self.program.rank))
+        return f"element(here{positions})"
+
+    def _outer_positions(self, body: Memory, rest: str, count: int) -> None:
+        """The positions along the first axes, of which there are so many, from their number."""
+        for axis in range(count - 1, 0, -1):
+            body.line(f"let p{axis} = i32({rest} % args.size_{axis});")
+            body.line(f"let rest{axis} = {rest} / args.size_{axis};")
+            rest = f"rest{axis}"
+        if count:
+            body.line(f"let p0 = i32({rest});")
+
+    def _store(self, body: Memory, element: str, call: str) -> None:
+        output = self.program.output
+        if output.scattered:
+            body.line(f"{call};")
+        elif output.channels == 3:
+            body.line(f"let pixel = {call};")
+            for i, component in enumerate("xyz"):
+                body.line(f"out[{element} * 3u + {i}u] = pixel.{component};")
+        else:
+            body.line(f"out[{element}] = {call};")
+
+    # -- bytes, four elements at a time ----------------------------------------------------------
+
+    def _flat_function(self) -> str:
+        """The element of a number, where there is one, else 0."""
+        body = self._body()
+        body.line(f"if (here >= args.count) {{ return {self._returned}(0u); }}")
+        self._outer_positions(body, "here", self.program.rank)
+        body.line(f"return {self._call()};")
+        head = f"fn from_flat(here: u32) -> {self._returned} {{"
+        return "\n".join([head, *body.lines, "}\n"])
+
+    def _words(self, body: Memory, count: str = "") -> None:
+        """Compute four elements, and write the words that they fill."""
+        last = self.program.rank - 1
+        if count:
+            body.line(f"if (unit * 4u >= {count}) {{ return; }}")
+        body.line("let first = unit * 4u;")
+        outer = "".join(f", p{axis}" for axis in range(last))
+        for k in range(4):
+            if count:
+                call = f"from_flat(first + {k}u)"
+            else:
+                call = f"element(first + {k}u{outer}, i32(column * 4u + {k}u))"
+            body.line(f"let b{k} = {call};")
+        if self.program.output.channels != 3:
+            body.line("out[unit] = b0 | (b1 << 8u) | (b2 << 16u) | (b3 << 24u);")
+            return
+        bytes_ = [f"b{k}.{component}" for k in range(4) for component in "xyz"]
+        for word in range(3):
+            text = " | ".join(
+                f"({item} << {8 * i}u)" for i, item in enumerate(bytes_[4 * word : 4 * word + 4])
+            )
+            guard = f"if (unit * 12u + {4 * word}u < {count} * 3u) " if count and word else ""
+            body.line(f"{guard}{{ out[unit * 3u + {word}u] = {text}; }}")
+
+    # -- rows that a workgroup shares ------------------------------------------------------------
+
+    def _row_main(self) -> str:
+        """A workgroup for each row: it shares the row's reductions, then its positions."""
+        body = self._body()
+        partition = Partition(self.program, vector_bits=128, wide=False)
+        last, size = self.program.rank - 1, self.grid.columns
+        body.line("let row = group.x + (group.y + group.z * groups.y) * groups.x;")
+        body.line("if (row >= args.rows) { return; }")
+        self._outer_positions(body, "row", last)
+        if self.loops == "counted":
+            body.line(_REFILL)
+        for statement in partition.of_row:
+            if isinstance(statement, Reduce):
+                body.values[statement] = self._shared_reduce(body, statement)
+            else:
+                body.statement(statement)
+        with body.turns("local", f"args.size_{last}", size) as column:
+            body.line(f"let column = {column};")
+            body.line(f"let here = row * args.size_{last} + column;")
+            body.line(f"let p{last} = i32(column);")
+            if self.loops == "counted":
+                body.line(_REFILL)
+            for statement in partition.of_position:
+                body.statement(statement)
+            self._store_results(body)
+        if self.reports:
+            body.line(_REPORT)
+        return self._entry(body)
+
+    def _store_results(self, body: Memory) -> None:
+        """Write what the program leaves, where others may write to the same words."""
+        results = [body.value(value) for value in self.program.body.results]
+        if not self.atomic:
+            self._store(body, "here", self._joined(results))
+            return
+        channels = self.program.output.channels or 1
+        for i, text in enumerate(results):
+            body.put_own_byte(body.let(U32, f"here * {channels}u + {i}u", "e"), text)
+
+    # -- tiles -----------------------------------------------------------------------------------
+
+    def _tile_main(self) -> str:
+        """A workgroup for each tile; those of its invocations that lie outside help the others."""
+        body, product = self._body(), product_of(self.program)
+        assert product is not None
+        last = self.program.rank - 1
+        body.line(f"let across = local % {TILE}u;")
+        body.line(f"let down = local / {TILE}u;")
+        body.line(f"let column = group.x * {TILE}u + across;")
+        body.line(f"let row = group.y * {TILE}u + down;")
+        self._outer_positions(body, "group.z", last - 1)
+        body.line(f"let p{last - 1} = i32(row);")
+        body.line(f"let p{last} = i32(column);")
+        body.line(f"let here = (group.z * args.size_{last - 1} + row) * args.size_{last} + column;")
+        if self.loops == "counted":
+            body.line(_REFILL)
+        for statement in self.program.body.statements:
+            if statement is product.node:
+                body.values[statement], tiles = tiled_sum(body, product)
+                self.shared += tiles
+            else:
+                body.statement(statement)
+        with body.inside(f"if ((column < args.size_{last}) & (row < args.size_{last - 1}))"):
+            self._store_results(body)
+        if self.reports:
+            body.line(_REPORT)
+        return self._entry(body)
+
+    def _shared_reduce(self, body: Memory, node: Reduce) -> str:
+        """A reduction whose terms the workgroup shares: each its part, then the parts in a tree."""
+        size, type = self.grid.columns, TYPES[node.type]
+        trips = body.trips(node, 1)
+        total = body.fold(node, trips, "local", size)
+        half = body.name("n")
+        parts = f"parts_{node.type}"
+        self.shared.append(f"var<workgroup> {parts}: array<{type}, {size}>;")
+        body.line(f"{parts}[local] = {total};")
+        body.line("workgroupBarrier();")
+        with body.inside(f"for (var {half} = {size // 2}u; {half} > 0u; {half} >>= 1u)"):
+            with body.inside(f"if (local < {half})"):
+                both = (f"{parts}[local]", f"{parts}[local + {half}]")
+                body.line(f"{parts}[local] = {body.combined(node, *both)};")
+            body.line("workgroupBarrier();")
+        whole = body.let(node.type, f"{parts}[0]")
+        body.line("workgroupBarrier();")
+        return whole

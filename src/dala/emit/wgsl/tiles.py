@@ -1,0 +1,109 @@
+"""Sums of products, such as those of matrices, that workgroups share tile by tile.
+
+Where one input is the same for all columns and another for all rows, a square workgroup needs
+sixteen times fewer reads than its invocations would make each by itself.
+"""
+
+from __future__ import annotations
+
+from dala.emit.wgsl.memory import Memory
+from dala.emit.wgsl.ops import TYPES, literal
+from dala.ir.nodes import Apply, Const, Extent, Load, Position, Program, Reduce, Value
+from dala.ir.ops import neutral_of
+from dala.ir.record import record
+from dala.ir.types import U32
+
+TILE = 16
+"""Rows and columns of a tile."""
+
+
+@record
+class Product:
+    """A reduction whose reads are shared along the columns, or along the rows."""
+
+    node: Reduce
+    of_rows: tuple[Load, ...]
+    of_columns: tuple[Load, ...]
+
+
+def product_of(program: Program) -> Product | None:
+    """The one reduction of a program that can be computed in tiles, if it has such a one."""
+    if program.rank < 2 or program.output.scattered:
+        return None
+    found = [item for item in program.body.statements if isinstance(item, Reduce)]
+    if len(found) != 1 or not _counts_from_zero(found[0]):
+        return None
+    node, last = found[0], program.rank - 1
+    of_rows: list[Load] = []
+    of_columns: list[Load] = []
+    for item in node.body.statements:
+        if isinstance(item, Load):
+            axes = _axes(item, node.counter)
+            if axes is None or {last, last - 1} <= axes:
+                return None
+            (of_columns if last in axes else of_rows).append(item)
+        elif not isinstance(item, Apply):
+            return None
+    if not of_rows or not of_columns:
+        return None
+    return Product(node, tuple(of_rows), tuple(of_columns))
+
+
+def _counts_from_zero(node: Reduce) -> bool:
+    return isinstance(node.start, Const) and node.start.value == 0 and isinstance(node.stop, Extent)
+
+
+def _axes(load: Load, counter: Value) -> set[int] | None:
+    """The axes of the positions that a read is made of; None for any but plain indices."""
+    if load.index is None or counter not in load.index:
+        return None
+    rest = [value for value in load.index if value is not counter]
+    if not all(isinstance(value, Position | Const) for value in rest):
+        return None
+    return {value.axis for value in rest if isinstance(value, Position)}
+
+
+def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
+    """What the reduction is called, and the declarations of the tiles.
+
+    `across` and `down` are where the invocation stands in its tile.
+    """
+    node, size = product.node, f"{TILE}u"
+    trips = body.trips(node, 1)
+    neutral = literal(node.type, neutral_of(node.op, node.type))
+    tiles: list[str] = []
+    total = body.var(node.type, neutral)
+    with body.turns("0u", trips, TILE) as first:
+        for load, place in _placed(product):
+            body.values[node.counter] = body.let(
+                node.counter.type, f"{TYPES[node.counter.type]}({first} + {place})"
+            )
+            tile = f"tile{len(tiles)}"
+            tiles.append(f"var<workgroup> {tile}: array<{TYPES[load.type]}, {TILE * TILE}>;")
+            body.line(f"{tile}[local] = {body.load(load)};")
+        body.line("workgroupBarrier();")
+        part = body.var(node.type, neutral)
+        stop = body.let(U32, f"min({trips} - {first}, {size})", "t")
+        with body.turns("0u", stop) as turn:
+            body.values[node.counter] = body.let(
+                node.counter.type, f"{TYPES[node.counter.type]}({first} + {turn})"
+            )
+            for number, (load, place) in enumerate(_placed(product)):
+                index = (
+                    f"down * {size} + {turn}" if place == "across" else f"{turn} * {size} + across"
+                )
+                body.values[load] = body.let(load.type, f"tile{number}[{index}]")
+            for item in node.body.statements:
+                if not isinstance(item, Load):
+                    body.statement(item)
+            term = body.value(node.body.results[0])
+            body.line(f"{part} = {body.combined(node, part, term)};")
+        body.line(f"{total} = {body.combined(node, total, part)};")
+        body.line("workgroupBarrier();")
+    return total, tiles
+
+
+def _placed(product: Product) -> list[tuple[Load, str]]:
+    """The reads, and which way an invocation counts when it fetches its part of the tile."""
+    rows = [(load, "across") for load in product.of_rows]
+    return rows + [(load, "down") for load in product.of_columns]
