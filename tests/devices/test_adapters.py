@@ -204,7 +204,8 @@ def run(program, **environment):
 
 def test_where_no_gpu_can_be_wgpu_is_not_loaded():
     ended = run(
-        "import sys; from dala.devices import current_device; from dala.devices.webgpu import adapters\n"
+        "import sys; from dala.devices import current_device\n"
+        "from dala.devices.webgpu import adapters\n"
         "adapters.may_have_gpu = lambda: False\n"
         "print(current_device().id, 'wgpu' in sys.modules)",
         DALA_DEVICE="",
