@@ -8,15 +8,7 @@ from dala.ir.nodes import OUTPUT, Extent, Load, Program, used, walk
 from dala.ir.record import value
 from dala.ir.types import Scalar
 
-_FORMATS = {
-    "f32": "f4x",
-    "f64": "d",
-    "s32": "i4x",
-    "u32": "I4x",
-    "s64": "q",
-    "u8": "B7x",
-    "bool": "?7x",
-}
+SLOT_BYTES = 8
 
 
 @value
@@ -32,7 +24,8 @@ class Slot:
     def format(self) -> str:
         """How `struct` packs it."""
         if self.scalar is not None:
-            return _FORMATS[self.scalar.name]
+            padding = SLOT_BYTES - self.scalar.size_bytes
+            return self.scalar.code + (f"{padding}x" if padding else "")
         return "Q" if self.kind in ("out", "twin", "input") else "q"
 
 

@@ -12,19 +12,35 @@ from dala.ir.record import record
 
 @record
 class Scalar:
-    """One scalar type, known to users by its name."""
+    """One scalar type: a row of the table below."""
 
     name: str
+    """What users call it."""
     kind: Literal["f", "s", "u", "b"]
+    """Float, signed, unsigned or bool."""
     bits: int
+    numpy_name: str
+    code: str
+    """Its character in the `struct` module."""
+    llvm: str
+    """Its type in LLVM IR."""
+    wgsl: str
+    """The type that WGSL computes it in."""
+    suffix: str
+    """What marks a literal of that type in WGSL."""
 
     @property
     def size_bytes(self) -> int:
         return max(1, self.bits // 8)
 
     @property
+    def per_word(self) -> int:
+        """How many lie in a word of storage, where a GPU stores words only."""
+        return max(1, 4 // self.size_bytes)
+
+    @property
     def numpy(self) -> np.dtype:
-        return _NUMPY[self.name]
+        return np.dtype(self.numpy_name)
 
     @property
     def is_float(self) -> bool:
@@ -48,29 +64,22 @@ class Scalar:
         return self.name
 
 
-F32 = Scalar("f32", "f", 32)
-F64 = Scalar("f64", "f", 64)
-S32 = Scalar("s32", "s", 32)
-S64 = Scalar("s64", "s", 64)
-U32 = Scalar("u32", "u", 32)
-U8 = Scalar("u8", "u", 8)
-U16 = Scalar("u16", "u", 16)
+F32 = Scalar("f32", "f", 32, "float32", "f", "float", "f32", "f")
+F64 = Scalar("f64", "f", 64, "float64", "d", "double", "f64", "lf")
+S32 = Scalar("s32", "s", 32, "int32", "i", "i32", "i32", "i")
+S64 = Scalar("s64", "s", 64, "int64", "q", "i64", "i64", "li")
+U32 = Scalar("u32", "u", 32, "uint32", "I", "i32", "u32", "u")
+U8 = Scalar("u8", "u", 8, "uint8", "B", "i8", "u32", "u")
+U16 = Scalar("u16", "u", 16, "uint16", "H", "i16", "u32", "u")
 """For what lies between stages on the CPU, where it is twice as fast as 32 bits; never a dtype."""
-BOOL = Scalar("bool", "b", 1)
+BOOL = Scalar("bool", "b", 1, "bool", "?", "i1", "bool", "")
 
-_NUMPY: dict[str, np.dtype] = {
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "s32": np.dtype(np.int32),
-    "s64": np.dtype(np.int64),
-    "u32": np.dtype(np.uint32),
-    "u8": np.dtype(np.uint8),
-    "u16": np.dtype(np.uint16),
-    "bool": np.dtype(np.bool_),
-}
 DTYPES = {scalar.name: scalar for scalar in (F32, F64, S32, S64, U32, U8)}
+"""What a buffer of a user's can hold, by name."""
 STORED = {**DTYPES, U16.name: U16}
 """All that memory may hold, by name."""
+SCALARS = {**STORED, BOOL.name: BOOL}
+"""Every type, by name."""
 _BY_NUMPY = {scalar.numpy: scalar for scalar in DTYPES.values()}
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from functools import cache
 
 from dala.emit.wgsl.grid import spread
-from dala.emit.wgsl.ops import TYPES
 from dala.ir.types import Scalar
 from dala.kernels.elementwise import cast, fill
 from dala.lang.wgsl import read_module
@@ -122,7 +121,7 @@ def _scan_kernel(scalar: Scalar) -> Kernel:
 
 def _typed(text: str, scalar: Scalar) -> str:
     """The text for a type of elements."""
-    type = TYPES[scalar]
+    type = scalar.wgsl
     numbers = {"INVOCATIONS": INVOCATIONS, "CHUNK": CHUNK, "EACH": EACH}
     for word, number in numbers.items():
         text = text.replace(word, f"{number}u")

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from dala.errors import KernelSyntaxError
 from dala.ir.record import value
-from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import DTYPES, F32, U32, Scalar
 from dala.lang.signature import REQUIRED, Parameter
 
 Groups = tuple[int, int, int]
@@ -28,8 +28,7 @@ _BINDING = re.compile(
 _ENTRY = re.compile(r"((?:@\w+\s*(?:\([^)]*\))?\s*)+)fn\s+(\w+)")
 _SIZE = re.compile(r"@workgroup_size\s*\(([^)]*)\)")
 _STRUCT = re.compile(r"struct\s+(\w+)\s*\{([^}]*)\}")
-_SCALARS = {"f32": F32, "i32": S32, "u32": U32, "f64": F64, "i64": S64}
-_CODES = {F32: "f", S32: "i", U32: "I", F64: "d", S64: "q"}
+_SCALARS = {scalar.wgsl: scalar for scalar in DTYPES.values() if scalar.bits >= 32}
 
 
 @value
@@ -47,7 +46,7 @@ class Binding:
         while (found := re.fullmatch(r"(?:vec[234]|atomic)\s*<\s*(.*?)\s*>", inner)) is not None:
             inner = found.group(1)
         wanted = _SCALARS.get(inner)
-        return wanted is None or wanted == scalar or (wanted == U32 and scalar == U8)
+        return wanted is None or wanted == scalar or (wanted == U32 and scalar.per_word > 1)
 
 
 @value
@@ -69,7 +68,7 @@ class Module:
         packed = b""
         for scalar, number in zip(scalars, values, strict=True):
             packed = packed.ljust(-(-len(packed) // scalar.size_bytes) * scalar.size_bytes, b"\0")
-            packed += struct.pack(f"={_CODES[scalar]}", number)
+            packed += struct.pack(f"={scalar.code}", number)
         return packed.ljust(-(-len(packed) // 16) * 16, b"\0")
 
     def groups(self, shape: tuple[int, ...], size_bytes: int, scalar: Scalar) -> Groups:

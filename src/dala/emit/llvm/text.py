@@ -7,18 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dala.ir.record import value
-from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U16, U32, Scalar
-
-_TYPES = {
-    F32: "float",
-    F64: "double",
-    S32: "i32",
-    U32: "i32",
-    S64: "i64",
-    U8: "i8",
-    U16: "i16",
-    BOOL: "i1",
-}
+from dala.ir.types import BOOL, Scalar
 
 
 @value
@@ -35,8 +24,7 @@ class Operand:
 
 def llvm_type(scalar: Scalar, lanes: int = 1) -> str:
     """The LLVM type of a scalar, or of a vector of them."""
-    name = _TYPES[scalar]
-    return name if lanes == 1 else f"<{lanes} x {name}>"
+    return scalar.llvm if lanes == 1 else f"<{lanes} x {scalar.llvm}>"
 
 
 def constant(scalar: Scalar, value: bool | int | float) -> Operand:
@@ -45,8 +33,8 @@ def constant(scalar: Scalar, value: bool | int | float) -> Operand:
         return Operand("true" if value else "false", "i1")
     if scalar.is_float:
         (bits,) = struct.unpack("<Q", struct.pack("<d", value))
-        return Operand(f"0x{bits:016X}", _TYPES[scalar])
-    return Operand(str(int(value)), _TYPES[scalar])
+        return Operand(f"0x{bits:016X}", scalar.llvm)
+    return Operand(str(int(value)), scalar.llvm)
 
 
 class Writer:

@@ -7,9 +7,8 @@ import struct
 from collections.abc import Sequence
 
 from dala.emit.slots import Slot, layout_of
-from dala.emit.wgsl.ops import TYPES
 from dala.ir.nodes import Program
-from dala.ir.types import Scalar
+from dala.ir.types import U32, Scalar
 
 
 class Arguments:
@@ -46,8 +45,8 @@ class Arguments:
 
 
 def _param_field(number: int, scalar: Scalar) -> tuple[str, str, str]:
-    code = {"f32": "f", "f64": "d", "s32": "i", "s64": "q"}.get(scalar.name, "I")
-    return f"param_{number}", "u32" if code == "I" else TYPES[scalar], code
+    seen = U32 if scalar.bits < 32 else scalar  # uniforms have neither bytes nor bools
+    return f"param_{number}", seen.wgsl, seen.code
 
 
 def _size_field(slot: Slot, names: list[str]) -> tuple[str, str, str]:

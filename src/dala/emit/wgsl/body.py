@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from dala.emit.statements import Statements
-from dala.emit.wgsl.ops import TYPES, Ops, literal
+from dala.emit.wgsl.ops import Ops, literal
 from dala.errors import LimitError
 from dala.ir.nodes import (
     Apply,
@@ -66,14 +66,14 @@ class Body(Statements[str]):
     def let(self, scalar: Scalar, text: str, stem: str = "v") -> str:
         """A name for an expression."""
         name = self.name(stem)
-        self.line(f"let {name}: {TYPES[scalar]} = {text};")
+        self.line(f"let {name}: {scalar.wgsl} = {text};")
         return name
 
     def var(self, scalar: Scalar, text: str = "") -> str:
         """A variable, with its first value if there is one."""
         name = self.name("c")
         first = f" = {text}" if text else ""
-        self.line(f"var {name}: {TYPES[scalar]}{first};")
+        self.line(f"var {name}: {scalar.wgsl}{first};")
         return name
 
     @contextmanager
@@ -211,7 +211,7 @@ class Body(Statements[str]):
     def count(self, node: For | Reduce, turn: str, step: int) -> None:
         """Set the counter of this turn."""
         type = node.counter.type
-        advance = turn if type in (U32, U8) else f"{TYPES[type]}({turn})"
+        advance = turn if type in (U32, U8) else f"{type.wgsl}({turn})"
         if step != 1:
             advance = f"{advance} * {literal(type, step) if type.kind == 's' else f'{step}u'}"
         start = self.ops.convert(self.value(node.start), node.start.type, type)

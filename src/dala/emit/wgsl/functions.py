@@ -43,10 +43,10 @@ def _floats() -> dict[str, Function]:
 def _conversions() -> dict[str, Function]:
     """Floats to integers: rounded to even, saturated, NaN as 0."""
     found = {}
-    names = {S32: "i32", S64: "i64", U32: "u32", U8: "u32"}
-    suffixes = {S32: "i", S64: "li", U32: "u", U8: "u"}
-    for source, mark in ((F32, "f"), (F64, "lf")):
-        for to, type in names.items():
+    for source in (F32, F64):
+        mark = source.suffix
+        for to in (S32, S64, U32, U8):
+            type = to.wgsl
             most = _largest_below(source, to.highest + 1)
             name = f"{source}_to_{to}"
             found[name] = Function(
@@ -54,9 +54,9 @@ def _conversions() -> dict[str, Function]:
                 f"  let r = round(x);\n"
                 f"  let i = {type}(clamp(r, {source.numpy.type(to.lowest)!s}{mark}, "
                 f"{source.numpy.type(most)!s}{mark}));\n"
-                f"  let s = select(i, {to.highest}{suffixes[to]}, "
+                f"  let s = select(i, {to.highest}{to.suffix}, "
                 f"r >= {source.numpy.type(to.highest + 1)!s}{mark});\n"
-                f"  return select(s, 0{suffixes[to]}, nan_{source}(r));\n}}",
+                f"  return select(s, 0{to.suffix}, nan_{source}(r));\n}}",
                 (f"nan_{source}",),
             )
     return found

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from dala.emit.llvm.partition import Partition
+from dala.emit.wgsl.packing import is_packed
 from dala.emit.wgsl.tiles import TILE, product_of
 from dala.ir.nodes import AtomicAdd, Const, Extent, Reduce, walk
 from dala.ir.record import value
-from dala.ir.types import F64, U8
+from dala.ir.types import F64
 from dala.plan.task import Task
 
 MOST_GROUPS = 65_535
@@ -23,7 +24,6 @@ SHARED_FROM = 64
 """Terms of a row's reduction from which on a workgroup shares them."""
 SERIAL = 1 << 14
 """Positions that a single invocation computes one after another in a dispatch."""
-WORD = 4
 
 Kind = Literal["flat", "grid", "rows", "tiles", "serial"]
 
@@ -82,8 +82,8 @@ def grid_for(task: Task) -> Grid:
     if _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
         return tiles
     width, rows = task.domain[-1], math.prod(task.domain[:-1])
-    packed = output.type == U8 and output.channels != WORD and not task.scattered
-    step = WORD if packed else 1
+    whole_words = is_packed(output.type) and output.channels != 4 and not task.scattered
+    step = output.type.per_word if whole_words else 1
     units = width // step
     columns = min(_power(units), WIDEST if rows > 1 else GROUP)
     if len(task.domain) == 1 or width % step or units > MOST_GROUPS * columns:

@@ -1,24 +1,33 @@
 """Reads and writes of buffers as WGSL: borders, pixels, bytes in words, scatters, atomics.
 
-A storage buffer is an array of its scalars, but u8 lies four to a word, and a pixel of four
+A storage buffer is an array of its scalars, but narrow ones share words, and a pixel of four
 channels is read and written as one.
 """
 
 from __future__ import annotations
 
 from dala.emit.wgsl.body import SECOND_EXIT, Body
-from dala.emit.wgsl.ops import TYPES, literal
+from dala.emit.wgsl.ops import literal
+from dala.emit.wgsl.packing import (
+    bit_offset,
+    field,
+    is_packed,
+    unpacked,
+    word_index,
+    words_of_pixel,
+)
 from dala.ir.nodes import AtomicAdd, Const, Input, Load, Output, Store, Value
-from dala.ir.types import F32, S32, S64, U8, U32, Scalar
+from dala.ir.types import F32, S32, S64, U32, Scalar
 
 COMPONENTS = "xyzw"
 
 
 def element_type(item: Input | Output) -> str:
     """What the array of a buffer holds."""
-    if item.type == U8:
-        return "u32"
-    return f"vec4<{TYPES[item.type]}>" if item.channels == 4 else TYPES[item.type]
+    if is_packed(item.type):
+        words = words_of_pixel(item.type) if item.channels == 4 else 1
+        return "u32" if words == 1 else f"vec{words}<u32>"
+    return f"vec4<{item.type.wgsl}>" if item.channels == 4 else item.type.wgsl
 
 
 def atomic_type(scalar: Scalar) -> str:
@@ -51,14 +60,22 @@ class Memory(Body):
         array, channel, channels = self.array(node.source), node.channel or 0, source.channels or 1
         if channels == 4:
             pixel = self._pixel(node, source, f"{array}[{element}]")
-            if source.type == U8:
-                return f"({pixel} >> {8 * channel}u) & 0xffu"
+            if is_packed(source.type):
+                return self._channel(source.type, pixel, channel)
             return f"{pixel}.{COMPONENTS[channel]}"
         place = element if channels == 1 else f"{element} * {channels}u + {channel}u"
-        if source.type == U8:
+        if is_packed(source.type):
             place = self.let(U32, place, "e") if channels > 1 else element
-            return f"({array}[{place} >> 2u] >> (({place} & 3u) << 3u)) & 0xffu"
+            word = f"{array}[{word_index(source.type, place)}]"
+            return unpacked(source.type, word, bit_offset(source.type, place))
         return f"{array}[{place}]"
+
+    def _channel(self, scalar: Scalar, pixel: str, channel: int) -> str:
+        """One of the four channels of a packed pixel."""
+        word, place = divmod(channel, scalar.per_word)
+        if words_of_pixel(scalar) > 1:
+            pixel = f"{pixel}.{COMPONENTS[word]}"
+        return unpacked(scalar, pixel, f"{8 * scalar.size_bytes * place}u")
 
     def _known(self, key: object) -> str | None:
         return next((scope[key] for scope in reversed(self.read) if key in scope), None)
@@ -104,7 +121,7 @@ class Memory(Body):
 
     def _integer(self, value: Value) -> tuple[str, str]:
         """An index and the type that it is counted in."""
-        type = TYPES[value.type]
+        type = value.type.wgsl
         if isinstance(value, Const):
             fits = S32.lowest <= int(value.value) <= S32.highest
             return literal(S32 if fits else S64, value.value), "i32" if fits else "i64"
@@ -133,8 +150,8 @@ class Memory(Body):
 
     def put(self, element: str, scalar: Scalar, text: str) -> None:
         """Write one scalar; the bytes beside it stay as they are."""
-        if scalar == U8:
-            self._exchange(f"{element} >> 2u", f"{_without(element)} | ({text} << {_at(element)})")
+        if is_packed(scalar):
+            self._exchange_part(scalar, element, text)
         elif not self.atomic:
             self.line(f"out[{element}] = {text};")
         elif scalar == S64:
@@ -145,11 +162,17 @@ class Memory(Body):
             stored = self.ops.bitcast(text, scalar, U32) if scalar == F32 else text
             self.line(f"atomicStore(&out[{element}], {stored});")
 
-    def put_own_byte(self, element: str, text: str) -> None:
-        """Write a byte that no other position writes."""
-        word = f"out[{element} >> 2u]"
-        self.line(f"atomicAnd(&{word}, ~(0xffu << {_at(element)}));")
-        self.line(f"atomicOr(&{word}, {text} << {_at(element)});")
+    def put_own_part(self, scalar: Scalar, element: str, text: str) -> None:
+        """Write a part of a word that no other position writes."""
+        word, offset = f"out[{word_index(scalar, element)}]", bit_offset(scalar, element)
+        self.line(f"atomicAnd(&{word}, ~({field(scalar)} << {offset}));")
+        self.line(f"atomicOr(&{word}, {text} << {offset});")
+
+    def _exchange_part(self, scalar: Scalar, element: str, text: str) -> None:
+        """Change a part of a word of the output; the parts beside it stay as they are."""
+        offset = bit_offset(scalar, element)
+        without = f"(old & ~({field(scalar)} << {offset}))"
+        self._exchange(word_index(scalar, element), f"{without} | ({text} << {offset})")
 
     def _add(self, element: str, scalar: Scalar, text: str) -> None:
         if scalar in (S32, U32):
@@ -162,9 +185,9 @@ class Memory(Body):
             self.line(f"atomicAdd(&out[2u * {element} + 1u], u32({bits} >> 32u) + {carry});")
         elif scalar == F32:
             self._exchange(element, f"bitcast<u32>(bitcast<f32>(old) + {text})")
-        elif scalar == U8:
-            sum_ = f"(((old >> {_at(element)}) + {text}) & 0xffu)"
-            self._exchange(f"{element} >> 2u", f"{_without(element)} | ({sum_} << {_at(element)})")
+        elif is_packed(scalar):
+            total = f"(((old >> {bit_offset(scalar, element)}) + {text}) & {field(scalar)})"
+            self._exchange_part(scalar, element, total)
         else:
             self.line(f"out[{element}] = out[{element}] + {text};")
 
@@ -185,12 +208,3 @@ class Memory(Body):
                 self.line("old = tried.old_value;")
             if self.loops == "checked":
                 self.line("if (!done) { failed = true; }")
-
-
-def _at(element: str) -> str:
-    """Where in its word a byte lies."""
-    return f"(({element} & 3u) << 3u)"
-
-
-def _without(element: str) -> str:
-    return f"(old & ~(0xffu << {_at(element)}))"

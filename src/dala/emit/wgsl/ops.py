@@ -15,19 +15,8 @@ from dala.emit.wgsl.functions import FUNCTIONS
 from dala.ir.evaluate import evaluate
 from dala.ir.nodes import Apply, Const, Value
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
-from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import BOOL, F32, S64, Scalar
 
-TYPES = {
-    F32: "f32",
-    F64: "f64",
-    S32: "i32",
-    S64: "i64",
-    U32: "u32",
-    U8: "u32",
-    BOOL: "bool",
-}
-_SUFFIXES = {F32: "f", F64: "lf", S32: "i", S64: "li", U32: "u", U8: "u"}
-_BYTE = "0xffu"
 _COMPARISONS = {
     "eq": ("eq_i64", False, False),
     "ne": ("eq_i64", False, True),
@@ -43,7 +32,7 @@ def literal(scalar: Scalar, value: bool | int | float) -> str:
     """A constant. What has no literal is made of its bits, and hidden from const evaluation."""
     if scalar == BOOL:
         return "true" if value else "false"
-    suffix = _SUFFIXES[scalar]
+    suffix = scalar.suffix
     if scalar.is_float:
         number = scalar.numpy.type(value)
         if math.isfinite(number) and not (number == 0 and np.signbit(number)):
@@ -54,6 +43,21 @@ def literal(scalar: Scalar, value: bool | int | float) -> str:
     if value == scalar.lowest and scalar.kind == "s":
         return f"({int(value) + 1}{suffix} - 1{suffix})"
     return f"({int(value)}{suffix})" if value < 0 else f"{int(value)}{suffix}"
+
+
+def is_narrow(scalar: Scalar) -> bool:
+    """Whether WGSL computes the integer in a wider type than its own."""
+    return scalar.is_integer and scalar.bits < 32
+
+
+def mask(scalar: Scalar) -> str:
+    """The bits that a narrow unsigned type has, as a literal."""
+    return f"{scalar.highest:#x}u"
+
+
+def wrapped(scalar: Scalar, text: str) -> str:
+    """An integer expression with the bits that its type has."""
+    return f"({text}) & {mask(scalar)}" if is_narrow(scalar) else text
 
 
 class Ops:
@@ -107,17 +111,17 @@ class Ops:
         if node.op in ("min", "max"):
             return self.extreme(node.op, node.type, a, b)
         if _hides(node):
-            b = self.call(f"hidden_{TYPES[node.type]}", b)
+            b = self.call(f"hidden_{node.type.wgsl}", b)
         return f"{a} {OPS[node.op].symbol} {b}"
 
     def extreme(self, op: str, scalar: Scalar, a: str, b: str) -> str:
         """The smaller or larger; NaN where either is."""
         if scalar.is_float:
-            return self.call(f"{op}_{TYPES[scalar]}", a, b)
+            return self.call(f"{op}_{scalar.wgsl}", a, b)
         return f"{op}({a}, {b})"
 
     def integer(self, op: str, scalar: Scalar, a: str, b: str) -> str:
-        type = TYPES[scalar]
+        type = scalar.wgsl
         if op in ("min", "max"):
             return f"{op}({a}, {b})"
         if op in ("floordiv", "mod"):
@@ -125,24 +129,24 @@ class Ops:
         if scalar == BOOL:
             return f"{a} {'!=' if op == 'xor' else OPS[op].symbol} {b}"
         result = f"{a} {OPS[op].symbol} {b}"
-        return f"({result}) & {_BYTE}" if scalar == U8 and op in ("add", "sub", "mul") else result
+        return wrapped(scalar, result) if op in ("add", "sub", "mul") else result
 
     def _shift(self, node: Apply, a: str, b: str) -> str:
         """A shift by a count that is taken modulo the width."""
         most, count = node.type.bits - 1, node.args[1]
         by = f"{int(count.value) & most}u" if isinstance(count, Const) else f"(u32({b}) & {most}u)"
         shifted = f"{a} {OPS[node.op].symbol} {by}"
-        return f"({shifted}) & {_BYTE}" if node.type == U8 and node.op == "shl" else shifted
+        return wrapped(node.type, shifted) if node.op == "shl" else shifted
 
     def _unary(self, op: str, scalar: Scalar, a: str) -> str:
         if op == "not":
             if scalar == BOOL:
                 return f"!{a}"
-            return f"~{a} & {_BYTE}" if scalar == U8 else f"~{a}"
+            return f"~{a} & {mask(scalar)}" if is_narrow(scalar) else f"~{a}"
         if op == "neg":
             if scalar.kind != "u":
                 return f"-{a}"
-            return f"(0u - {a}) & {_BYTE}" if scalar == U8 else f"0u - {a}"
+            return wrapped(scalar, f"0u - {a}")
         if op == "abs" and scalar.kind == "u":
             return a
         return f"{op}({a})"
@@ -153,7 +157,7 @@ class Ops:
         if not scalar.is_float:
             return self.compare(op, scalar, a, b)
         unsure = {text: None for arg, text in zip(node.args, args, strict=True) if _may_be_nan(arg)}
-        tests = [self.call(f"nan_{TYPES[scalar]}", text) for text in unsure]
+        tests = [self.call(f"nan_{scalar.wgsl}", text) for text in unsure]
         if node.args[0] is node.args[1]:
             always = "true" if op in ("eq", "le", "ge") else "false"
             tests = tests or ["false"]
@@ -175,28 +179,28 @@ class Ops:
 
     def convert(self, a: str, source: Scalar, to: Scalar) -> str:
         """The value as another type: floats round to even and saturate, integers wrap."""
-        type = TYPES[to]
+        type = to.wgsl
         if source == to:
             return a
         if to == BOOL:
             zero = literal(source, 0)
             if source.is_float:
-                return f"({a} != {zero}) | {self.call(f'nan_{TYPES[source]}', a)}"
+                return f"({a} != {zero}) | {self.call(f'nan_{source.wgsl}', a)}"
             return self.compare("ne", source, a, zero)
         if source == BOOL:
             number = f"select({literal(to, 0)}, {literal(to, 1)}, {a})"
             # Else the driver makes 0 of an infinity that is multiplied by it.
             return self.call(f"hidden_{type}", number) if to.is_float else number
         if source.is_float and to.is_integer:
-            return self.call(f"{TYPES[source]}_to_{to.name}", a)
-        if to == U8:
-            return f"u32({a}) & {_BYTE}"
-        if to == S64 and source in (U32, U8):
+            return self.call(f"{source.wgsl}_to_{to.name}", a)
+        if is_narrow(to) and source.bits > to.bits:
+            return f"u32({a}) & {mask(to)}"
+        if to == S64 and source.kind == "u":
             return f"i64(u64({a}))"  # a plain i64(…) extends the sign that u32 does not have
-        return a if type == TYPES[source] else f"{type}({a})"
+        return a if type == source.wgsl else f"{type}({a})"
 
     def bitcast(self, a: str, source: Scalar, to: Scalar) -> str:
-        return a if TYPES[source] == TYPES[to] else f"bitcast<{TYPES[to]}>({a})"
+        return a if source.wgsl == to.wgsl else f"bitcast<{to.wgsl}>({a})"
 
 
 def _hides(node: Apply) -> bool:

@@ -8,11 +8,12 @@ from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.functions import FUNCTIONS
 from dala.emit.wgsl.grid import SERIAL, Grid
 from dala.emit.wgsl.memory import Memory, atomic_type, element_type
-from dala.emit.wgsl.ops import TYPES, Ops
+from dala.emit.wgsl.ops import Ops
+from dala.emit.wgsl.packing import is_packed, packed
 from dala.emit.wgsl.tiles import TILE, product_of, tiled_sum
 from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
 from dala.ir.record import record
-from dala.ir.types import F64, U8, U32
+from dala.ir.types import F64, U32
 
 ENTRY = "main"
 _FAILED = "var<private> failed: bool;"
@@ -67,9 +68,9 @@ class _Module:
         output = self.program.output
         if output.scattered:
             adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
-            return output.type == U8 or (adds and output.type != F64)
+            return is_packed(output.type) or (adds and output.type != F64)
         shared = self.grid.kind in ("rows", "tiles")
-        return shared and output.type == U8 and output.channels != 4
+        return shared and is_packed(output.type) and output.channels != 4
 
     def shader(self) -> Shader:
         if self.grid.kind == "rows":
@@ -122,11 +123,11 @@ class _Module:
 
     @property
     def _returned(self) -> str:
-        """What the function for one position returns; bytes of four channels are one word."""
+        """What the function for one position returns; four packed channels are words."""
         output = self.program.output
-        if output.channels in (3, 4) and not (output.channels == 4 and output.type == U8):
-            return f"vec{output.channels}<{TYPES[output.type]}>"
-        return TYPES[output.type]
+        if output.channels == 4:
+            return element_type(output)
+        return f"vec3<{output.type.wgsl}>" if output.channels == 3 else output.type.wgsl
 
     def _element(self) -> str:
         """The function that computes the element of one position."""
@@ -147,8 +148,12 @@ class _Module:
         output = self.program.output
         if len(results) == 1:
             return results[0]
-        if output.type == U8 and output.channels == 4:
-            return " | ".join(f"({text} << {8 * i}u)" for i, text in enumerate(results))
+        if is_packed(output.type) and output.channels == 4:
+            count = output.type.per_word
+            parts = [results[i : i + count] for i in range(0, len(results), count)]
+            results = [packed(output.type, part) for part in parts]
+            if len(results) == 1:
+                return results[0]
         return f"{self._returned}({', '.join(results)})"
 
     # -- the grid --------------------------------------------------------------------------------
@@ -222,7 +227,7 @@ class _Module:
         else:
             body.line(f"out[{element}] = {call};")
 
-    # -- bytes, four elements at a time ----------------------------------------------------------
+    # -- whole words of narrow elements ----------------------------------------------------------
 
     def _flat_function(self) -> str:
         """The element of a number, where there is one, else 0."""
@@ -234,27 +239,29 @@ class _Module:
         return "\n".join([head, *body.lines, "}\n"])
 
     def _words(self, body: Memory, count: str = "") -> None:
-        """Compute four elements, and write the words that they fill."""
-        last = self.program.rank - 1
+        """Compute the elements of a word, or as many pixels, and write the words that they fill."""
+        last, output = self.program.rank - 1, self.program.output
+        per_word = output.type.per_word
         if count:
-            body.line(f"if (unit * 4u >= {count}) {{ return; }}")
-        body.line("let first = unit * 4u;")
+            body.line(f"if (unit * {per_word}u >= {count}) {{ return; }}")
+        body.line(f"let first = unit * {per_word}u;")
         outer = "".join(f", p{axis}" for axis in range(last))
-        for k in range(4):
+        for k in range(per_word):
             if count:
                 call = f"from_flat(first + {k}u)"
             else:
-                call = f"element(first + {k}u{outer}, i32(column * 4u + {k}u))"
+                call = f"element(first + {k}u{outer}, i32(column * {per_word}u + {k}u))"
             body.line(f"let b{k} = {call};")
-        if self.program.output.channels != 3:
-            body.line("out[unit] = b0 | (b1 << 8u) | (b2 << 16u) | (b3 << 24u);")
+        if output.channels != 3:
+            others = packed(output.type, [f"b{k}" for k in range(1, per_word)], 1)
+            body.line(f"out[unit] = b0 | {others};")
             return
-        bytes_ = [f"b{k}.{component}" for k in range(4) for component in "xyz"]
+        parts = [f"b{k}.{component}" for k in range(per_word) for component in "xyz"]
         for word in range(3):
-            text = " | ".join(
-                f"({item} << {8 * i}u)" for i, item in enumerate(bytes_[4 * word : 4 * word + 4])
-            )
-            guard = f"if (unit * 12u + {4 * word}u < {count} * 3u) " if count and word else ""
+            first = per_word * word
+            text = packed(output.type, parts[first : first + per_word])
+            test = f"unit * {3 * per_word}u + {first}u < {count} * 3u"
+            guard = f"if ({test}) " if count and word else ""
             body.line(f"{guard}{{ out[unit * 3u + {word}u] = {text}; }}")
 
     # -- rows that a workgroup shares ------------------------------------------------------------
@@ -295,7 +302,8 @@ class _Module:
             return
         channels = self.program.output.channels or 1
         for i, text in enumerate(results):
-            body.put_own_byte(body.let(U32, f"here * {channels}u + {i}u", "e"), text)
+            element = body.let(U32, f"here * {channels}u + {i}u", "e")
+            body.put_own_part(self.program.output.type, element, text)
 
     # -- tiles -----------------------------------------------------------------------------------
 
@@ -328,7 +336,7 @@ class _Module:
 
     def _shared_reduce(self, body: Memory, node: Reduce) -> str:
         """A reduction whose terms the workgroup shares: each its part, then the parts in a tree."""
-        size, type = self.grid.columns, TYPES[node.type]
+        size, type = self.grid.columns, node.type.wgsl
         trips = body.trips(node, 1)
         total = body.fold(node, trips, "local", size)
         half = body.name("n")

@@ -7,7 +7,7 @@ sixteen times fewer reads than its invocations would make each by itself.
 from __future__ import annotations
 
 from dala.emit.wgsl.memory import Memory
-from dala.emit.wgsl.ops import TYPES, literal
+from dala.emit.wgsl.ops import literal
 from dala.ir.nodes import Apply, Const, Extent, Load, Position, Program, Reduce, Value
 from dala.ir.ops import neutral_of
 from dala.ir.record import record
@@ -76,17 +76,17 @@ def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
     with body.turns("0u", trips, TILE) as first:
         for load, place in _placed(product):
             body.values[node.counter] = body.let(
-                node.counter.type, f"{TYPES[node.counter.type]}({first} + {place})"
+                node.counter.type, f"{node.counter.type.wgsl}({first} + {place})"
             )
             tile = f"tile{len(tiles)}"
-            tiles.append(f"var<workgroup> {tile}: array<{TYPES[load.type]}, {TILE * TILE}>;")
+            tiles.append(f"var<workgroup> {tile}: array<{load.type.wgsl}, {TILE * TILE}>;")
             body.line(f"{tile}[local] = {body.load(load)};")
         body.line("workgroupBarrier();")
         part = body.var(node.type, neutral)
         stop = body.let(U32, f"min({trips} - {first}, {size})", "t")
         with body.turns("0u", stop) as turn:
             body.values[node.counter] = body.let(
-                node.counter.type, f"{TYPES[node.counter.type]}({first} + {turn})"
+                node.counter.type, f"{node.counter.type.wgsl}({first} + {turn})"
             )
             for number, (load, place) in enumerate(_placed(product)):
                 index = (
