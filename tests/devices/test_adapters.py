@@ -11,6 +11,7 @@ import pytest
 
 from dala import devices
 from dala.devices import CPU, find_device
+from dala.devices.registry import preferred_listing
 from dala.devices.webgpu import adapters
 from dala.errors import DeviceError
 from dala.gpu import compute
@@ -63,7 +64,7 @@ def test_adapters_are_listed_best_first(found):
         handle("small", "IntegratedGPU"),
         handle("big", "DiscreteGPU"),
     )
-    infos = adapters.infos()
+    infos = compute.devices()[1:]
     assert [(info["name"], info["api"]) for info in infos] == [
         ("big", "Vulkan"),
         ("big", "OpenGL"),
@@ -79,7 +80,7 @@ def test_adapters_are_listed_best_first(found):
 
 def test_the_facts_of_an_adapter_are_told(found):
     found(handle("big", "DiscreteGPU", features={"shader-f64", "texture-compression-bc"}))
-    assert adapters.infos() == [
+    assert compute.devices()[1:] == [
         {
             "id": "webgpu",
             "name": "big",
@@ -99,7 +100,7 @@ def test_the_facts_of_an_adapter_are_told(found):
 
 def test_an_adapter_in_software_is_neither_gpu_nor_hardware(found):
     found(handle("soft", "CPU"))
-    info = adapters.infos()[0]
+    info = compute.devices()[1]
     assert not info["gpu"]
     assert not info["hardware"]
 
@@ -122,24 +123,24 @@ def test_a_device_is_found_by_its_id_or_by_part_of_a_name(found, which, id):
         handle("Intel Iris", "IntegratedGPU"),
         handle("llvmpipe", "CPU", "OpenGL"),
     )
-    assert adapters.find(which, cpu_name="Intel Xeon").id == id
+    assert find_device(which).id == id
 
 
 def test_part_of_the_name_of_the_cpu_is_the_cpu(found):
     found(handle("GeForce RTX", "DiscreteGPU"))
-    assert adapters.find("xeon", cpu_name="Intel Xeon") is None
+    assert find_device(CPU.name[2:].upper()) is CPU
 
 
 def test_a_name_that_an_adapter_and_the_cpu_share_is_the_adapter(found):
-    found(handle("Intel Iris", "IntegratedGPU"))
-    assert adapters.find("intel", cpu_name="Intel Xeon").id == "webgpu"
+    found(handle(f"{CPU.name} Graphics", "IntegratedGPU"))
+    assert find_device(CPU.name).id == "webgpu"
 
 
 def test_an_unknown_name_lists_what_there_is(found):
     found(handle("GeForce RTX", "DiscreteGPU"))
     with pytest.raises(DeviceError) as raised:
-        adapters.find("webgpu:3", cpu_name="Intel Xeon")
-    for part in ("'webgpu:3'", "cpu (Intel Xeon)", "webgpu (GeForce RTX, Vulkan)"):
+        find_device("webgpu:3")
+    for part in ("'webgpu:3'", f"cpu ({CPU.name})", "webgpu (GeForce RTX, Vulkan)"):
         assert part in str(raised.value)
 
 
@@ -155,9 +156,9 @@ def test_without_wgpu_the_error_says_how_to_install_it(monkeypatch):
 def test_a_hardware_adapter_is_the_default(found, monkeypatch):
     monkeypatch.setattr(adapters, "may_have_gpu", lambda: True)
     found(handle("soft", "CPU"), handle("small", "IntegratedGPU"))
-    assert adapters.hardware_id() == "webgpu"
+    assert preferred_listing().id == "webgpu"
     found(handle("soft", "CPU"))
-    assert adapters.hardware_id() is None
+    assert preferred_listing().id == "cpu"
 
 
 @pytest.mark.parametrize("handles", [[], [handle("soft", "CPU")]], ids=["none", "software"])

@@ -10,9 +10,26 @@ from typing import Any
 
 from dala.devices.cpu.device import CPU
 from dala.devices.device import Device
+from dala.devices.registry import (
+    all_infos,
+    find_listing,
+    preferred_listing,
+    register_backend,
+    unregister_backend,
+)
 from dala.errors import ArgumentError
 
-__all__ = ["CPU", "Device", "current_device", "devices", "find_device", "use_device", "using"]
+__all__ = [
+    "CPU",
+    "Device",
+    "current_device",
+    "devices",
+    "find_device",
+    "register_backend",
+    "unregister_backend",
+    "use_device",
+    "using",
+]
 
 _here: ContextVar[Device | None] = ContextVar("dala_device", default=None)
 _default: Device | None = None
@@ -22,7 +39,7 @@ def current_device() -> Device:
     """The device of this context: of the innermost `with`, else the default one."""
     chosen = _here.get() or _default
     if chosen is None:
-        return use_device(os.environ.get("DALA_DEVICE") or _best())
+        return use_device(os.environ.get("DALA_DEVICE") or preferred_listing().open())
     return find_device(chosen.id) if chosen.lost else chosen
 
 
@@ -54,24 +71,9 @@ def find_device(which: str | Device) -> Device:
         )
     if which.lower() == CPU.id:
         return CPU
-    if which.lower() == "parity":
-        from dala.devices.parity import pair
-
-        return pair(CPU, find_device("webgpu"))
-    from dala.devices.webgpu import adapters
-
-    return adapters.find(which, cpu_name=CPU.name) or CPU
+    return find_listing(which).open()
 
 
 def devices() -> list[dict[str, Any]]:
     """Every device that there is, the CPU first: what it is and what it has."""
-    from dala.devices.webgpu import adapters
-
-    return [CPU.info(), *adapters.infos()]
-
-
-def _best() -> str:
-    """A hardware GPU where there is one, else the CPU."""
-    from dala.devices.webgpu import adapters
-
-    return adapters.hardware_id() or CPU.id
+    return all_infos()

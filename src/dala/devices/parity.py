@@ -10,6 +10,7 @@ import numpy as np
 
 from dala.devices.agreement import difference
 from dala.devices.device import Device, Held, Memory, Number, Runner
+from dala.devices.registry import Listing, find_listing
 from dala.errors import DalaError, ParityError
 from dala.plan.task import Task
 
@@ -139,3 +140,16 @@ class ParityRunner:
 def pair(first: Device, second: Device) -> Parity:
     """The two as one device: the same object as long as the same two are asked for."""
     return Parity(first, second)
+
+
+def listings() -> Sequence[Listing]:
+    """The CPU and the best WebGPU adapter as one device."""
+
+    def opened() -> Parity:
+        return pair(find_listing("cpu").open(), find_listing("webgpu").open())
+
+    return [Listing("parity", "parity", lambda: opened().info(), opened)]
+
+
+def preferred() -> Listing | None:
+    return None

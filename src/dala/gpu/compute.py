@@ -11,7 +11,7 @@ from dala import __version__
 from dala.devices import Device, current_device, devices, use_device
 from dala.devices import using as device
 from dala.devices.device import Held
-from dala.devices.webgpu import adapters
+from dala.devices.registry import preferred_listing
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import (
     Buffer,
@@ -188,7 +188,7 @@ def version() -> str:
 
 def gpu_available() -> bool:
     """Whether a hardware GPU can be used; adapters that compute in software do not count."""
-    return adapters.hardware_id() is not None
+    return bool(preferred_listing().info()["gpu"])
 
 
 def device_info() -> dict[str, Any]:

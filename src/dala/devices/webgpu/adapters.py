@@ -117,47 +117,6 @@ CATALOGUE = Catalogue()
 """The one of this process, as wgpu's own instance is."""
 
 
-def find(which: str, cpu_name: str) -> WebGpu | None:
-    """The device of that id or part of a name, opened when it is first asked for; None: the CPU."""
-    name = which.lower()
-    is_cpu = name in cpu_name.lower()
-    try:
-        known = CATALOGUE.adapters()
-    except DeviceError:
-        if is_cpu:
-            return None
-        raise
-    for adapter in known:
-        if name in (adapter.id, f"{adapter.id}:0"):
-            return CATALOGUE.device(adapter)
-    for adapter in known:
-        if name in f"{adapter.name} {adapter.api}".lower():
-            return CATALOGUE.device(adapter)
-    if is_cpu:
-        return None
-    there = [f"cpu ({cpu_name})", *(f"{item.id} ({item.name}, {item.api})" for item in known)]
-    missing = "" if known else " WebGPU found no adapter: a Vulkan driver may be missing."
-    raise DeviceError(
-        f"no device is called {which!r}. There is {', '.join(there)}: give an id or part of a "
-        f"name.{missing}"
-    )
-
-
-def infos() -> list[dict[str, Any]]:
-    """What is known about each adapter, best first; none where wgpu cannot be used."""
-    try:
-        return [adapter.info() for adapter in CATALOGUE.adapters()]
-    except DeviceError:
-        return []
-
-
-def hardware_id() -> str | None:
-    """The id of the best adapter that is a real GPU, or None."""
-    if not may_have_gpu():
-        return None
-    return next((info["id"] for info in infos() if info["hardware"]), None)
-
-
 def may_have_gpu(nodes: Path = Path("/dev")) -> bool:
     """Whether looking for a GPU can be of use: on Linux it takes a device node."""
     if not sys.platform.startswith("linux"):

@@ -1,0 +1,34 @@
+"""WebGPU as a backend: one device for each adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from dala.devices.registry import Listing
+from dala.devices.webgpu import adapters
+from dala.devices.webgpu.adapters import Adapter
+from dala.errors import DeviceError
+
+
+def listings() -> Sequence[Listing]:
+    found = [_listing(adapter) for adapter in adapters.CATALOGUE.adapters()]
+    if not found:
+        raise DeviceError("WebGPU found no adapter: a Vulkan driver may be missing.")
+    return found
+
+
+def preferred() -> Listing | None:
+    """The best adapter that is real hardware: software ones are not chosen unasked."""
+    if not adapters.may_have_gpu():
+        return None
+    try:
+        found = adapters.CATALOGUE.adapters()
+    except DeviceError:  # without wgpu, or where it does not load, there is still the CPU
+        return None
+    return next((_listing(adapter) for adapter in found if adapter.hardware), None)
+
+
+def _listing(adapter: Adapter) -> Listing:
+    name = f"{adapter.name}, {adapter.api}"
+    return Listing(adapter.id, name, adapter.info, partial(adapters.CATALOGUE.device, adapter))
