@@ -10,6 +10,8 @@ from dala.ir.types import F32, F64, Scalar
 
 Array = np.ndarray
 INEXACT = {"add", "sub", "mul", "div", "sqrt", "neg", "convert"}
+MOST_TURNS = 1 << 17
+"""Turns after which a loop is taken for one that does not end."""
 Inputs = dict[str, Array]
 Params = dict[str, bool | int | float]
 
@@ -33,6 +35,10 @@ def run(
     with np.errstate(all="ignore"):
         _Run(program, inputs, params, out, shape[: program.rank], shaken_by).store_results()
     return out
+
+
+class Endless(Exception):
+    """A loop took more turns than the interpreter waits for."""
 
 
 class _Run:
@@ -142,7 +148,11 @@ class _Run:
             case ir.While():
                 self.begin(node)
                 alive = mask & self.block(node.condition, mask)[0]
+                turns = 0
                 while alive.any():
+                    turns += 1
+                    if turns > MOST_TURNS:
+                        raise Endless
                     self.go_on(node, alive)
                     alive = alive & self.block(node.condition, alive)[0]
             case ir.Store() | ir.AtomicAdd():
@@ -166,7 +176,10 @@ class _Run:
         """The positions alive in each turn, with the counter set as Python's range counts."""
         first, last = self.value(start), self.value(stop)
         counts = _length(first.astype(object), last.astype(object), step)
-        for turn in range(int(np.max(np.broadcast_to(counts, mask.shape), where=mask, initial=0))):
+        most = int(np.max(np.broadcast_to(counts, mask.shape), where=mask, initial=0))
+        if most > MOST_TURNS:
+            raise Endless
+        for turn in range(most):
             alive = mask & (turn < counts)
             shift = np.where(turn < counts, turn * step, 0).astype(first.dtype)
             self.values[counter] = np.asarray(first + shift)

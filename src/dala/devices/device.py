@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from dala.plan.fuse import Group
 from dala.plan.task import Task
 
 Number = bool | int | float
+Capability = Literal["f64", "s64", "line_buffers", "wgsl"]
+"""64-bit types; groups that go through their steps a few rows at a time; kernels in WGSL."""
 
 
 @record
@@ -141,12 +143,17 @@ class Device(ABC):
     """What the hardware or its driver calls itself."""
     backend: str
     """Which kind of device it is: "cpu" or "webgpu"."""
-    goes_by_rows: bool = False
-    """Whether it computes the steps of a group a few rows at a time."""
-    runs_text: bool = False
-    """Whether kernels that are WGSL text run here."""
+    capabilities: frozenset[Capability] = frozenset()
+    is_host: bool = False
+    """Whether its memory is the host's own: arrays share it, and libraries work on it."""
+    is_gpu: bool = False
+    """Whether it is a GPU, and not software that computes like one."""
     lost: bool = False
     """Whether it is gone for good, with all its memory; the same id then opens another."""
+
+    def supports(self, capability: Capability) -> bool:
+        """Whether it has something that not every device has."""
+        return capability in self.capabilities
 
     @abstractmethod
     def info(self) -> dict[str, Any]:

@@ -47,6 +47,7 @@ class Faulty(Device):
         self.id = device.id
         self.name = f"{device.name}, faulty"
         self.backend = device.backend
+        self.capabilities = device.capabilities & {"f64", "s64"}
         self.counts: Counter[str] = Counter()
         self._failing = failing
         self._gone = False

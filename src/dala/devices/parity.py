@@ -39,6 +39,7 @@ class Parity(Device):
         self.second = second
         self.name = f"{first.name} and {second.name}"
         self.backend = second.backend
+        self.capabilities = first.capabilities & second.capabilities
 
     @property
     def lost(self) -> bool:  # type: ignore[override]

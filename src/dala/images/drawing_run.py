@@ -32,7 +32,6 @@ from dala.kernels.image.images import require_image
 from dala.kernels.shapes import require_alike
 from dala.runtime.buffer import Buffer, from_numpy
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import on_host
 
 TILES_AT_A_TIME = 256
 LEAST_SHAPES, LEAST_ENTRIES, LEAST_LETTERS = 1 << 9, 1 << 12, 1 << 16
@@ -86,7 +85,7 @@ def _draw_shapes(image: Buffer, shapes: Shapes) -> None:
     grid = _grid(image)
     for listing in grid.listings(table, np.array(shapes.groups)):
         order = from_numpy(_padded(listing.order, LEAST_ENTRIES))
-        if on_host(image):
+        if image.is_host:
             tiles = np.concatenate([listing.corners, listing.parts], 1)
             _draw_tiles(image, grid, tiles, tiles_kernel(channels), (order, *shared))
         else:
@@ -121,7 +120,7 @@ def _draw_layer(image: Buffer, layer: Layer) -> None:
     channels, grid = _channels(image), _grid(image)
     place = from_numpy(np.array([*box, *layer.clip], np.float32))
     shared = pixels, place, from_numpy(layer.colours)
-    if not on_host(image):
+    if not image.is_host:
         layer_image_kernel(channels, layer.kind).run([image, *shared], image)
         return
     left, top = (max(box[axis], layer.clip[axis]) for axis in (0, 1))

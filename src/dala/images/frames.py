@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices import CPU, current_device
+from dala.devices import current_device
 from dala.devices.cpu.memory import Borrowed
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.record import record
@@ -41,7 +41,7 @@ class Frame:
         pixels = self.pixels
         if isinstance(pixels, Buffer):
             return pixels
-        if current_device() is not CPU or not (pixels.flags.c_contiguous and pixels.flags.aligned):
+        if not current_device().is_host or not (pixels.flags.c_contiguous and pixels.flags.aligned):
             return from_numpy(pixels)
         memory = Borrowed(pixels.ctypes.data, pixels.nbytes, pixels)
         return Buffer(memory, DTYPES[self.dtype], self.shape)
@@ -122,7 +122,7 @@ def _check(what: str, shape: Shape, known: bool, dtype: str) -> None:
 
 def _array(buffer: Buffer) -> np.ndarray:
     """What a filter has made, for the caller to keep: nobody else holds its memory."""
-    return np.asarray(buffer) if buffer.memory.device is CPU else np.array(buffer)
+    return np.asarray(buffer) if buffer.is_host else np.array(buffer)
 
 
 def new_buffer(shape: Shape, dtype: str) -> Buffer:
@@ -140,7 +140,7 @@ def destination(out: np.ndarray, shape: Shape, dtype: str) -> Buffer:
         raise ShapeError(f"out is {given}, but the result is {dtype} {shape}.")
     if not out.flags.writeable:
         raise ArgumentError("out cannot be written: it is read-only.")
-    if current_device() is not CPU or not (out.flags.c_contiguous and out.flags.aligned):
+    if not current_device().is_host or not (out.flags.c_contiguous and out.flags.aligned):
         return new_buffer(shape, dtype)
     return Buffer(Borrowed(out.ctypes.data, out.nbytes, out), DTYPES[dtype], shape)
 

@@ -24,7 +24,7 @@ from dala.kernels.windows import Windows, padded, windows_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped
+from dala.runtime.recipe import Stage, reshaped
 
 LANES = 16
 """Sums are computed by so many at a time."""
@@ -71,7 +71,7 @@ def _convolution(
     sums = output if len(inputs) == 2 else scratch(wanted, scalar)
     depth, made = math.prod(weight.shape[1:]), weight.shape[0]
     large = depth >= DEEP and made // groups >= MANY
-    if large and scalars == {scalar} and scalar.is_float and on_host(output):
+    if large and scalars == {scalar} and scalar.is_float and output.is_host:
         yield from patches.convolved(x, weight, sums, down, across, groups)
     else:
         yield from _convolved(x, weight, sums, scalar, down, across, groups)

@@ -21,7 +21,7 @@ from dala.kernels.builtin import Given, Inputs, helper, library, recipe
 from dala.kernels.shapes import around, axis_of
 from dala.runtime.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped
+from dala.runtime.recipe import Stage, reshaped
 
 NARROW = 16
 """A last axis shorter than this is walked together with those before it."""
@@ -51,7 +51,7 @@ def fft(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     axis = axis_of("fft", params["axis"], len(output.shape) - 1)
     if 0 in output.shape:
         return
-    if on_host(output):
+    if output.is_host:
         yield Stage(transform, inputs, output, {"axis": axis, "inverse": bool(inverse)})
     else:
         yield from _passes(x, output, axis, bool(inverse))

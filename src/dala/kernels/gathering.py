@@ -18,7 +18,7 @@ from dala.kernels.shapes import around, axis_of, require_shape, whole_number
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped
+from dala.runtime.recipe import Stage, reshaped
 
 MOST_JOINED = 4
 """Inputs that one kernel joins: a device may give it few buffers at a time."""
@@ -46,7 +46,7 @@ def concat(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     require_shape("concat", output, f"{len(inputs)} inputs along axis {axis}", wanted)
     if 0 in output.shape:
         return
-    if on_host(output):
+    if output.is_host:
         yield Stage(join, inputs, output, {"axis": axis})
     else:
         yield from _joined([item for item in inputs if item.shape[axis]], output, axis)

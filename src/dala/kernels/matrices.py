@@ -18,7 +18,7 @@ from dala.kernels.shapes import Shape, axes_of, require_shape
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped
+from dala.runtime.recipe import Stage, reshaped
 
 PANEL_BYTES = 64
 """Width of the panels that a large matrix is cut into: a cache line, and whole vectors."""
@@ -45,7 +45,7 @@ def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     if 0 in output.shape:
         return
     alike = a.scalar == b.scalar == output.scalar
-    if alike and output.scalar.is_float and on_host(output):
+    if alike and output.scalar.is_float and output.is_host:
         yield Stage(multiply, inputs, output)
         return
     to = SCALARS[accumulator(output.scalar, a.scalar, b.scalar).name]

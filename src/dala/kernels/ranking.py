@@ -18,7 +18,7 @@ from dala.kernels.sorting import key_type, rank_function, sort, sorted_positions
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host, reshaped
+from dala.runtime.recipe import Stage, reshaped
 
 MOST_RANKED = 128
 """More than so many elements of a row are found by sorting all of it."""
@@ -48,7 +48,7 @@ def argmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
             f"could be the largest."
         )
     _require_positions("argmax", output, n)
-    if inner > 1 and n > SHORT_SEARCH and not on_host(output):
+    if inner > 1 and n > SHORT_SEARCH and not output.is_host:
         turned = scratch((outer, inner, n), x.scalar)
         yield from transposed(reshaped(x, (outer, n, inner)), turned, (0, 2, 1))
         x, outer, inner = turned, outer * inner, 1
@@ -147,10 +147,10 @@ def top_k(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     rows = math.prod(x.shape[:-1])
     x, output = reshaped(x, (rows, n)), reshaped(output, (rows, k))
     largest = bool(params["largest"])
-    if k <= MOST_RANKED and (on_host(output) or n * k <= SHORT_SEARCH):
+    if k <= MOST_RANKED and (output.is_host or n * k <= SHORT_SEARCH):
         positions = scratch((rows, k), S32)
         yield Stage(_ranking_kernel(x.scalar, largest), [scratch((rows,), U8), x], positions)
-    elif on_host(output):
+    elif output.is_host:
         positions = scratch((rows, k), S64)
         yield Stage(sort, [x], positions, {"largest": largest})
     else:

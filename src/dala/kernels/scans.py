@@ -67,7 +67,7 @@ def prefix_sum(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
 
 def _along_rows(x: Buffer, output: Buffer, scalar: Scalar, exclusive: bool) -> Iterator[Stage]:
     rows, n = x.shape
-    if n >= SHARED_ROW and current_device().runs_text:
+    if n >= SHARED_ROW and current_device().supports("wgsl"):
         yield from shared_scans.along_rows(x, output, scalar, exclusive)
         return
     chunks = -(-n // CHUNK)

@@ -13,7 +13,7 @@ from dala.ml.chosen import chosen_model
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer
 from dala.runtime.profile import copy
-from dala.runtime.recipe import Opaque, Recipe, Stage, on_host
+from dala.runtime.recipe import Opaque, Recipe, Stage
 
 _DOC = """What a model finds in the image, drawn over it: boxes, key points, masks or its label
 
@@ -54,7 +54,7 @@ class _Annotate(Opaque):
         draw(found(image, params), image, output)
 
     def elsewhere(self, output: Buffer) -> str:
-        if on_host(output):
+        if output.is_host:
             return ""
         return (
             f"what it finds is read from {output.device} by the host, which computes the model "

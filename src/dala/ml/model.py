@@ -76,7 +76,7 @@ class Model(Recipe):
         Unless an engine was chosen, they do on a hardware GPU, where they can compute all of it.
         """
         if self._choice == "auto":
-            is_gpu = device.runs_text and device.info()["hardware"]
+            is_gpu = device.is_gpu
             return bool(is_gpu) and not self._missing
         return self._choice == "dala"
 

@@ -122,7 +122,7 @@ def _buffer(model: Model, name: str, array: np.ndarray) -> Buffer:
             f"{model.name}: output {name!r} is {array.dtype}, but buffers are one of "
             f"{', '.join(DTYPES)}: give arrays, and it is given back as one."
         )
-    if array.dtype == np.int64 and not getattr(current_device(), "has_s64", True):
+    if array.dtype == np.int64 and not current_device().supports("s64"):
         array = array.astype(np.int32)
     return from_dlpack(array)
 

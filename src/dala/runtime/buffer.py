@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dala.devices import CPU, Device, current_device, find_device
+from dala.devices import Device, current_device, find_device
 from dala.devices.cpu.memory import Borrowed, HostMemory
 from dala.devices.device import Memory, Pending
 from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
@@ -84,6 +84,11 @@ class Buffer:
     def place(self) -> Memory | Pending:
         """What tells its memory from that of other buffers, whether it is there yet or not."""
         return self._memory or self.memory
+
+    @property
+    def is_host(self) -> bool:
+        """Whether libraries of the host can work on its own memory."""
+        return self.place.device.is_host
 
     def shares_with(self, other: Buffer) -> bool:
         """Whether a write to one of the two may change the other."""
@@ -249,7 +254,7 @@ def from_dlpack(x: Any) -> Buffer:
     scalar = hostdata.scalar_of(array.dtype)
     flags = array.flags
     shareable = flags.c_contiguous and flags.writeable and flags.aligned
-    if not shareable or current_device() is not CPU:
+    if not shareable or not current_device().is_host:
         return from_numpy(array)
     extents, size_bytes = hostdata.check_shape(array.shape, scalar)
     return Buffer(Borrowed(array.ctypes.data, size_bytes, array), scalar, extents)

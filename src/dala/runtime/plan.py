@@ -103,7 +103,7 @@ class Plan:
 
     def _add(self, steps: list[Step], kept: set[int]) -> None:
         if self.fuse:
-            by_rows = self.device.goes_by_rows
+            by_rows = self.device.supports("line_buffers")
             left = inline_all(steps, kept, self.overlaps, by_rows=by_rows)
             groups = group_all(left, self.overlaps, partial(self.device.gains_by, kept=kept))
         else:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices import CPU, using
+from dala.devices import using
 from dala.errors import ArgumentError, InternalError
 from dala.ir.record import record
 from dala.lang.signature import Parameter
@@ -109,7 +109,7 @@ class Recipe(Kernel):
             if any(item.shares_with(output) for item in inputs):
                 target = scratch(output.shape, output.scalar)
             stages = list(self.stages(inputs, target, params))
-            is_large = device.goes_by_rows and output.size >= FUSED_BYTES
+            is_large = device.supports("line_buffers") and output.size >= FUSED_BYTES
             if is_large and len(stages) > 1 and target is output:
                 from dala.runtime.fused import run_fused
 
@@ -161,7 +161,7 @@ class Opaque(Kernel):
 
     def _compute(self, inputs: Sequence[Buffer], output: Buffer, params: Params) -> None:
         arrays, target = [np.asarray(item) for item in inputs], output.memory
-        if on_host(output) and not any(item.memory.overlaps(target) for item in inputs):
+        if output.is_host and not any(item.memory.overlaps(target) for item in inputs):
             self._call(*arrays, out=np.asarray(output), **params)
             return
         made = np.empty(output.shape, output.scalar.numpy)
@@ -169,18 +169,13 @@ class Opaque(Kernel):
         target.device.write(target, made)
 
     def elsewhere(self, output: Buffer) -> str:
-        if on_host(output):
+        if output.is_host:
             return ""
         return f"computed on the host: copied there from {output.device}, and back"
 
 
 def _no_definition() -> Any:
     raise InternalError("a kernel that is planned on the host has no source of its own.")
-
-
-def on_host(buffer: Buffer) -> bool:
-    """Whether libraries of the host can work on the buffer's own memory."""
-    return buffer.memory.device is CPU
 
 
 def reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dala.devices import CPU, Device
+from dala.devices import Device
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Memory
 from dala.errors import LimitError, ShapeError
@@ -142,7 +142,7 @@ def store_for(device: Device, width: int, height: int) -> Store:
 
         if isinstance(device, WebGpu):  # and none that stands for it
             return TextureStore(Texture(device, width, height))
-    return (HostStore if device is CPU else MemoryStore)(device, width, height)
+    return (HostStore if device.is_host else MemoryStore)(device, width, height)
 
 
 def levels(paint: Paint) -> np.ndarray:

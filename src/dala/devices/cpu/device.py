@@ -46,7 +46,8 @@ class Cpu(Device):
 
     id = "cpu"
     backend = "cpu"
-    goes_by_rows = True
+    capabilities = frozenset({"f64", "s64", "line_buffers"})
+    is_host = True
 
     def __init__(self) -> None:
         self._executables: dict[str, Executable] = {}

@@ -48,7 +48,6 @@ class WebGpu(Device):
     """
 
     backend = "webgpu"
-    runs_text = True
 
     def __init__(self, adapter: Adapter) -> None:
         self.id = adapter.id
@@ -69,8 +68,10 @@ class WebGpu(Device):
         except (wgpu.GPUError, RuntimeError) as error:
             raise DeviceError(f"{self.id} ({self.name}) does not open: {error}") from error
         self.limits: dict[str, int] = dict(self.gpu.limits)
-        self.has_f64 = "shader-f64" in self.gpu.features
-        self.has_s64 = "shader-int64" in self.gpu.features
+        has = {"shader-f64": "f64", "shader-int64": "s64"}
+        found = {has[name] for name in self.gpu.features if name in has}
+        self.capabilities = frozenset({"wgsl", *found})  # type: ignore[arg-type]
+        self.is_gpu = adapter.hardware
         self._blocks = Blocks(self.gpu, largest_buffer(self.limits))
         self._transfers = Transfers()
         guard.watch(self)

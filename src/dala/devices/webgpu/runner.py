@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dala.base.emitted_code import dump_code
-from dala.devices.device import Number, forget_oldest
+from dala.devices.device import Capability, Number, forget_oldest
 from dala.emit.slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.grid import SERIAL, grid_for
@@ -31,6 +31,11 @@ MOST_BOUND = 16
 MOST_PIPELINES = 1024
 """Pipelines that a device remembers, the latest ones."""
 _WORD_BYTES = 4
+_NOT_EVERYWHERE: tuple[tuple[Scalar, Capability, Scalar], ...] = (
+    (F64, "f64", F32),
+    (S64, "s64", S32),
+)
+"""Types that adapters may lack, and what serves in their place."""
 
 
 @record
@@ -260,8 +265,8 @@ def check_dtypes(device: WebGpu, kernel: str, program: Program) -> None:
     types |= {item.type for item in program.params}
     types |= {item.type for item in used(program.body)}
     types |= {item.type for item in walk(program.body) if isinstance(item, Value)}
-    for scalar, has, instead in ((F64, device.has_f64, F32), (S64, device.has_s64, S32)):
-        if scalar in types and not has:
+    for scalar, capability, instead in _NOT_EVERYWHERE:
+        if scalar in types and not device.supports(capability):
             raise DtypeError(
                 f"{kernel} computes with {scalar}, which {device.id} ({device.name}) does not "
                 f"have: use {instead}, or the CPU device (buffer.to('cpu'))."

@@ -28,7 +28,7 @@ from dala.kernels.image.wide_blurs import wide_boxes, wide_means
 from dala.kernels.shapes import positive_number
 from dala.runtime.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, on_host
+from dala.runtime.recipe import Stage
 
 MOST_TAPS = 32
 """The radius up to which every tap of a mean is computed."""
@@ -65,7 +65,7 @@ def box_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (image,), border = inputs, checked_border("box_blur", inputs[0], output, params)
     if 0 in output.shape:
         return
-    is_narrow = image.scalar == output.scalar == U8 and on_host(output)
+    is_narrow = image.scalar == output.scalar == U8 and output.is_host
     if 0 < radius <= MOST_NARROW_BOX and is_narrow:
         yield from narrow_boxes(image, output, border, radius)
     elif radius <= MOST_NARROW_BOX:
@@ -83,7 +83,7 @@ def gaussian(
     radius = reach_of(radius, sigma)
     if radius > MOST_TAPS:
         yield from wide_means(image, output, border, radius, sigma)
-    elif image.scalar == output.scalar == U8 and on_host(output) and radius <= MOST_NARROW:
+    elif image.scalar == output.scalar == U8 and output.is_host and radius <= MOST_NARROW:
         yield from narrow_means(image, output, border, radius, sigma)
     else:
         yield from _means(image, output, border, radius, sigma)

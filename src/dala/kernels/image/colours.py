@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices import CPU, Device, current_device, using
+from dala.devices import Device, current_device, using
 from dala.devices.device import forget_oldest
 from dala.ir.types import U8, U16
 from dala.kernels import language as dala
@@ -156,7 +156,7 @@ def vignette(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
 def _is_narrow(inputs: Inputs, output: Buffer) -> bool:
     """Whether levels can become levels in 16 bits, of which a vector of the CPU holds the most."""
-    return inputs[0].scalar == output.scalar == U8 and current_device() is CPU
+    return inputs[0].scalar == output.scalar == U8 and current_device().is_host
 
 
 @helper

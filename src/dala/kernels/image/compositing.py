@@ -22,7 +22,7 @@ from dala.kernels.image.pixel_pairs import view
 from dala.kernels.shapes import number_within, require_alike, whole_number
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage, on_host
+from dala.runtime.recipe import Stage
 
 MODES = (*CURVES, *COLOURS, "add", "dissolve")
 FARTHEST = 1 << 30
@@ -44,7 +44,7 @@ def overlay(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         # Reads of what is not there are zeros: as the image itself is, it is hidden by alpha 0.
         layer, alpha = image, 0.0
     # What is read anywhere is best read at once: the four bytes of a pixel.
-    words = layer.scalar == U8 and _channels(layer) == 4 and on_host(layer)
+    words = layer.scalar == U8 and _channels(layer) == 4 and layer.is_host
     seen = view(layer, U32, layer.shape[:2]) if words else layer
     kernel = _overlay_kernel(_channels(image), words)
     yield Stage(kernel, [image, seen], output, {**place, "alpha": alpha})

@@ -21,7 +21,7 @@ from dala.kernels.image.pixel_planes import (
 from dala.kernels.image.video_levels import Levels, levels_of
 from dala.kernels.shapes import Shape, whole_number
 from dala.runtime.buffer import Buffer
-from dala.runtime.recipe import Stage, on_host, reshaped
+from dala.runtime.recipe import Stage, reshaped
 
 CHANNELS = {"rgb": 3, "rgba": 4, "bgr": 3, "bgra": 4, "gray": 1}
 """Formats whose pixels lie side by side, and how many channels they have."""
@@ -178,7 +178,7 @@ def _chroma_size(size: Size) -> Size:
 def _in_pairs(image: Buffer, output: Buffer, *even: int) -> bool:
     """Whether pixels can be gone through two at a time, as 16 bits."""
     fits = all(size % 2 == 0 for size in even)
-    return fits and image.scalar == output.scalar == U8 and on_host(output)
+    return fits and image.scalar == output.scalar == U8 and output.is_host
 
 
 def _reorder(image: Buffer, output: Buffer, source: str, target: str) -> Iterator[Stage]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dala.devices import CPU
 from dala.errors import ArgumentError
 from dala.ir.types import F32, S64, U8, U32, Scalar
 from dala.kernels import language as dala
@@ -161,9 +160,7 @@ def _across(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
 
 def _is_words(*images: Buffer) -> bool:
     """Whether all are RGBA of u8 on the host, where a pixel may be read as a word."""
-    return all(
-        item.device == CPU.id and item.scalar == U8 and item.shape[2:] == (4,) for item in images
-    )
+    return all(item.is_host and item.scalar == U8 and item.shape[2:] == (4,) for item in images)
 
 
 def _seen_as(buffer: Buffer, scalar: Scalar, shape: Shape) -> Buffer:

@@ -125,7 +125,7 @@ def _convolved(site: Site, x: Buffer, turn: Turn, windows: Pair, groups: int) ->
     one_place = x.shape[2:] == shape[2:] == weight.shape[2:] == (1, 1)
     if one_place and groups == 1 and not any(item.before for item in windows):
         return _as_product(site, x, turn, shape)
-    if current_device().runs_text:
+    if current_device().supports("wgsl"):
         return _by_text(site, x, turn, windows, groups, shape)
     return _by_kernels(site, x, turn, windows, groups, shape)
 
