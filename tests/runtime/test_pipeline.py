@@ -428,3 +428,31 @@ def test_a_parameter_that_is_part_of_the_code_has_it_made_anew(device):
     assert np.count_nonzero(compute.read(out)) == 1
     pipeline.run(params={"peaks": {"radius": 0}})
     assert np.count_nonzero(compute.read(out)) == 3
+
+
+def test_a_run_that_is_replayed_sees_other_values_and_other_buffers(device):
+    pipeline, gray = three_filters()
+    image = pipeline.stages[0].inputs[0]
+    others = [
+        compute.from_numpy(np.random.default_rng(seed).integers(0, 256, (9, 7, 4), np.uint8))
+        for seed in range(3)
+    ]
+    for amount in (0.1, 0.7, 0.1):
+        for other in (image, *others, image):
+            pipeline.run({"sharpen": {"amount": amount}}, {image: other})
+            fresh, want = three_filters()
+            fresh.run({"sharpen": {"amount": amount}}, {fresh.stages[0].inputs[0]: other})
+            assert np.array_equal(compute.read(gray), compute.read(want))
+
+
+def test_what_lies_between_stages_shares_memory_when_its_time_is_over(device):
+    x, out = (compute.buffer_zeros((64, 1024), "f32") for _ in range(2))
+    pipeline, at = compute.pipeline(fuse=False), x
+    for _ in range(6):
+        to = compute.scratch((64, 1024), "f32")
+        pipeline.add(kernel="sigmoid", inputs=[at], output=to)
+        at = to
+    pipeline.add(kernel="sigmoid", inputs=[at], output=out)
+    before = compute.memory().live_bytes
+    pipeline.run()
+    assert compute.memory().live_bytes - before == 2 * x.size

@@ -10,15 +10,16 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from dala.errors import DeviceError
+from dala.errors import DeviceError, InternalError
 from dala.ir.record import record
 from dala.lang.wgsl import Groups, Module
 from dala.plan.fuse import Group
 from dala.plan.task import Task
 
 Number = bool | int | float
-Capability = Literal["f64", "s64", "line_buffers", "wgsl"]
-"""64-bit types; groups that go through their steps a few rows at a time; kernels in WGSL."""
+Capability = Literal["f64", "s64", "line_buffers", "recording", "wgsl"]
+"""64-bit types; groups that go through their steps a few rows at a time; runs that are recorded and
+replayed; kernels in WGSL."""
 
 
 @record
@@ -53,6 +54,11 @@ class Memory:
         """Where it begins and ends among all memories: two that share bytes overlap."""
         return id(self), id(self) + 1
 
+    @property
+    def identity(self) -> int:
+        """What tells its bytes from others as long as it is there."""
+        return id(self)
+
     def overlaps(self, other: Memory) -> bool:
         """Whether the two share bytes."""
         (start, end), (other_start, other_end) = self.span(), other.span()
@@ -81,6 +87,13 @@ class Pending:
         if self._memory is None:
             self._memory = self.device.allocate(self.size_bytes, zeroed=False)
         return self._memory
+
+
+class Recording(Protocol):
+    """What a device was asked to do."""
+
+    is_complete: bool
+    """Whether running it again would do all of it; not so where the host took part."""
 
 
 class Runner(Protocol):
@@ -198,6 +211,17 @@ class Device(ABC):
             f"Make its buffers there, in `with compute.device('webgpu')`, or write it as a Python "
             f"function."
         )
+
+    def record(self) -> AbstractContextManager[Recording | None]:
+        """Inside, what is run is written down as well, to be run again by `replay`.
+
+        None where the device has no use for that.
+        """
+        return nullcontext(None)
+
+    def replay(self, recording: Any, used: Sequence[Any]) -> None:
+        """Run again what was recorded, on the same memories, which are all that it uses."""
+        raise InternalError(f"{self.id} records nothing.")
 
     @abstractmethod
     def synchronize(self) -> None:

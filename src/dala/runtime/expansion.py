@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from dala.devices.device import Number
+from dala.devices.device import Memory, Number
 from dala.ir.record import changed, record
 from dala.plan.step import Overlaps, Step
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
 from dala.runtime.launch import Consts, Types, task_for
-from dala.runtime.recipe import Opaque, Recipe, reshaped
+from dala.runtime.recipe import Opaque, Recipe
 from dala.runtime.wgsl_kernel import WgslKernel
+
+_serials = itertools.count()
 
 
 @record
@@ -103,10 +106,10 @@ class Setting:
         shapes = tuple((item.dtype, item.shape) for item in self.primitive.buffers)
         return (id(self.primitive.kernel), consts, types, shapes, self.inputs, self.output)
 
-    def run(self, buffers: Sequence[Buffer]) -> None:
-        """Run the kernel by itself, on the buffers of an arrangement, seen as it sees them."""
+    def run(self, memories: Mapping[int, Memory]) -> None:
+        """Run the kernel by itself, on the memories of an arrangement, seen as it sees them."""
         seen = [
-            reshaped(buffers[number], item.shape)
+            Buffer(memories[number], item.scalar, item.shape)
             for number, item in zip(self.numbers, self.primitive.buffers, strict=True)
         ]
         self.primitive.kernel.run(seen[:-1], seen[-1], self.primitive.params)
@@ -129,6 +132,8 @@ class Arrangement:
 
     def __init__(self, primitives: Sequence[Primitive | None]) -> None:
         self.primitives = primitives
+        self.serial = next(_serials)
+        """A number that no other arrangement has: what is called has parameters of its own."""
         self.numbering = Numbering()
         self.values: dict[str, Number] = {}
         self.settings: list[Setting | None] = []
@@ -154,11 +159,11 @@ class Arrangement:
             if setting is not None and not setting.primitive.is_call:
                 setting.step()
 
-    def call(self, place: int) -> None:
+    def call(self, place: int, memories: Mapping[int, Memory]) -> None:
         """Run by itself what can only be called."""
         setting = self.settings[place]
         assert setting is not None
-        setting.run(self.buffers)
+        setting.run(memories)
 
     def called(self, place: int) -> str:
         """What is called there, and where it is computed if not on the buffers' own device."""
@@ -171,6 +176,7 @@ class Arrangement:
     def rebound(self, first: int, part: Arrangement) -> Arrangement:
         """The same with another part from a place on, of the signature of the one it replaces."""
         new = copy(self)
+        new.serial = next(_serials)
         new.values, new.settings = dict(self.values), list(self.settings)
         new.numbering = copy(self.numbering)
         new.numbering.buffers = list(self.buffers)

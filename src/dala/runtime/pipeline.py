@@ -15,7 +15,7 @@ from dala.runtime.buffer import Buffer
 from dala.runtime.commands import Command, Work
 from dala.runtime.expansion import Arrangement, expanded
 from dala.runtime.kernel import Kernel
-from dala.runtime.plan import Plan, plan_for
+from dala.runtime.plan import Plan, Workspace, plan_for
 from dala.runtime.stages import StageEntry, check_exchange, named, read_stage, replaced
 
 
@@ -40,6 +40,7 @@ class Pipeline:
         """What each stage comes down to by itself."""
         self._arranged: Arrangement | None = None
         self._plan: Plan | None = None
+        self._workspace = Workspace()
         self._device: Device | None = None
         self._freed = False
 
@@ -160,7 +161,7 @@ class Pipeline:
         for buffer in arranged.buffers:
             if buffer.freed:
                 raise self._freed_error(buffer)
-        plan.run(arranged)
+        plan.run(arranged, self._workspace)
 
     def _prepared(
         self,
@@ -290,6 +291,7 @@ class Pipeline:
         """Forget the stages and their plan; the buffers stay. A second time does nothing."""
         self._freed = True
         self._stages, self._parts, self._arranged, self._plan = [], [], None, None
+        self._workspace = Workspace()
 
     def _check_there(self) -> None:
         if self._freed:

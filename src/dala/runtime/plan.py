@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from dala.base.latest import Latest
-from dala.devices.device import Device, GroupRunner, Memory
+from dala.devices.device import Device, GroupRunner, Memory, forget_oldest
 from dala.ir.record import record
 from dala.plan.fuse import Group, group_all
 from dala.plan.inlining import inline_all
+from dala.plan.memory import plan_memory
 from dala.plan.step import Step
 from dala.runtime.expansion import Arrangement
 from dala.runtime.kernel import Kernel
@@ -66,6 +67,18 @@ class Plan:
         self.overlaps = arranged.overlaps
         self.kept = {i for i, item in enumerate(arranged.buffers) if not item.is_scratch}
         self.units: list[Unit] = []
+        self._build(arranged)
+        between = {
+            number: _bytes(arranged, number)
+            for unit in self.units
+            for number in unit.needs
+            if number not in self.kept
+        }
+        self.has_calls = any(unit.call is not None for unit in self.units)
+        self.memory = plan_memory([unit.needs for unit in self.units], between, self.overlaps)
+        """Where what lies between units is kept."""
+
+    def _build(self, arranged: Arrangement) -> None:
         segments = self._segments(arranged)
         for i, segment in enumerate(segments):
             if isinstance(segment, Call):
@@ -114,28 +127,60 @@ class Plan:
             runner = self.device.load_group(group, kept | shared)
             self.units.append(Unit(group, runner, tuple(sorted(runner.needs())), None))
 
-    def run(self, arranged: Arrangement) -> None:
-        """Compute every unit in order, on the buffers and with the values of an arrangement."""
-        if ACTIVE:
-            self._run_measured(arranged)
-            return
-        with self.device.batch():
-            for unit in self.units:
-                if unit.runner is not None:
-                    unit.runner.run(_memories(arranged, unit), arranged.values)
-                elif unit.call is not None:
-                    arranged.call(unit.call)
+    def run(self, arranged: Arrangement, workspace: Workspace | None = None) -> None:
+        """Compute every unit in order, on the buffers and with the values of an arrangement.
 
-    def _run_measured(self, arranged: Arrangement) -> None:
+        A workspace that is given again is used again, and with it what the device has recorded.
+        """
+        workspace = workspace or Workspace()
+        memories = self._memories(arranged, workspace)
+        if ACTIVE:
+            self._run_measured(arranged, memories)
+            return
+        if not self.device.supports("recording"):
+            with self.device.batch():
+                self._run_units(arranged, memories)
+            return
+        used = tuple(memories.values())
+        values = arranged.serial if self.has_calls else tuple(arranged.values.values())
+        key = (tuple(item.identity for item in used), values)
+        known = workspace.recordings.get(key)
+        if known is not None:
+            self.device.replay(known, used)
+            return
+        with self.device.record() as recording, self.device.batch():
+            self._run_units(arranged, memories)
+        if recording is not None and recording.is_complete:
+            workspace.recordings[key] = recording
+            forget_oldest(workspace.recordings, MOST_RECORDINGS)
+
+    def _run_units(self, arranged: Arrangement, memories: dict[int, Memory]) -> None:
+        for unit in self.units:
+            if unit.runner is not None:
+                unit.runner.run(memories, arranged.values)
+            elif unit.call is not None:
+                arranged.call(unit.call, memories)
+
+    def _run_measured(self, arranged: Arrangement, memories: dict[int, Memory]) -> None:
         """Compute every unit by itself, seen by profiles; what is called is seen in its own run."""
         for unit in self.units:
             if unit.runner is not None:
-                memories = _memories(arranged, unit)
                 read, written = ([memories[n] for n in each] for each in unit.read_and_written())
                 call = partial(unit.runner.run, memories, arranged.values)
                 measure(unit.name, self.device, read, written, call)
             elif unit.call is not None:
-                arranged.call(unit.call)
+                arranged.call(unit.call, memories)
+
+    def _memories(self, arranged: Arrangement, workspace: Workspace) -> dict[int, Memory]:
+        """The memory of each buffer that has to be there."""
+        slots = workspace.slots(self)
+        found: dict[int, Memory] = {}
+        for unit in self.units:
+            for number in unit.needs:
+                if number not in found:
+                    slot = self.memory.slots.get(number)
+                    found[number] = arranged.buffers[number].memory if slot is None else slots[slot]
+        return found
 
     def explained(self, arranged: Arrangement) -> str:
         """A line for each unit, and one with the bytes moved stage by stage and so."""
@@ -157,6 +202,30 @@ class Plan:
         return "\n".join(lines)
 
 
+class Workspace:
+    """The memory between the units of a plan, and what the device has recorded of its runs.
+
+    It belongs to whoever runs the plan, one run at a time.
+    """
+
+    def __init__(self) -> None:
+        self._plan: Plan | None = None
+        self._slots: list[Memory] = []
+        self.recordings: dict[Any, Any] = {}
+        """By the memories that were used and the values of parameters."""
+
+    def slots(self, plan: Plan) -> list[Memory]:
+        """Memory for every slot of the plan, asked for when it is first run."""
+        if self._plan is not plan:
+            self._plan = plan
+            self.recordings = {}
+            device = plan.device
+            self._slots = [device.allocate(size, zeroed=False) for size in plan.memory.sizes]
+        return self._slots
+
+
+MOST_RECORDINGS = 8
+"""Combinations of buffers and values whose runs a workspace remembers, the latest ones."""
 MOST_PLANS = 128
 """Plans that are remembered, those used last."""
 
@@ -171,10 +240,6 @@ def plan_for(device: Device, arranged: Arrangement, *, fuse: bool) -> Plan:
         return Plan(device, arranged, fuse=fuse), arranged.kernels
 
     return _plans.find((device, fuse, arranged.signature), make)[0]
-
-
-def _memories(arranged: Arrangement, unit: Unit) -> dict[int, Memory]:
-    return {number: arranged.buffers[number].memory for number in unit.needs}
 
 
 def _bytes(arranged: Arrangement, number: int) -> int:

@@ -40,6 +40,15 @@ class Batch:
         self.used: list[GpuMemory] = []
 
 
+class WebGpuRecording:
+    """Dispatches and copies in order, with the arguments that shaders read meanwhile."""
+
+    def __init__(self) -> None:
+        self.is_complete = True
+        self.commands: list[tuple[Any, ...]] = []
+        self.arguments: list[tuple[Any, bytes]] = []
+
+
 class WebGpu(Device):
     """One adapter, opened with all the limits that it has.
 
@@ -56,6 +65,7 @@ class WebGpu(Device):
         self.lock = threading.RLock()
         self.suspect = False
         self._batch: Batch | None = None
+        self._recording: WebGpuRecording | None = None
         self._clock: PassClock | None = None
         self.cache: dict[Any, Any] = {}
         self._pid = os.getpid()
@@ -70,7 +80,7 @@ class WebGpu(Device):
         self.limits: dict[str, int] = dict(self.gpu.limits)
         has = {"shader-f64": "f64", "shader-int64": "s64"}
         found = {has[name] for name in self.gpu.features if name in has}
-        self.capabilities = frozenset({"wgsl", *found})  # type: ignore[arg-type]
+        self.capabilities = frozenset({"recording", "wgsl", *found})  # type: ignore[arg-type]
         self.is_gpu = adapter.hardware
         self._blocks = Blocks(self.gpu, largest_buffer(self.limits))
         self._transfers = Transfers()
@@ -158,6 +168,68 @@ class WebGpu(Device):
             self.submit([batch.encoder.finish()])
             self._batch = Batch(self.gpu.create_command_encoder())
 
+    def dispatch(
+        self, pipeline: Any, group: Any, groups: Sequence[int], used: Sequence[GpuMemory]
+    ) -> None:
+        """Have a shader computed by so many workgroups, on the memories that are bound."""
+        with self.encoding(*used) as encoder:
+            compute = self.begin_pass(encoder)
+            compute.set_pipeline(pipeline)
+            compute.set_bind_group(0, group)
+            compute.dispatch_workgroups(*groups)
+            compute.end()
+            if self._recording is not None:
+                self._recording.commands.append((pipeline, group, groups))
+
+    @contextmanager
+    def record(self) -> Iterator[WebGpuRecording]:
+        with self.lock:
+            outer, made = self._recording, WebGpuRecording()
+            self._recording = made
+            try:
+                yield made
+            finally:
+                self._recording = outer
+
+    def record_arguments(self, runner: Any, packed: bytes) -> None:
+        """Note what the shader of a runner reads while it is recorded."""
+        if self._recording is not None:
+            self._recording.arguments.append((runner, packed))
+
+    def not_recorded(self) -> None:
+        """Note that the host takes part in what is going on."""
+        if self._recording is not None:
+            self._recording.is_complete = False
+
+    def replay(self, recording: WebGpuRecording, used: Sequence[GpuMemory]) -> None:
+        """All dispatches in one pass; only arguments that have changed since are written."""
+        with self.lock, self.guard():
+            self.check()
+            for runner, packed in recording.arguments:
+                if runner.packed != packed:
+                    runner.write_arguments(packed)
+            with self.encoding(*used) as encoder:
+                compute, last = None, None
+                for command in recording.commands:
+                    pipeline, *rest = command
+                    if pipeline is None:
+                        if compute is not None:
+                            compute.end()
+                            compute, last = None, None
+                        source, target, size = rest
+                        encoder.copy_buffer_to_buffer(source, 0, target, 0, size)
+                        continue
+                    group, groups = rest
+                    if compute is None:
+                        compute = encoder.begin_compute_pass()
+                    if pipeline is not last:
+                        compute.set_pipeline(pipeline)
+                        last = pipeline
+                    compute.set_bind_group(0, group)
+                    compute.dispatch_workgroups(*groups)
+                if compute is not None:
+                    compute.end()
+
     def wait(self, promise: Any) -> None:
         """Return when wgpu has kept the promise; never waits for a device that was lost."""
         # Not by sync_wait alone: the promises of a lost device are never kept.
@@ -218,6 +290,7 @@ class WebGpu(Device):
 
     def allocate(self, size_bytes: int, *, zeroed: bool = True) -> GpuMemory:
         self.check()
+        self.not_recorded()  # who allocates now gives back what a replay would write to
         largest = largest_buffer(self.limits)
         if size_bytes > largest:
             raise LimitError(
@@ -247,6 +320,7 @@ class WebGpu(Device):
 
     def write(self, memory: GpuMemory, data: np.ndarray) -> None:
         self.check()
+        self.not_recorded()
         if memory.size_bytes:
             with self.guard(), self.lock:
                 self.flush()
@@ -254,6 +328,7 @@ class WebGpu(Device):
 
     def read(self, memory: GpuMemory) -> np.ndarray:
         self.check()
+        self.not_recorded()
         if not memory.size_bytes:
             return np.empty(0, U8.numpy)
         with self.guard():
@@ -268,6 +343,8 @@ class WebGpu(Device):
         size = -(-target.size_bytes // 4) * 4
         with self.guard(), self.encoding(source, target) as encoder:
             encoder.copy_buffer_to_buffer(source.buffer, 0, target.buffer, 0, size)
+            if self._recording is not None:
+                self._recording.commands.append((None, source.buffer, target.buffer, size))
 
     def held(self) -> Held:
         self.check()

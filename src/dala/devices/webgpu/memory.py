@@ -61,6 +61,10 @@ class GpuMemory(Memory):
         """A number that stands for `buffer` and is never used again."""
         return self._block.serial
 
+    @property
+    def identity(self) -> int:
+        return self._block.serial
+
     def __del__(self) -> None:
         self._blocks.live.pop(self._block.serial, None)
         self._blocks.returned.append(self._block)

@@ -61,7 +61,7 @@ class WebGpuRunner:
         self._compiled: dict[frozenset[str], Compiled] = {}
         self._bound: dict[tuple[int, ...], Any] = {}
         self._arguments: Any = None
-        self._packed = b""
+        self.packed = b""
 
     def run(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: Sequence[Number]) -> None:
         """Compute the output; a kernel that fails leaves it as it was before."""
@@ -135,14 +135,13 @@ class WebGpuRunner:
             status = device.allocate(_WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
-            for first in self.grid.firsts(self.task.domain):
+            firsts = self.grid.firsts(self.task.domain)
+            if len(firsts) > 1:
+                device.not_recorded()  # each dispatch has arguments of its own
+            for first in firsts:
                 self._set_arguments(code, params, first)
-                with device.encoding(*bound) as encoder:
-                    compute = device.begin_pass(encoder)
-                    compute.set_pipeline(code.pipeline)
-                    compute.set_bind_group(0, self._group(code, bound))
-                    compute.dispatch_workgroups(*self.groups)
-                    compute.end()
+                device.record_arguments(self, self.packed)
+                device.dispatch(code.pipeline, self._group(code, bound), self.groups, bound)
         if status is not None and device.read(status).any():
             raise self._timeout()
 
@@ -172,11 +171,15 @@ class WebGpuRunner:
 
     def _set_arguments(self, code: Compiled, params: Sequence[Number], first: int) -> None:
         """Sizes and parameters where the shader reads them; they stay there from run to run."""
-        if self._packed and not params and self.grid.kind != "serial":
+        if self.packed and not params and self.grid.kind != "serial":
             return
         packed = code.shader.arguments.pack(self.task.domain, self.sizes, params, first)
-        if packed == self._packed:
+        if packed == self.packed:
             return
+        self.write_arguments(packed)
+
+    def write_arguments(self, packed: bytes) -> None:
+        """Put arguments where the shader reads them."""
         if self._arguments is None:
             import wgpu
 
@@ -185,9 +188,9 @@ class WebGpuRunner:
         else:
             # What was submitted before still sees the old ones; what a batch holds back would not.
             self.device.flush()
-        self._packed = b""
+        self.packed = b""
         self.device.gpu.queue.write_buffer(self._arguments, 0, packed)
-        self._packed = packed
+        self.packed = packed
 
     def _group(self, code: Compiled, bound: Sequence[GpuMemory]) -> Any:
         key = (id(code), *[memory.serial for memory in bound])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import wgpu
 
+from dala.base.latest import Latest
 from dala.devices.webgpu.memory import GpuMemory
 from dala.devices.webgpu.runner import nothing
 from dala.emit.wgsl.grid import MOST_GROUPS
@@ -17,6 +18,8 @@ from dala.lang.wgsl import Groups, Module
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
 
+MOST_BOUND = 64
+"""Combinations of buffers and parameters that a text remembers, those used last."""
 _TYPES = {"input": "read-only-storage", "output": "storage", "params": "uniform"}
 
 
@@ -27,6 +30,8 @@ class WebGpuText:
         self.device = device
         self.name = name
         self.module = module
+        self._groups: Latest[Any, Any] = Latest(MOST_BOUND)
+        self._uniforms: Latest[bytes, Any] = Latest(MOST_BOUND)
         device.check()
         with device.guard(), self._explained("does not compile"):
             self.pipeline, self.layout = self._compiled()
@@ -78,27 +83,28 @@ class WebGpuText:
         if any(memory is output for memory in inputs):
             target = device.allocate(output.size_bytes, zeroed=False)
             device.copy(output, target)
-        with (
-            device.guard(),
-            self._explained("cannot run on these buffers"),
-            device.encoding(*inputs, target) as encoder,
-        ):
-            compute = device.begin_pass(encoder)
-            compute.set_pipeline(self.pipeline)
-            compute.set_bind_group(0, self._group(inputs, target, params))
-            compute.dispatch_workgroups(*groups)
-            compute.end()
+        with device.lock, device.guard(), self._explained("cannot run on these buffers"):
+            group = self._group(inputs, target, params)
+            device.dispatch(self.pipeline, group, groups, (*inputs, target))
         if target is not output:
             device.copy(target, output)
 
     def _group(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: bytes) -> Any:
+        """The bindings of these buffers, made once for as long as they are used."""
+        used = tuple((item.serial, item.size_bytes) for item in (*inputs, output))
+        return self._groups.find((params, used), lambda: self._bound(inputs, output, params))
+
+    def _uniform(self, params: bytes) -> Any:
+        usage = wgpu.BufferUsage.UNIFORM
+        return self.device.gpu.create_buffer_with_data(data=params, usage=usage)
+
+    def _bound(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: bytes) -> Any:
         """The bindings; buffers are bound as long as they are, so that arrayLength is right."""
         gpu, given = self.device.gpu, iter(inputs)
         entries = []
         for item in self.module.bindings:
             if item.kind == "params":
-                usage = wgpu.BufferUsage.UNIFORM
-                buffer = gpu.create_buffer_with_data(data=params, usage=usage)
+                buffer = self._uniforms.find(params, lambda: self._uniform(params))
                 resource = {"buffer": buffer, "offset": 0, "size": len(params)}
             else:
                 memory = output if item.kind == "output" else next(given)
