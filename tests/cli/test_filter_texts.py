@@ -19,6 +19,7 @@ from dala.media.video.stages import TIMED
         ("blur: radius = 3 , sigma=1.5", "blur", {"radius": 3, "sigma": 1.5}),
         ("blur:5", "blur", {"radius": 5}),
         ("blur:5,sigma=2", "blur", {"radius": 5, "sigma": 2.0}),
+        ("blur:radius=auto,sigma=2", "blur", {"radius": None, "sigma": 2.0}),
         ("brightness:-0.2", "brightness", {"value": -0.2}),
         ("rotate:degrees=10,expand=yes", "rotate", {"degrees": 10.0, "expand": True}),
         ("rotate:degrees=10,expand=off", "rotate", {"degrees": 10.0, "expand": False}),

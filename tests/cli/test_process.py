@@ -35,6 +35,21 @@ def test_a_picture_goes_through_its_filters_in_order(told, picture, folder):
     assert np.array_equal(media.load(folder / "out.png"), wanted)
 
 
+@pytest.mark.parametrize(
+    ("typed", "spread"), [("blur:20", (20, 10.0)), ("blur:sigma=4", (12, 4.0))]
+)
+def test_a_blur_is_as_wide_as_it_is_asked_to_be(told, picture, folder, typed, spread):
+    name, _, given = typed.partition(":")
+    assert told("process", "photo.png", "out.png", "-f", typed)[0] == 0
+    wanted = gpu.blur(picture, *spread)
+    assert np.array_equal(media.load(folder / "out.png"), wanted)
+    key, _, value = given.rpartition("=")
+    document = f"[[filters]]\nname = '{name}'\n{key or 'radius'} = {value}\n"
+    (folder / "p.toml").write_text(document, encoding="utf-8")
+    assert told("run", "p.toml", "photo.png", "again.png")[0] == 0
+    assert np.array_equal(media.load(folder / "again.png"), wanted)
+
+
 def test_quiet_prints_nothing(told, picture):
     assert told("process", "photo.png", "out.png", "-f", "invert", "-q") == (0, "", "")
 

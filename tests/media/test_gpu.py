@@ -116,7 +116,8 @@ def test_filters_of_users_are_applied_by_name(device):
 def test_functions_say_what_they_take():
     signature = inspect.signature(gpu.blur)
     assert list(signature.parameters)[:3] == ["image", "radius", "sigma"]
-    assert signature.parameters["radius"].default == 3
+    assert signature.parameters["radius"].default is None
+    assert inspect.signature(gpu.unsharp).parameters["radius"].default == 2
     assert gpu.blur.__name__ == "blur"
     assert gpu.blur.__doc__.startswith("A Gaussian blur")
     assert "blur" in dir(gpu)

@@ -138,12 +138,13 @@ def test_a_parameter_changes_without_a_new_plan(device):
 def test_another_sigma_of_a_blur_makes_no_new_plan(device):
     image = compute.from_numpy(np.random.default_rng(0).integers(0, 256, (9, 7, 4), np.uint8))
     out, want = (compute.buffer_zeros((9, 7, 4), "u8") for _ in range(2))
-    pipeline = compute.pipeline().add(kernel="blur", inputs=[image], output=out)
+    pipeline = compute.pipeline()
+    pipeline.add(kernel="blur", inputs=[image], output=out, params={"radius": 3})
     pipeline.run()
     plan = pipeline._plan
     pipeline.set("blur", sigma=0.7).run()
     assert pipeline._plan is plan
-    compute.run_kernel("blur", [image], want, {"sigma": 0.7})
+    compute.run_kernel("blur", [image], want, {"radius": 3, "sigma": 0.7})
     assert np.array_equal(compute.read(out), compute.read(want))
 
 

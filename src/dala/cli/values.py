@@ -20,8 +20,9 @@ def read(kind: str, text: str, param: dict[str, Any]) -> Any:
 
 
 def is_nothing(text: str, param: dict[str, Any]) -> bool:
-    """Whether a text leaves it to the filter, where that is the default."""
-    return param.get("default", 0) is None and text.lower() in _NOTHING
+    """Whether a text leaves it to the filter, where that is what it does unless told otherwise."""
+    is_left = "rule" in param or param.get("default", 0) is None
+    return is_left and text.lower() in _NOTHING
 
 
 def number(text: str, param: dict[str, Any]) -> float:

@@ -153,9 +153,8 @@ def _default_text(about: Mapping[str, Any]) -> str:
     if "default" not in about:
         return "must be given"
     value = about["default"]
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "–" if value is None else str(value)
+    shown = f"{value:.4g}" if isinstance(value, float) else "–" if value is None else str(value)
+    return f"{shown}; {about['rule']}" if "rule" in about else shown
 
 
 def _anchor(text: str) -> str:

@@ -42,5 +42,6 @@ def _allowed(name: str, param: dict[str, Any]) -> str:
         return f" {', '.join(param['choices'])}"
     if "least" in param:
         whole = ", whole" if param["kind"] == "whole" else ""
-        return f" {param['least']:g} to {param['most']:g}{whole}"
+        rule = f"; {param['rule']}" if "rule" in param else ""
+        return f" {param['least']:g} to {param['most']:g}{whole}{rule}"
     return "" if param["kind"] == name else f" {param['kind']}"
