@@ -141,8 +141,7 @@ def _make_picture(source: str, target: str, filters: Sequence[Filter], settings:
     started_s = time.perf_counter()
     chain = list(filters)
     if settings.size is not None:
-        width, height = settings.size
-        chain.append(("resize", {"size": (height, width)}))
+        chain.append(("resize", {"size": settings.size}))
     image = load(source)
     read_s = time.perf_counter()
     result = gpu.filter_chain(image, chain)
@@ -225,10 +224,9 @@ def _check_source(source: str) -> None:
 
 def _size(option: str, text: str) -> tuple[int, int]:
     try:
-        height, width = values.size(text, {})
+        return values.size(text, {})
     except ArgumentError as error:
         raise ArgumentError(f"{option}: {error}") from None
-    return width, height
 
 
 def _time_s(option: str, text: str) -> float:

@@ -68,11 +68,11 @@ def colour(text: str, param: dict[str, Any]) -> tuple[float, float, float]:
 
 
 def size(text: str, param: dict[str, Any]) -> tuple[int, int]:
-    """Height and width of a text such as 1280x720, which has the width first."""
+    """Width and height of a text such as 1280x720."""
     found = re.fullmatch(r"(\d{1,6})[xX×](\d{1,6})", text)
     if found is None or not int(found[1]) or not int(found[2]):
         raise _refused(text, "a width and a height, such as 1280x720")
-    return int(found[2]), int(found[1])
+    return int(found[1]), int(found[2])
 
 
 def matrix(text: str, param: dict[str, Any]) -> list[list[float]]:

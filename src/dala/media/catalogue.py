@@ -52,7 +52,8 @@ def choice(*names: str) -> Param:
     return Param("choice", choices=names)
 
 
-FLAG, COLOUR, MATRIX, TABLE, SIZE = map(Param, ("flag", "colour", "matrix", "table", "size"))
+FLAG, COLOUR, MATRIX, TABLE = map(Param, ("flag", "colour", "matrix", "table"))
+SIZED = {"size": Param("size"), "shape": Param("shape")}
 MODEL = Param("model")
 EVERY = whole(1, 100)
 BORDER = choice(*BORDERS)
@@ -136,8 +137,8 @@ FILTERS: dict[str, Filter] = {
         "compositing", **_spread(15), border=BORDER, model=MODEL, every=EVERY
     ),
     "background_replace": _filter("compositing", model=MODEL, every=EVERY),
-    "resize": _filter("geometry", size=SIZE, **RESAMPLED),
-    "letterbox": _filter("geometry", size=SIZE, color=COLOUR, **RESAMPLED),
+    "resize": _filter("geometry", **SIZED, **RESAMPLED),
+    "letterbox": _filter("geometry", **SIZED, color=COLOUR, **RESAMPLED),
     "crop": _filter(
         "geometry", x=whole(0, 8192), y=whole(0, 8192), width=whole(1, 8192), height=whole(1, 8192)
     ),
@@ -153,7 +154,7 @@ FILTERS: dict[str, Filter] = {
         "geometry",
         matrix=MATRIX,
         inverse=FLAG,
-        size=SIZE,
+        **SIZED,
         method=choice(*POINT_METHODS),
         **AROUND,
     ),
@@ -177,8 +178,8 @@ FILTERS: dict[str, Filter] = {
 def filters() -> dict[str, dict[str, Any]]:
     """Every filter by name: its group, its images, its parameters, and what it does.
 
-    A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size, model), a
-    default unless it must be given, and `least` and `most`, within which it is useful, or
+    A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size, shape, model),
+    a default unless it must be given, and `least` and `most`, within which it is useful, or
     `choices`. A `rule` says what it is instead of the default where others are given without it.
     `optional` are the images that it can do without.
 

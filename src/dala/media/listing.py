@@ -6,6 +6,8 @@ from typing import Any
 
 from dala.media.catalogue import filters
 
+_ORDERS = {"size": "(width, height)", "shape": "(height, width)"}
+
 
 def markdown() -> str:
     """A table of all filters, by group."""
@@ -44,4 +46,6 @@ def _allowed(name: str, param: dict[str, Any]) -> str:
         whole = ", whole" if param["kind"] == "whole" else ""
         rule = f"; {param['rule']}" if "rule" in param else ""
         return f" {param['least']:g} to {param['most']:g}{whole}{rule}"
+    if param["kind"] in _ORDERS:
+        return f" {_ORDERS[param['kind']]}"
     return "" if param["kind"] == name else f" {param['kind']}"

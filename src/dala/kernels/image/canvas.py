@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.builtin import Given
 from dala.kernels.image.images import require_image
-from dala.kernels.shapes import Shape, pair_of
+from dala.kernels.image.sizes import rows_and_columns
+from dala.kernels.shapes import Shape
 from dala.runtime.buffer import Buffer
 
 
@@ -20,10 +20,11 @@ def one_of(kernel: str, name: str, params: Given, known: Sequence[str]) -> str:
     raise ArgumentError(f"{kernel}: {name} {params[name]!r} is not known: give {', '.join(known)}.")
 
 
-def sized(kernel: str, shape: Shape, size: Any) -> Shape:
-    """The shape of an image in the size given as (height, width), its own for None."""
+def sized(kernel: str, shape: Shape, params: Given) -> Shape:
+    """The shape of an image in the size that is asked for, its own where none is."""
     require_axes(kernel, shape)
-    return shape if size is None else (*pair_of(kernel, "size", size, 0), *shape[2:])
+    wanted = rows_and_columns(kernel, params)
+    return shape if wanted is None else (*wanted, *shape[2:])
 
 
 def require_axes(kernel: str, shape: Shape) -> None:
@@ -47,15 +48,4 @@ def require_images(kernel: str, image: Buffer, output: Buffer) -> None:
     if 0 in image.shape and 0 not in output.shape:
         raise ShapeError(
             f"{kernel}: the image is {image.shape}: it has no pixels to make {output.shape} of."
-        )
-
-
-def require_room(kernel: str, output: Buffer, size: Any) -> None:
-    """A ShapeError unless the output has the size given as (height, width), if it is."""
-    if size is None:
-        return
-    found = output.shape[0], output.shape[1]
-    if pair_of(kernel, "size", size, 0) != found:
-        raise ShapeError(
-            f"{kernel}: size is {size!r}, but the output {output.shape} has room for {found}."
         )

@@ -31,8 +31,7 @@ class FrameFilter:
         self._pixels = pixels
         self._links: list[Link] = links_of(filters)
         if size is not None:
-            width, height = size
-            self._links.append(filter_step("resize", {"size": (height, width)}))
+            self._links.append(filter_step("resize", {"size": size}))
         self._chains = Chains()
         self._device = current_device()
         packed = pixels == "yuv420p" and is_packed(info.pixel_format, *info.size)
