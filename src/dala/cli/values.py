@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dala.errors import ArgumentError
+from dala.kernels.image.sizes import FORMS, exact_size, wanted_size
 from dala.runtime.document import hint
 
 FLAGS = {"yes": True, "true": True, "on": True, "1": True}
@@ -67,12 +68,15 @@ def colour(text: str, param: dict[str, Any]) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def size(text: str, param: dict[str, Any]) -> tuple[int, int]:
-    """Width and height of a text such as 1280x720."""
-    found = re.fullmatch(r"(\d{1,6})[xX×](\d{1,6})", text)
-    if found is None or not int(found[1]) or not int(found[2]):
-        raise _refused(text, "a width and a height, such as 1280x720")
-    return int(found[1]), int(found[2])
+def size(text: str, param: dict[str, Any]) -> tuple[int, int] | str:
+    """Width and height of a text such as 1280x720, or the text where they follow from an image."""
+    try:
+        if param.get("relative") and wanted_size("size", text).kind != "exact":
+            return text
+        return exact_size("size", text)
+    except ArgumentError:
+        forms = FORMS if param.get("relative") else "1280x720"
+        raise _refused(text, f"a size such as {forms}") from None
 
 
 def matrix(text: str, param: dict[str, Any]) -> list[list[float]]:
@@ -134,7 +138,7 @@ def allowed(param: dict[str, Any]) -> str:
     said = {
         "flag": "yes or no",
         "colour": "a colour: #rrggbb, or r/g/b in 0..1",
-        "size": "WIDTHxHEIGHT",
+        "size": FORMS if param.get("relative") else "WIDTHxHEIGHT",
         "matrix": "rows of numbers: 1:0:10/0:1:20",
         "table": "a .cube file",
         "image": "a picture's file",

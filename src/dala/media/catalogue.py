@@ -25,6 +25,8 @@ class Param:
     most: float | None = None
     choices: tuple[str, ...] = ()
     usual: float | None = None
+    relative: bool = False
+    """Whether a size may be one that follows from the image's own."""
     rule: str = ""
     """What it is instead of the usual value where something else says how large it has to be."""
 
@@ -35,6 +37,8 @@ class Param:
             described |= {"least": self.least, "most": self.most}
         if self.choices:
             described["choices"] = list(self.choices)
+        if self.relative:
+            described["relative"] = True
         if self.rule:
             described |= {"default": self.usual, "rule": self.rule}
         return described
@@ -137,7 +141,7 @@ FILTERS: dict[str, Filter] = {
         "compositing", **_spread(15), border=BORDER, model=MODEL, every=EVERY
     ),
     "background_replace": _filter("compositing", model=MODEL, every=EVERY),
-    "resize": _filter("geometry", **SIZED, **RESAMPLED),
+    "resize": _filter("geometry", **SIZED | {"size": Param("size", relative=True)}, **RESAMPLED),
     "letterbox": _filter("geometry", **SIZED, color=COLOUR, **RESAMPLED),
     "crop": _filter(
         "geometry", x=whole(0, 8192), y=whole(0, 8192), width=whole(1, 8192), height=whole(1, 8192)
@@ -180,8 +184,8 @@ def filters() -> dict[str, dict[str, Any]]:
 
     A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size, shape, model),
     a default unless it must be given, and `least` and `most`, within which it is useful, or
-    `choices`. A `rule` says what it is instead of the default where others are given without it.
-    `optional` are the images that it can do without.
+    `choices`. A `relative` size may be a text such as "50%". A `rule` says what it is instead of
+    the default where others are given without it. `optional` are the images that it can do without.
 
     >>> from dala.media import gpu
     >>> gpu.filters()["sepia"]["params"]

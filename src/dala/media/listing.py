@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dala.kernels.image.sizes import FORMS
 from dala.media.catalogue import filters
 
 _ORDERS = {"size": "(width, height)", "shape": "(height, width)"}
@@ -47,5 +48,6 @@ def _allowed(name: str, param: dict[str, Any]) -> str:
         rule = f"; {param['rule']}" if "rule" in param else ""
         return f" {param['least']:g} to {param['most']:g}{whole}{rule}"
     if param["kind"] in _ORDERS:
-        return f" {_ORDERS[param['kind']]}"
+        texts = f", or a text: {FORMS}" if param.get("relative") else ""
+        return f" {_ORDERS[param['kind']]}{texts}"
     return "" if param["kind"] == name else f" {param['kind']}"

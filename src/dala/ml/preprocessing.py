@@ -8,8 +8,8 @@ from dala.devices import current_device, using
 from dala.errors import ArgumentError
 from dala.images.frames import frame_of, new_buffer
 from dala.ir.types import dtype_of
+from dala.kernels.image.canvas import rows_and_columns
 from dala.kernels.image.preprocess import preprocess as kernel
-from dala.kernels.image.sizes import rows_and_columns
 from dala.runtime.buffer import Buffer
 
 

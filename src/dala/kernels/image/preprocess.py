@@ -16,8 +16,8 @@ from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.image import axis_parts, resampling
+from dala.kernels.image.canvas import require_room
 from dala.kernels.image.fitting import FITS
-from dala.kernels.image.sizes import require_room
 from dala.kernels.shapes import number_within
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel, function

@@ -15,6 +15,7 @@ import numpy as np
 
 from dala.errors import ArgumentError, DalaError, FileError, MediaError
 from dala.ir.record import record
+from dala.kernels.image.sizes import WantedSize, wanted_size
 from dala.media.chain import named_filters
 from dala.media.video.assembly import Extras, assemble
 from dala.media.video.encoding import Encoder, Encoding, Picture, encoding_for
@@ -55,6 +56,7 @@ class Summary:
     frames: int
     resumed_frames: int
     size: tuple[int, int]
+    """Width and height as a player shows it."""
 
 
 def transcode(
@@ -65,7 +67,7 @@ def transcode(
     codec: str | None = None,
     quality: float | None = None,
     preset: str | None = None,
-    size: tuple[int, int] | None = None,
+    size: tuple[int | None, int | None] | str | WantedSize | None = None,
     start: float | None = None,
     end: float | None = None,
     resume: bool = False,
@@ -79,13 +81,20 @@ def transcode(
 
     Source and target are files, folders of pictures, or `-` for raw frames on standard input and
     output; a source may also be one that is open. `codec` is h264, hevc, vp9, av1, ffv1 or prores,
-    and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow,
-    `size` (width, height), `start` and `end` are seconds. `rate` is for sources without times, and
-    `raw_size` and `raw_format` are for raw frames: see `open_source` and `open_sink`.
+    and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow;
+    `start` and `end` are seconds. `rate` is for sources without times, and `raw_size` and
+    `raw_format` are for raw frames: see `open_source` and `open_sink`.
+
+    `size` is (width, height) as a player shows it, or a text: "1280x720"; "640x" or "x360" for one
+    side; "50%"; "fit:640x360" for as large as fits into that box, also where the video is smaller;
+    "fill:640x360" for all of the box, with the middle of the frames. Sides that follow are rounded,
+    to even numbers where the codec's pixels come in pairs.
+
     A file appears under its name when it is whole. A run of video that was killed goes on after its
     last finished segment with `resume=True`.
     """
     where, part = Path(target), _checked_part(start, end)
+    wanted = None if size is None else wanted_size("transcode", size)
     if where.suffix.lower() == ".avi":
         raise ArgumentError(f"{where}: an AVI keeps no times, and so no sound: write .mkv or .mp4.")
     if not isinstance(source, str | os.PathLike):
@@ -96,13 +105,13 @@ def transcode(
     try:
         if where.suffix.lower() in CONTAINERS and os.fspath(target) != "-":
             encoding = encoding_for(where, opened.info.bits, codec, quality, preset)
-            run = _Run(opened, where, filters, encoding, size, part, resume=resume, sound=sound)
+            run = _Run(opened, where, filters, encoding, wanted, part, resume=resume, sound=sound)
             return run.finish(progress)
         if resume:
             raise ArgumentError(f"{target} cannot be resumed: only runs that write video can.")
         if codec is not None or preset is not None:
             raise ArgumentError(f"{target} is no video: codec and preset are for those.")
-        frames = FrameFilter(opened.info, None, list(filters), size)
+        frames = FrameFilter(opened.info, None, list(filters), wanted)
         format = raw_format if os.fspath(target) == "-" else None
         made, given = frames.size, opened.info.rate
         with open_sink(target, made, given, pixel_format=format, quality=quality) as sink:
@@ -181,7 +190,7 @@ class _Run:
         target: Path,
         filters: Any,
         encoding: Encoding,
-        size: tuple[int, int] | None,
+        size: WantedSize | None,
         part: tuple[float, float | None],
         *,
         resume: bool,
@@ -200,7 +209,7 @@ class _Run:
             "source": [repr(video), *_stamp(video.path)],
             "filters": [[name, _stamped(params)] for name, params in named_filters(list(filters))],
             "encoder": [self._encoding.encoder, self._encoding.pixels, self._encoding.options],
-            "size": size,
+            "size": None if size is None else str(size),
             "part": part,
             "segment": FRAMES_IN_SEGMENT,
         }
@@ -233,7 +242,7 @@ class _Run:
         assemble(draft, format, folder.segments, self._encoding, picture, extras)
         draft.replace(self._target)
         folder.remove()
-        return Summary(self._target, done, resumed, self._filter.size)
+        return Summary(self._target, done, resumed, self._filter.shown_size)
 
     def _segments(self, folder: WorkFolder) -> Generator[int, None, None]:
         """Encode segment after segment; yields 1 for each frame that was filtered."""
