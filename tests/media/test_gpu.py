@@ -125,6 +125,15 @@ def test_a_size_is_that_of_pillow_and_a_shape_that_of_an_array(device, name):
         gpu.apply_filter(image, name, size=(40, 10), shape=(10, 40))
 
 
+def test_every_filter_is_a_function_that_says_what_it_takes():
+    for name, item in gpu.filters().items():
+        taken = inspect.signature(getattr(gpu, name)).parameters
+        assert list(taken) == [*item["inputs"], *item["params"], "out"]
+    gray = gpu.convert(picture(3), **{"from": "rgb", "to": "gray"})
+    np.testing.assert_array_equal(gray, gpu.convert(picture(3), "rgb", "gray"))
+    assert gray.shape == (H, W)
+
+
 def test_functions_say_what_they_take():
     signature = inspect.signature(gpu.blur)
     assert list(signature.parameters)[:3] == ["image", "radius", "sigma"]

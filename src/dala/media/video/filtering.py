@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dala.devices import current_device, using
-from dala.errors import ArgumentError, MediaError
+from dala.errors import ArgumentError, DalaError, MediaError
 from dala.images.frames import Frame, Shape
 from dala.kernels.image.sizes import WantedSize
 from dala.media.chain import Chain, Chains, FilterStep, filter_step
@@ -16,7 +17,7 @@ from dala.media.video.decoding import pyav
 from dala.media.video.described import VideoInfo
 from dala.media.video.pixels import PACKED, coded_of, has_alpha, image_of, is_packed
 from dala.media.video.source import VideoFrame
-from dala.media.video.stages import Link, State, TemporalFilter, links_of
+from dala.media.video.stages import FunctionFilter, Link, State, TemporalFilter, links_of
 
 _PAIRED = ("yuv420p", "yuv422p")
 """Formats whose pixels share their colour with a neighbour."""
@@ -39,6 +40,7 @@ class FrameFilter:
         self._turned = info.rotation % 360 if info.rotation % 90 == 0 else 0
         self._chains = Chains()
         self._device = current_device()
+        self._done = 0
         with using(self._device):
             self._links: list[Link] = self._linked(links_of(filters), size)
             packed = pixels == "yuv420p" and is_packed(info.pixel_format, *info.size)
@@ -94,18 +96,30 @@ class FrameFilter:
     def image(self, frame: VideoFrame) -> np.ndarray:
         """The filtered frame as RGB, or RGBA where there is transparency."""
         self._check(frame)
-        with using(self._device):
+        with using(self._device), self._numbered(frame):
             return self._run(image_of(frame.coded), self._links, frame.time_s)
 
     def __call__(self, frame: VideoFrame) -> Any:
         """The frame as the encoder takes it, with the time stamp that it had."""
         self._check(frame)
         coded = frame.coded
-        with using(self._device):
+        with using(self._device), self._numbered(frame):
             made = self._filtered(coded, frame.time_s)
         made.pts, made.time_base = coded.pts, coded.time_base
         made.pict_type = 0  # the encoder chooses its own key frames
         return made
+
+    @contextmanager
+    def _numbered(self, frame: VideoFrame) -> Iterator[None]:
+        """Inside, an error about a function says which frame it was called with."""
+        try:
+            yield
+        except DalaError as error:
+            if not any(isinstance(link, FunctionFilter) for link in self._links):
+                raise
+            place = f"frame {self._done}, at {frame.time_s:.3f} s"
+            raise type(error)(f"{place}: {error}") from error.__cause__
+        self._done += 1
 
     def _check(self, frame: VideoFrame) -> None:
         coded = frame.coded
