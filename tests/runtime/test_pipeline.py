@@ -115,6 +115,14 @@ def test_recipes_and_libraries_are_stages_too(device):
     np.testing.assert_allclose(compute.read(out), (powers / powers.sum(0)).T, rtol=1e-4, atol=1e-7)
 
 
+def test_stages_are_counted_with_barriers():
+    x, out = vector(1.0, 2.0, 3.0), zeros()
+    pipeline = compute.pipeline()
+    assert pipeline.stage_count == 0
+    pipeline.add(kernel="abs", inputs=[x], output=out).add(op="barrier")
+    assert pipeline.stage_count == len(pipeline) == len(pipeline.stages) == 2
+
+
 # -- what changes ----------------------------------------------------------------------------------
 
 
