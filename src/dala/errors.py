@@ -23,6 +23,7 @@ DalaError
 ├── ClosedError              (RuntimeError)  a stream used after it was closed
 ├── FileError                (OSError)       a file that cannot be read or written
 ├── MediaError               (ValueError)    a picture or video that cannot be understood
+├── FunctionError            (RuntimeError)  a user's function that was a filter has raised an error
 ├── UnknownModelError        (LookupError)   no model of that name
 ├── ModelError               (ValueError)    a model that cannot be understood or run
 ├── FetchError               (OSError)       a package that cannot be had from where it is kept
@@ -138,6 +139,10 @@ class FileError(DalaError, OSError):
 
 class MediaError(DalaError, ValueError):
     """A picture or video cannot be understood: it is cut, damaged or of another format."""
+
+
+class FunctionError(DalaError, RuntimeError):
+    """A Python function that was given as a filter has raised an error, which is its cause."""
 
 
 class UnknownModelError(DalaError, LookupError):

@@ -40,6 +40,15 @@ def test_what_fails_is_listed_and_the_rest_is_made(told, many, picture):
     assert len(lines) == 7
 
 
+def test_every_file_has_a_size_of_its_own(answer, folder):
+    (folder / "in").mkdir()
+    for name, shape in {"wide": (20, 60), "tall": (60, 20), "small": (5, 5)}.items():
+        media.save(np.zeros((*shape, 3), np.uint8), folder / "in" / f"{name}.png")
+    answer("batch", "in", "--out", "out", "--size", "fit:40x30")
+    sizes = {path.stem: media.load(path).shape[1::-1] for path in (folder / "out").iterdir()}
+    assert sizes == {"wide": (40, 13), "tall": (10, 30), "small": (30, 30)}
+
+
 def test_all_is_well_ends_with_0(told, many):
     code, _, err = told("batch", "in/*.mp4", "in/a.png", "-o", "out", "--workers", "1")
     assert code == 0

@@ -170,6 +170,20 @@ def test_one_filter_is_shown_with_its_ranges(told):
     assert "-f blend:layer=picture.png" in out
 
 
+@pytest.mark.parametrize(
+    ("name", "radius", "sigma"), [("blur", "3", "1.5"), ("background_blur", "15", "7.5")]
+)
+def test_a_blur_tells_how_radius_and_sigma_follow_from_each_other(
+    told, answer, name, radius, sigma
+):
+    _, out, _ = told("filters", name)
+    said = " ".join(out.split())
+    assert f"0 to 100; default {radius}; 3 · sigma, rounded up, where only sigma" in said
+    assert f"0.1 to 50; default {sigma}; radius / 2, at least 0.5, where only the radius" in said
+    params = answer("filters", name)["params"]
+    assert (params["radius"]["default"], params["sigma"]["default"]) == (int(radius), float(sigma))
+
+
 @pytest.mark.parametrize("name", known_filters())
 def test_the_example_of_each_filter_is_one_that_is_read(told, name, monkeypatch):
     monkeypatch.setattr(files, "load", lambda path: path)

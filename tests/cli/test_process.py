@@ -35,6 +35,21 @@ def test_a_picture_goes_through_its_filters_in_order(told, picture, folder):
     assert np.array_equal(media.load(folder / "out.png"), wanted)
 
 
+@pytest.mark.parametrize(
+    ("typed", "spread"), [("blur:20", (20, 10.0)), ("blur:sigma=4", (12, 4.0))]
+)
+def test_a_blur_is_as_wide_as_it_is_asked_to_be(told, picture, folder, typed, spread):
+    name, _, given = typed.partition(":")
+    assert told("process", "photo.png", "out.png", "-f", typed)[0] == 0
+    wanted = gpu.blur(picture, *spread)
+    assert np.array_equal(media.load(folder / "out.png"), wanted)
+    key, _, value = given.rpartition("=")
+    document = f"[[filters]]\nname = '{name}'\n{key or 'radius'} = {value}\n"
+    (folder / "p.toml").write_text(document, encoding="utf-8")
+    assert told("run", "p.toml", "photo.png", "again.png")[0] == 0
+    assert np.array_equal(media.load(folder / "again.png"), wanted)
+
+
 def test_quiet_prints_nothing(told, picture):
     assert told("process", "photo.png", "out.png", "-f", "invert", "-q") == (0, "", "")
 
@@ -89,7 +104,15 @@ def test_a_kernel_may_not_hide_a_filter(refused, picture, folder):
         (["photo.png", "out.png", "-f", "blur:radius=-1"], "blur: radius is 0 to"),
         (["photo.png", "out.xyz"], "'.xyz'"),
         (["photo.png", "out.png", "--start", "3"], "--start is for video"),
-        (["photo.png", "out.png", "--size", "big"], "--size: 'big' is not a width and a height"),
+        (
+            ["photo.png", "out.png", "--size", "big"],
+            "--size: 'big' is not a size such as 1280x720, 64",
+        ),
+        (["clip.mp4", "out.mp4", "--size", "33x"], "would be 33 × 24, but its pixels"),
+        (
+            ["-", "out.mp4", "--raw-size", "50%"],
+            "--raw-size: '50%' is not a size such as 1280x720.",
+        ),
         (["clip.mp4", "out.mp4", "--start", "soon"], "--start: 'soon' is not a time such as"),
         (["clip.mp4", "out.mp4", "-f", "blur:radus=3"], "Did you mean 'radius'?"),
         (["clip.mp4", "out.mp4", "--codec", "h256"], "h264, hevc"),
@@ -122,6 +145,35 @@ def test_part_of_a_video_in_another_size(answer, clip):
     command = ["process", "clip.mp4", "out.mp4", "--start", "0:00.2", "--end", "0.5"]
     found = answer(*command, "--size", "32x24")
     assert (found["frames"], found["width"], found["height"]) == (3, 32, 24)
+
+
+SIZES = [
+    ("20x20", (20, 20), (20, 20)),
+    ("33x", (33, 25), None),
+    ("x26", (35, 26), (34, 26)),
+    ("50%", (20, 15), (32, 24)),
+    ("fit:24x99", (24, 18), (24, 18)),
+    ("fit:99x99", (99, 74), (98, 74)),
+    ("fill:10x30", (10, 30), (10, 30)),
+]
+"""What is typed, and the sizes of a picture of 40 × 30 and of a video of 64 × 48 then."""
+
+
+@pytest.mark.parametrize(("typed", "picture_size", "video_size"), SIZES)
+def test_a_size_follows_from_that_of_the_file(
+    answer, picture, clip, folder, typed, picture_size, video_size
+):
+    found = answer("process", "photo.png", "out.png", "--size", typed)
+    assert (found["width"], found["height"]) == picture_size
+    assert media.load(folder / "out.png").shape[1::-1] == picture_size
+    (folder / "p.json").write_text(json.dumps([{"name": "resize", "size": typed}, "invert"]))
+    found = answer("run", "p.json", "photo.png", "again.png")
+    assert (found["width"], found["height"]) == picture_size
+    (folder / "p.json").write_text('["invert"]')
+    assert answer("run", "p.json", "photo.png", "again.png", "--size", typed)["ok"]
+    if video_size is not None:
+        found = answer("process", "clip.mp4", "out.mp4", "--end", "0.2", "--size", typed)
+        assert (found["width"], found["height"]) == video_size
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(told, clip, monkeypatch):
@@ -206,7 +258,7 @@ def test_the_filters_of_a_file_are_run(told, picture, folder):
     chain = [
         "grayscale",
         ("blur", {"radius": 2, "sigma": 1.0}),
-        ("resize", {"size": (10, 20)}),
+        ("resize", {"size": (20, 10)}),
         ("overlay", {"layer": picture, "x": 5}),
     ]
     assert np.array_equal(media.load(folder / "out.png"), gpu.filter_chain(picture, chain))
@@ -251,4 +303,4 @@ def test_a_pipeline_of_buffers_is_run_on_a_picture_that_fits(told, refused, pict
     media.save(picture[:20], folder / "small.png")
     assert "was made for pictures of 40 × 30" in refused("run", "one.json", "small.png", "out.png")
     assert "--quality" in refused("run", "one.json", "photo.png", "out.png", "--size", "8x8")
-    assert json.loads((folder / "one.json").read_text())["version"] == 1
+    assert json.loads((folder / "one.json").read_text())["version"] == 2

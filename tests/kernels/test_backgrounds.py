@@ -59,6 +59,15 @@ def test_the_background_is_blurred_by_its_own_colours(run, dtype):
     check(got, blurred_behind(image, mask, **given), tolerance=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("given", "radius", "sigma"), [({"radius": 6}, 6, 3), ({"sigma": 1.5}, 5, 1.5)]
+)
+def test_radius_and_sigma_follow_from_each_other(run, given, radius, sigma):
+    image, mask = picture((20, 25, 3), "u8"), picture((20, 25), "u8", seed=8)
+    got = run("background_blur", [image, mask], image.shape, "u8", **given)
+    check(got, blurred_behind(image, mask, radius, sigma), tolerance=1e-5)
+
+
 @pytest.mark.parametrize("dtype", ["u8", "f32"])
 def test_the_background_is_replaced_by_the_mask(run, dtype):
     for shape in (*SHAPES, *KINDS):
@@ -149,9 +158,10 @@ def test_images_without_pixels_stay_so(run):
 
 def test_another_sigma_is_not_compiled_anew(run, monkeypatch):
     image, mask = picture((9, 21, 4), "u8"), picture((4, 6), "u8", seed=8)
-    first = run("background_blur", [image, mask], image.shape, "u8", sigma=2.0)
+    first = run("background_blur", [image, mask], image.shape, "u8", radius=15, sigma=2.0)
     monkeypatch.setattr(Kernel, "_made", lambda *_: pytest.fail("it was compiled again"))
-    assert (run("background_blur", [image, mask], image.shape, "u8", sigma=7.0) != first).any()
+    again = run("background_blur", [image, mask], image.shape, "u8", radius=15, sigma=7.0)
+    assert (again != first).any()
 
 
 IMAGE, MASK = ((4, 4, 3), "u8"), ((4, 4), "u8")

@@ -22,6 +22,54 @@ def stripes(shape, dtype="u8"):
     return (image * 255).astype(np.uint8) if dtype == "u8" else image
 
 
+SPREADS = [
+    ({}, 3, 1.5),
+    ({"radius": 0}, 0, 0.5),
+    ({"radius": 1}, 1, 0.5),
+    ({"radius": 7}, 7, 3.5),
+    ({"radius": 60}, 60, 30),
+    ({"sigma": 0.2}, 1, 0.2),
+    ({"sigma": 4.1}, 13, 4.1),
+    ({"radius": None, "sigma": 2}, 6, 2),
+    ({"radius": 12, "sigma": 1.5}, 12, 1.5),
+]
+"""What is given of a blur, and the radius and the sigma that it then has."""
+
+
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+@pytest.mark.parametrize(("given", "radius", "sigma"), SPREADS)
+def test_radius_and_sigma_follow_from_each_other(run, dtype, given, radius, sigma):
+    image = stripes((61, 67), dtype)
+    got = run("blur", [image], image.shape, dtype, **given)
+    check(got, blurred(in_units(image), radius, sigma, "clamp"), tolerance=0.5 * LEVEL)
+    whole = run("blur", [image], image.shape, dtype, radius=radius, sigma=sigma)
+    np.testing.assert_array_equal(got, whole)
+
+
+@pytest.mark.parametrize(("given", "radius", "sigma"), SPREADS)
+def test_a_stage_of_a_pipeline_follows_from_what_it_is_given(device, given, radius, sigma):
+    image = compute.from_numpy(stripes((31, 37, 4)))
+    out, want = (compute.buffer_zeros(image.shape, "u8") for _ in range(2))
+    pipeline = compute.pipeline().add(kernel="blur", inputs=[image], output=out, params=given)
+    pipeline.run()
+    compute.run_kernel("blur", [image], want, {"radius": radius, "sigma": sigma})
+    np.testing.assert_array_equal(compute.read(out), compute.read(want))
+    sigma = 2.5
+    compute.run_kernel("blur", [image], want, {**given, "sigma": sigma})
+    pipeline.run({"blur": {"sigma": sigma}})
+    np.testing.assert_array_equal(compute.read(out), compute.read(want))
+    pipeline.set("blur", sigma=sigma).run()
+    np.testing.assert_array_equal(compute.read(out), compute.read(want))
+
+
+def test_a_sigma_whose_radius_would_be_too_large_is_refused(fail):
+    image = ((4, 4, 3), "u8")
+    said = fail(errors.ArgumentError, "blur", [image], image, sigma=1e9)
+    assert "blur: sigma = 1000000000.0 makes the radius 3 · sigma" in said
+    assert "at most 1048576" in said
+    assert "give a smaller sigma, or a radius too" in said
+
+
 @pytest.mark.parametrize("border", RIMS)
 def test_far_weights_are_put_together_of_tents(run, border):
     shape, sigma = (61, 67, 3), 21

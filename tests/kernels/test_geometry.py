@@ -175,7 +175,7 @@ def test_warps_follow_their_matrix(run, method):
         dtype = "u8" if len(shape) == 3 else "f32"
         image = picture(shape, dtype)
         want = warped(in_units(image), matrix, (19, 31), method, "clamp")
-        given = {"method": method, "border": "clamp", "size": (19, 31)}
+        given = {"method": method, "border": "clamp", "size": (31, 19)}
         got = run("warp_affine", [image], want.shape, dtype, matrix=forth, **given)
         check(got, want, tolerance=3e-5)
         back = {"matrix": matrix.tolist(), "inverse": True, **given}
@@ -290,6 +290,7 @@ UNIT = {"matrix": [[1, 0, 0], [0, 1, 0]]}
         ("warp_affine", {"matrix": [[1, 2, 0], [2, 4, 0]]}, errors.ArgumentError, "onto a line"),
         ("warp_affine", {"inverse": None, **UNIT}, errors.ArgumentError, "True or False, not None"),
         ("warp_affine", {"size": (2, 2), **UNIT}, errors.ShapeError, "the output (2, 2, 3)"),
+        ("warp_affine", {"size": 2, "shape": 2, **UNIT}, errors.ArgumentError, "give one of them"),
         ("warp_affine", {"method": "cubic", **UNIT}, errors.ArgumentError, "method 'cubic' is not"),
     ],
 )
@@ -316,7 +317,8 @@ def test_the_shape_of_the_output_follows_from_the_parameters():
     assert KERNELS["crop"].output_shape(shapes, {"x": 2, "height": 3}) == (3, 4, 3)
     assert KERNELS["rotate"].output_shape(shapes, {"degrees": 45}) == (4, 6, 3)
     assert KERNELS["rotate"].output_shape(shapes, {"degrees": 45, "expand": True}) == (8, 8, 3)
-    assert KERNELS["warp_affine"].output_shape(shapes, {**UNIT, "size": (9, 5)}) == (9, 5, 3)
+    assert KERNELS["warp_affine"].output_shape(shapes, {**UNIT, "size": (9, 5)}) == (5, 9, 3)
+    assert KERNELS["warp_affine"].output_shape(shapes, {**UNIT, "shape": (9, 5)}) == (9, 5, 3)
     for kernel, params in (("crop", {}), ("rotate", {"degrees": 1}), ("warp_affine", UNIT)):
         with pytest.raises(errors.ShapeError, match="images are"):
             KERNELS[kernel].output_shape([(4,)], params)

@@ -49,7 +49,7 @@ def test_images_are_resized_and_laid_out(run, shape, dtype, layout):
     for height, width in ((5, 7), (3, 3), (20, 15), (33, 100)):
         want = resized(image, height, width)[None]
         want = want.transpose(0, 3, 1, 2) if layout == "nchw" else want
-        got = run("preprocess", [image], want.shape, "f32", layout=layout, size=(height, width))
+        got = run("preprocess", [image], want.shape, "f32", layout=layout, size=(width, height))
         np.testing.assert_allclose(got, want, atol=2e-6)
 
 
@@ -61,6 +61,9 @@ def test_images_are_resized_and_laid_out(run, shape, dtype, layout):
         ({"mean": (0.1, 0.2, 0.3), "std": [1, 2, 4]}, (0.1, 0.2, 0.3), (1, 2, 4)),
         ({"mean": np.full(3, 0.5, np.float32)}, 0.5, 1),
         ({"normalize": "imagenet"}, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        ({"normalize": True}, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+        ({"normalize": False}, 0, 1),
+        ({"normalize": False, "std": 2}, 0, 2),
         ({"normalize": "unit"}, 0, 1),
         ({"normalize": "signed"}, 0.5, 0.5),
         ({"normalize": "levels"}, 0, 1 / 255),
@@ -182,7 +185,18 @@ IMAGE, TENSOR = ((4, 4, 3), "u8"), ((1, 3, 2, 2), "f32")
         (IMAGE, ((3, 2, 2), "f32"), {}, errors.ShapeError, "it is (1, 3, h, w)"),
         (IMAGE, TENSOR, {"layout": "nhwc"}, errors.ShapeError, "it is (1, h, w, 3)"),
         (IMAGE, TENSOR, {"layout": "hwc"}, errors.ArgumentError, "give 'nchw' or 'nhwc'"),
-        (IMAGE, TENSOR, {"size": (3, 2)}, errors.ShapeError, "has room for (2, 2)"),
+        (IMAGE, TENSOR, {"size": (3, 2)}, errors.ShapeError, "3 × 2, but the output (1, 3, 2, 2)"),
+        (IMAGE, TENSOR, {"shape": (3, 2)}, errors.ShapeError, "2 × 3, but the output (1, 3, 2, 2)"),
+        (IMAGE, TENSOR, {"shape": 2, "size": 2}, errors.ArgumentError, "give one of them"),
+        (IMAGE, TENSOR, {"normalize": True, "std": 1}, errors.ArgumentError, "given too"),
+        (IMAGE, TENSOR, {"normalize": True, "mean": 0}, errors.ArgumentError, "given too"),
+        (
+            IMAGE,
+            TENSOR,
+            {"normalize": 1},
+            errors.ArgumentError,
+            "normalize 1 is not known: give",
+        ),
         (IMAGE, TENSOR, {"size": (3, 2, 1)}, errors.ArgumentError, "size is one number or two"),
         (IMAGE, TENSOR, {"mean": (1, 2)}, errors.ArgumentError, "mean is a number or three"),
         (IMAGE, TENSOR, {"std": (1, 0, 1)}, errors.ArgumentError, "divided by 0"),

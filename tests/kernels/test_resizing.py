@@ -66,7 +66,8 @@ def test_resized_images_follow_their_formula(run, method, dtype):
     for shape in SHAPES:
         image = picture(shape, dtype)
         size = (3, 50) if shape[0] == 33 else (11, 23)
-        got = run("resize", [image], (*size, *shape[2:]), dtype, method=method, size=size)
+        given = {"method": method, "size": size[::-1]}
+        got = run("resize", [image], (*size, *shape[2:]), dtype, **given)
         check(got, resized(in_units(image), size, method), tolerance=3e-6)
 
 
@@ -175,7 +176,9 @@ def test_resized_images_without_pixels_are_empty(run):
 def test_the_shape_of_the_output_follows_from_the_size():
     for kernel in (KERNELS["resize"], KERNELS["letterbox"]):
         assert kernel.output_shape([(4, 6, 3)]) == (4, 6, 3)
-        assert kernel.output_shape([(4, 6, 3)], {"size": (8, 2)}) == (8, 2, 3)
+        assert kernel.output_shape([(4, 6, 3)], {"size": (8, 2)}) == (2, 8, 3)
+        assert kernel.output_shape([(4, 6, 3)], {"shape": (8, 2)}) == (8, 2, 3)
+        assert kernel.output_shape([(4, 6)], {"shape": 5}) == (5, 5)
         assert kernel.output_shape([(4, 6)], {"size": 5}) == (5, 5)
         with pytest.raises(errors.ShapeError, match="images are"):
             kernel.output_shape([(4,)])
@@ -202,7 +205,7 @@ def boxed(x, size, colour, method="bilinear"):
 def test_letterboxes_keep_the_aspect(run, size):
     for shape, dtype in (((9, 21), "u8"), ((6, 9, 3), "f32"), ((33, 20, 4), "u8"), ((1, 1), "f32")):
         image = picture(shape, dtype)
-        got = run("letterbox", [image], (*size, *shape[2:]), dtype, size=size)
+        got = run("letterbox", [image], (*size, *shape[2:]), dtype, size=size[::-1])
         check(got, boxed(in_units(image), size, [114 / 255] * 3), tolerance=3e-6)
 
 
@@ -229,7 +232,20 @@ IMAGE = ((4, 4, 3), "u8")
         (IMAGE, IMAGE, {"size": (1, 2, 3)}, errors.ArgumentError, "size is one number or two"),
         (IMAGE, IMAGE, {"size": (1, -2)}, errors.ArgumentError, "at least 0"),
         (IMAGE, IMAGE, {"size": 2.5}, errors.ArgumentError, "a whole number, not 2.5"),
-        (IMAGE, IMAGE, {"size": (3, 2)}, errors.ShapeError, "has room for (4, 4)"),
+        (IMAGE, IMAGE, {"size": (3, 2)}, errors.ShapeError, "3 × 2, but the output (4, 4, 3) has"),
+        (IMAGE, IMAGE, {"size": (3, 2)}, errors.ShapeError, "has room for 4 × 4."),
+        (IMAGE, IMAGE, {"shape": (3, 2)}, errors.ShapeError, "which makes 2 × 3, but the output"),
+        (IMAGE, IMAGE, {"shape": (4, 4, 3)}, errors.ArgumentError, "shape is one number or two"),
+        (IMAGE, IMAGE, {"shape": -1}, errors.ArgumentError, "shape = -1, but it is at least 0"),
+        (IMAGE, IMAGE, {"size": 4, "shape": 4}, errors.ArgumentError, "give one of them"),
+        (IMAGE, ((2, 6, 3), "u8"), {"size": (2, 6)}, errors.ShapeError, "6 × 2: size is (width,"),
+        (
+            IMAGE,
+            ((2, 6, 3), "u8"),
+            {"shape": (6, 2)},
+            errors.ShapeError,
+            "shape is (height,",
+        ),
         (IMAGE, IMAGE, {"premultiply": 1}, errors.ArgumentError, "True or False, not 1"),
         (((4, 4, 2), "u8"), IMAGE, {}, errors.ShapeError, "which is not an image"),
         (IMAGE, ((4, 4), "s32"), {}, errors.ShapeError, "which is not an image"),

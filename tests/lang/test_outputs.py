@@ -51,7 +51,7 @@ def test_an_image_kernel_can_return_one_value_for_each_pixel(device):
     @dala.kernel
     def k(image: dala.Image):
         y, x = dala.position(2)
-        h, w = image.size
+        h, w = image.shape
         return dala.luma(image[h - 1 - y, w - 1 - x])
 
     image = np.random.default_rng(2).random((4, 5, 4)).astype(np.float32)

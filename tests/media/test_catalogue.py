@@ -38,7 +38,7 @@ def test_each_filter_says_what_it_is():
         for param in item["params"].values():
             assert param["kind"] in {
                 "number", "whole", "choice", "flag", "colour", "matrix", "table", "size",
-                "model",
+                "shape", "model",
             }  # fmt: skip
             if "choices" in param and param.get("default") is not None:
                 assert param["default"] in param["choices"]

@@ -67,7 +67,8 @@ def test_the_tune_has_the_notes_and_never_clips():
         ("clip.webm", {}, r"\.mp4, \.mov or \.mkv"),
         ("clip.mp4", {"seconds": 0}, "seconds long"),
         ("clip.mp4", {"size": (63, 48)}, "even numbers"),
-        ("clip.mp4", {"size": 64}, "even numbers"),
+        ("clip.mp4", {"size": "63x48"}, "even numbers"),
+        ("clip.mp4", {"size": 64}, r"size is \(width, height\), or a text such as '1280x720'"),
         ("clip.mp4", {"rate": 0}, "rate"),
     ],
 )

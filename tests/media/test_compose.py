@@ -214,6 +214,7 @@ def test_a_turned_video_is_put_upright(device):
 def test_sizes_are_even_unless_they_are_given():
     assert compose([plain(RED, 7, 5)]).info.size == (8, 6)
     assert compose([plain(RED, 7, 5)], size=(7, 5)).info.size == (7, 5)
+    assert compose([plain(RED, 7, 5)], size="7x5").info.size == (7, 5)
 
 
 # -- when ------------------------------------------------------------------------------------------
@@ -407,8 +408,11 @@ def test_sources_are_closed_with_the_composition():
         ({"until": "noon"}, "until is 'longest' or 'shortest', not 'noon'"),
         ({"gap": -1}, "gap is 0 to 16384 pixels, not -1"),
         ({"gap": 50, "size": (40, 40)}, "40 × 40 has no room for 2 × 1 pictures with gaps of 50"),
-        ({"size": 40}, r"size is \(width, height\), not 40"),
-        ({"size": (0, 40)}, "size is 1 to 16384 pixels each way, not 0 × 40"),
+        ({"size": 40}, r"size is \(width, height\), or a text such as '1280x720', not 40"),
+        (
+            {"size": (0, 40)},
+            r"size is \(width, height\), 1 to 16384 pixels each way, not \(0, 40\)",
+        ),
         ({"rate": 0}, "rate is a finite number above 0, not 0"),
         ({"rate": 1e6}, "rate is at most 1000 frames/s"),
         ({"color": "nocolour"}, "color 'nocolour' is no colour"),

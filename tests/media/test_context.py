@@ -63,7 +63,7 @@ def _refuse(*_, **__):
 
 def test_a_changed_parameter_is_used_and_a_left_out_one_is_its_default(context):
     image = frame()
-    for params in ({"radius": 1, "sigma": 0.7}, {"radius": 1}, {}):
+    for params in ({"radius": 1, "sigma": 0.7}, {"radius": 1}, {"sigma": 2.0}, {}):
         got = gpu.process_frame(context, image, [("blur", params)])
         np.testing.assert_array_equal(got, gpu.blur(image, **params))
 

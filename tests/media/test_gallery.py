@@ -100,8 +100,8 @@ def test_texts_are_escaped():
         params={hostile: {"kind": "choice", "choices": [hostile], "default": hostile}},
         before=hostile + ".webp",
         after='a" onload="b.webp',
-        size=(4, 6),
-        frame=(8, 12),
+        size=(6, 4),
+        frame=(12, 8),
     )
     text = gallery_page.page([card], version=hostile, device=hostile)
     page = Page(text)

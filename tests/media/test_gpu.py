@@ -113,10 +113,32 @@ def test_filters_of_users_are_applied_by_name(device):
     np.testing.assert_allclose(gpu.apply_filter(image, "halved"), image / 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["resize", "letterbox"])
+def test_a_size_is_that_of_pillow_and_a_shape_that_of_an_array(device, name):
+    image = picture(3)
+    got = gpu.apply_filter(image, name, size=(40, 10))
+    assert got.shape == (10, 40, 3)
+    assert Image.fromarray(image).resize((40, 10)).size == Image.fromarray(got).size
+    np.testing.assert_array_equal(gpu.apply_filter(image, name, (40, 10)), got)
+    np.testing.assert_array_equal(gpu.apply_filter(image, name, shape=got.shape[:2]), got)
+    with pytest.raises(errors.ArgumentError, match="give one of them"):
+        gpu.apply_filter(image, name, size=(40, 10), shape=(10, 40))
+
+
+def test_every_filter_is_a_function_that_says_what_it_takes():
+    for name, item in gpu.filters().items():
+        taken = inspect.signature(getattr(gpu, name)).parameters
+        assert list(taken) == [*item["inputs"], *item["params"], "out"]
+    gray = gpu.convert(picture(3), **{"from": "rgb", "to": "gray"})
+    np.testing.assert_array_equal(gray, gpu.convert(picture(3), "rgb", "gray"))
+    assert gray.shape == (H, W)
+
+
 def test_functions_say_what_they_take():
     signature = inspect.signature(gpu.blur)
     assert list(signature.parameters)[:3] == ["image", "radius", "sigma"]
-    assert signature.parameters["radius"].default == 3
+    assert signature.parameters["radius"].default is None
+    assert inspect.signature(gpu.unsharp).parameters["radius"].default == 2
     assert gpu.blur.__name__ == "blur"
     assert gpu.blur.__doc__.startswith("A Gaussian blur")
     assert "blur" in dir(gpu)

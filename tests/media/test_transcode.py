@@ -108,6 +108,105 @@ def test_another_size_is_scaled(clip, tmp_path):
         assert video.info.size == (32, 24)
 
 
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ((32, 24), (32, 24)),
+        ("32x24", (32, 24)),
+        ("32x", (32, 24)),
+        ((None, 26), (34, 26)),
+        ("50%", (32, 24)),
+        ("fit:31x99", (30, 24)),
+        ("fit:128x128", (128, 96)),
+        ("fill:20x40", (20, 40)),
+        ("64x48", (64, 48)),
+    ],
+)
+def test_sizes_that_follow_are_even_where_pixels_come_in_pairs(clip, tmp_path, given, made):
+    done = media.transcode(clip, tmp_path / "out.mp4", size=given, end=0.2)
+    with media.open(done.path) as video:
+        assert done.size == video.info.size == made
+
+
+def test_sizes_that_follow_need_not_be_even_in_pictures(clip, tmp_path):
+    done = media.transcode(clip, tmp_path / "frames", size="fit:31x99", end=0.2)
+    assert done.size == (31, 23)
+    assert media.load(tmp_path / "frames" / "000000.png").shape == (23, 31, 3)
+
+
+def test_a_box_is_filled_with_the_middle_of_the_frames(clip, tmp_path):
+    done = media.transcode(clip, tmp_path / "out.mkv", size="fill:20x40", codec="ffv1")
+    part = ("crop", {"x": 20, "y": 0, "width": 24, "height": 48})
+    resized = ("resize", {"size": (20, 40)})
+    into, back = ({"from": a, "to": b} for a, b in (("yuv420p", "rgb"), ("rgb", "yuv420p")))
+    chain = [("convert", into), part, resized, ("convert", back)]
+    for before, after in zip(clips.planes(clip), clips.planes(done.path), strict=True):
+        np.testing.assert_array_equal(gpu.filter_chain(before, chain), after)
+
+
+def test_a_size_is_that_after_the_filters(clip, tmp_path):
+    half = [("crop", {"width": 32}), "invert"]
+    assert media.transcode(clip, tmp_path / "out.mp4", half, size="50%", end=0.2).size == (16, 24)
+
+
+# -- what a player turns ---------------------------------------------------------------------------
+
+
+@pytest.fixture(params=[90, 180, 270])
+def turned(request, tmp_path):
+    """A clip that players turn, and the number of quarter turns, counter-clockwise."""
+    degrees = request.param
+    path = tmp_path / "phone.mp4"
+    clips.write_clip(path, 4, rotation=degrees if degrees < 180 else degrees - 360, sound=True)
+    return path, degrees // 90
+
+
+def shown(path):
+    """The frames as a player shows them."""
+    with media.open(path) as video:
+        quarters = video.info.rotation % 360 // 90
+        return [np.rot90(frame.image(), quarters) for frame in video]
+
+
+def test_filters_see_frames_upright_and_players_go_on_turning_them(device, turned, tmp_path):
+    path, quarters = turned
+    part = ("crop", {"y": 4, "width": 20, "height": 24})
+    done = media.transcode(path, tmp_path / "out.mkv", [part, "grayscale"], codec="ffv1")
+    assert done.size == (20, 24)
+    with media.open(path) as before, media.open(done.path) as after:
+        assert after.info.rotation == before.info.rotation
+        assert after.info.size == ((24, 20) if quarters % 2 else (20, 24))
+    for before, after in zip(shown(path), shown(done.path), strict=True):
+        want = gpu.filter_chain(np.ascontiguousarray(before), [part, "grayscale"])
+        assert np.abs(want.astype(int) - after).mean() < 3
+
+
+def test_a_size_is_that_which_a_player_shows(turned, tmp_path):
+    path, quarters = turned
+    width, height = (48, 64) if quarters % 2 else (64, 48)
+    for given, made in (
+        ((30, 20), (30, 20)),
+        ("50%", (width // 2, height // 2)),
+        (f"fit:{width // 2}x400", (width // 2, height // 2)),
+    ):
+        done = media.transcode(path, tmp_path / "out.mp4", size=given, end=0.2)
+        assert done.size == made
+        assert shown(done.path)[0].shape[:2] == made[::-1]
+    whole = media.transcode(path, tmp_path / "out.mp4", end=0.2)
+    assert whole.size == (width, height)
+
+
+def test_pictures_of_a_video_that_is_turned_are_upright(turned, tmp_path):
+    path, _ = turned
+    done = media.transcode(path, tmp_path / "frames")
+    pictures = [media.load(item) for item in sorted((tmp_path / "frames").iterdir())]
+    assert done.size == pictures[0].shape[1::-1]
+    for before, after in zip(shown(path), pictures, strict=True):
+        np.testing.assert_array_equal(before, after)
+    gif = media.transcode(path, tmp_path / "out.gif", size="50%")
+    assert shown(gif.path)[0].shape[:2] == tuple(n // 2 for n in pictures[0].shape[:2])
+
+
 def test_ten_bits_stay_ten(tmp_path):
     source = clips.write_clip(
         tmp_path / "deep.mkv", 3, codec="ffv1", pixels="yuv420p10le", options={}

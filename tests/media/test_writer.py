@@ -185,7 +185,8 @@ def test_an_error_leaves_what_was_there(tmp_path):
         ("a.mp4", {"quality": 101}, "quality"),
         ("a.mp4", {"preset": "quick"}, "preset"),
         ("a.mp4", {"rate": 0}, "rate"),
-        ("a.mp4", {"size": "64x48"}, "size"),
+        ("a.mp4", {"size": "fit:64x48"}, "size is .width, height., or a text such as '1280x720'"),
+        ("a.mp4", {"size": 64}, "size is .width, height."),
         ("", {}, "named by"),
     ],
 )

@@ -18,10 +18,25 @@ def picture(shape=(12, 20, 3)):
 
 def test_a_tensor_is_normalised_as_imagenet_is_unless_told_otherwise(device):
     image = picture((8, 9, 3))
-    tensor = ml.preprocess(image, (8, 9))
-    assert tensor.shape == (1, 3, 8, 9)
     want = ((image / 255 - MEAN) / STD).transpose(2, 0, 1)
-    np.testing.assert_allclose(compute.read(tensor)[0], want, atol=3e-6)
+    for given in ({}, {"normalize": True}, {"normalize": "imagenet"}):
+        tensor = ml.preprocess(image, (9, 8), **given)
+        assert tensor.shape == (1, 3, 8, 9)
+        np.testing.assert_allclose(compute.read(tensor)[0], want, atol=3e-6)
+
+
+def test_without_normalising_values_are_in_0_to_1(device):
+    image = picture((8, 9, 3))
+    got = compute.read(ml.preprocess(image, size=(9, 8), normalize=False))
+    np.testing.assert_allclose(got[0], (image / 255).transpose(2, 0, 1), atol=1e-6)
+
+
+@pytest.mark.parametrize("layout", ["nchw", "nhwc"])
+def test_a_size_has_the_width_first_and_a_shape_the_height(layout):
+    wide = ml.preprocess(picture(), size=(10, 4), layout=layout)
+    assert wide.shape == ((1, 3, 4, 10) if layout == "nchw" else (1, 4, 10, 3))
+    same = ml.preprocess(picture(), shape=(4, 10), layout=layout)
+    np.testing.assert_array_equal(compute.read(same), compute.read(wide))
 
 
 def test_one_number_is_both_sides_of_a_square(device):
@@ -78,6 +93,9 @@ def test_a_tensor_is_written_where_it_is_wanted(device):
         (np.zeros((4, 4, 3)), {}, errors.DtypeError, "float64"),
         (np.zeros((0, 4, 3), np.uint8), {}, errors.ShapeError, "no pixels"),
         (None, {"size": 0}, errors.ArgumentError, "size = 0"),
+        (None, {"size": None}, errors.ArgumentError, "give size=(width, height)"),
+        (None, {"shape": (4, 4)}, errors.ArgumentError, "give one of them"),
+        (None, {"normalize": True, "mean": 0}, errors.ArgumentError, "given too"),
         (None, {"size": (4, 4, 3)}, errors.ArgumentError, "one number or two"),
         (None, {"size": 4.5}, errors.ArgumentError, "whole number"),
         (None, {"layout": "chw"}, errors.ArgumentError, "'nchw' or 'nhwc'"),
@@ -97,5 +115,5 @@ def test_mistakes_are_refused(image, params, error, words):
 
 def test_an_output_of_another_size_is_refused():
     out = compute.buffer_zeros((1, 3, 5, 6), "f32")
-    with pytest.raises(errors.ShapeError, match=r"has room for \(5, 6\)"):
+    with pytest.raises(errors.ShapeError, match="has room for 6 × 5"):
         ml.preprocess(picture(), 5, out=out)

@@ -61,7 +61,7 @@ def test_results_become_plain_values_that_json_can_hold():
 
 def unrolled(plain):
     values = [value for value, count in plain["runs"] for _ in range(count)]
-    return np.reshape(values, plain["size"])
+    return np.reshape(values, plain["shape"])
 
 
 def test_a_mask_becomes_runs_from_which_it_can_be_made_again():

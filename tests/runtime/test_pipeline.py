@@ -116,6 +116,14 @@ def test_recipes_and_libraries_are_stages_too(device):
     np.testing.assert_allclose(compute.read(out), (powers / powers.sum(0)).T, rtol=1e-4, atol=1e-7)
 
 
+def test_stages_are_counted_with_barriers():
+    x, out = vector(1.0, 2.0, 3.0), zeros()
+    pipeline = compute.pipeline()
+    assert pipeline.stage_count == 0
+    pipeline.add(kernel="abs", inputs=[x], output=out).add(op="barrier")
+    assert pipeline.stage_count == len(pipeline) == len(pipeline.stages) == 2
+
+
 # -- what changes ----------------------------------------------------------------------------------
 
 
@@ -139,12 +147,13 @@ def test_a_parameter_changes_without_a_new_plan(device):
 def test_another_sigma_of_a_blur_makes_no_new_plan(device):
     image = compute.from_numpy(np.random.default_rng(0).integers(0, 256, (9, 7, 4), np.uint8))
     out, want = (compute.buffer_zeros((9, 7, 4), "u8") for _ in range(2))
-    pipeline = compute.pipeline().add(kernel="blur", inputs=[image], output=out)
+    pipeline = compute.pipeline()
+    pipeline.add(kernel="blur", inputs=[image], output=out, params={"radius": 3})
     pipeline.run()
     plan = pipeline._plan
     pipeline.set("blur", sigma=0.7).run()
     assert pipeline._plan is plan
-    compute.run_kernel("blur", [image], want, {"sigma": 0.7})
+    compute.run_kernel("blur", [image], want, {"radius": 3, "sigma": 0.7})
     assert np.array_equal(compute.read(out), compute.read(want))
 
 

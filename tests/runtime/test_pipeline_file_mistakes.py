@@ -104,7 +104,7 @@ KIND = {"shape": [3], "dtype": "f32"}
 @pytest.mark.parametrize(
     ("path", "value", "error", "said"),
     [
-        (["version"], 2, errors.ArgumentError, r"\$\.version: 2 is not known"),
+        (["version"], 3, errors.ArgumentError, r"\$\.version: 3 is not known here: 1 and 2"),
         (["version"], True, errors.ArgumentError, r"\$\.version: True is not known"),
         (["version"], None, errors.ArgumentError, r"\$\.version: None is not known"),
         (["extra key"], 1, errors.ArgumentError, r'\$\["extra key"\] is not one of'),

@@ -46,7 +46,7 @@ def test_a_loaded_pipeline_computes_the_same_on_other_buffers(device, tmp_path, 
 def test_a_document_says_what_runs_on_what():
     source, result = picture(), zeros((7, 9))
     made = build(source, result).to_dict({"source": source, "result": result})
-    assert made["version"] == 1
+    assert made["version"] == 2
     assert made["buffers"] == {
         "source": {"shape": [9, 7], "dtype": "f32"},
         "result": {"shape": [7, 9], "dtype": "f32"},
@@ -99,6 +99,59 @@ def test_scratch_may_be_named_and_names_do_not_collide():
     assert list(made["buffers"]) == ["scratch0", "out"]
     assert list(made["scratch"]) == ["scratch1"]
     assert list(pipeline.to_dict({"x": x, "out": out, "between": inner})["scratch"]) == ["between"]
+
+
+OLD = [
+    ("resize", {"size": [5, 8]}, (5, 8, 3), {"shape": (5, 8)}),
+    ("letterbox", {"size": [5, 8], "color": 0.5}, (5, 8, 3), {"shape": (5, 8), "color": 0.5}),
+    ("resize", {"size": 4}, (4, 4, 3), {"shape": (4, 4)}),
+    (
+        "warp_affine",
+        {"matrix": [[1, 0, 1], [0, 1, 2]], "size": [5, 8]},
+        (5, 8, 3),
+        {"matrix": [[1, 0, 1], [0, 1, 2]], "shape": (5, 8)},
+    ),
+    ("blur", {"radius": 6}, (9, 7, 3), {"radius": 6, "sigma": 1.5}),
+    ("blur", {"sigma": 4.0}, (9, 7, 3), {"radius": 3, "sigma": 4.0}),
+    ("blur", {}, (9, 7, 3), {"radius": 3, "sigma": 1.5}),
+]
+"""Stages of version 1, and what they meant."""
+
+
+@pytest.mark.parametrize(("kernel", "params", "shape", "meant"), OLD)
+def test_a_document_of_version_1_means_what_it_did(device, kernel, params, shape, meant):
+    source, result, want = picture(shape=(9, 7, 3)), zeros(shape), zeros(shape)
+    stage = {"kernel": kernel, "inputs": ["source"], "output": "result", "params": params}
+    kinds = {"source": [9, 7, 3], "result": list(shape)}
+    made = {
+        "version": 1,
+        "buffers": {name: {"shape": kind, "dtype": "f32"} for name, kind in kinds.items()},
+        "stages": [stage],
+    }
+    buffers = {"source": source, "result": result}
+    old = from_document(made, buffers, {})
+    old.run()
+    compute.run_kernel(kernel, [source], want, meant)
+    np.testing.assert_array_equal(compute.read(result), compute.read(want))
+    again = from_document(old.to_dict(buffers), buffers, {})
+    compute.write(result, np.zeros(shape))
+    again.run()
+    np.testing.assert_array_equal(compute.read(result), compute.read(want))
+
+
+def test_a_size_of_version_1_is_left_alone_where_the_kernel_is_the_users(device):
+    source, result = picture(shape=(2, 3)), zeros((2, 3))
+    own = "def blur(x, radius: dala.f32 = 1.0, sigma: dala.f32 = 2.0): return x * radius * sigma"
+    stage = {"kernel": "blur", "inputs": ["source"], "output": "result", "params": {"radius": 3}}
+    kind = {"shape": [2, 3], "dtype": "f32"}
+    made = {
+        "version": 1,
+        "buffers": {"source": kind, "result": kind},
+        "kernels": {"blur": {"source": own}},
+        "stages": [stage],
+    }
+    from_document(made, {"source": source, "result": result}, {}).run()
+    np.testing.assert_allclose(compute.read(result), compute.read(source) * 6, rtol=1e-6)
 
 
 def test_toml_is_read_too(device, tmp_path):

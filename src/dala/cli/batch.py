@@ -60,7 +60,7 @@ def batch(
 ) -> int:
     """Apply filters to many pictures and videos.
 
-    dala batch photos/ 'clips/*.mp4' --out small -f grayscale --size 640x360
+    dala batch photos/ 'clips/*.mp4' --out small -f grayscale --size fit:640x360
 
     Of a folder all pictures and videos are taken. A file that fails does not stop the others; it
     is listed in the end, and the exit code is 1.

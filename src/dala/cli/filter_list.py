@@ -73,8 +73,7 @@ def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
         yield ""
         wide = max(map(len, params))
         for key, param in params.items():
-            default = "needed" if "default" not in param else f"default {_shown(param['default'])}"
-            line = f"    {key:<{wide}}  {values.allowed(param)}; {default}"
+            line = f"    {key:<{wide}}  {values.allowed(param)}; {_default(param)}"
             yield from wrap(line, columns, subsequent_indent=" " * (wide + 6))
     yield ""
     yield f"    dala process SOURCE TARGET -f {_example(name, params)}"
@@ -86,6 +85,14 @@ def _call(name: str, params: dict[str, dict[str, Any]]) -> str:
         for key, param in params.items()
     ]
     return f"{name}({', '.join(said)})"
+
+
+def _default(param: dict[str, Any]) -> str:
+    """What a parameter is where it is not given."""
+    if "default" not in param:
+        return "needed"
+    rule = f"; {param['rule']}" if "rule" in param else ""
+    return f"default {_shown(param['default'])}{rule}"
 
 
 def _shown(default: Any) -> str:

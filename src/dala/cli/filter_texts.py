@@ -86,16 +86,23 @@ def params_of(name: str, own: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
         return _of_kernel(KERNELS[name])
     if name in TEMPORAL or name in TIMED:
         described = filters().get(name)
-        return described["params"] if described else _of_call(TEMPORAL.get(name) or TIMED[name])
+        if described:
+            return _typed(described["params"])
+        return _of_call(TEMPORAL.get(name) or TIMED[name])
     if name in FILTERS:
         found = filters()[name]
         images: dict[str, dict[str, Any]] = {
             other: {"kind": "image", **({"default": None} if other in found["optional"] else {})}
             for other in found["inputs"][1:]
         }
-        return {**images, **found["params"]}
+        return {**images, **_typed(found["params"])}
     near = hint(name, known_filters(own)) or " `dala filters` lists them."
     raise ArgumentError(f"no filter is named {name!r}.{near}")
+
+
+def _typed(params: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The parameters that can be typed: an array's shape is one in Python only."""
+    return {key: param for key, param in params.items() if param["kind"] != "shape"}
 
 
 def _of_kernel(kernel: Kernel) -> dict[str, dict[str, Any]]:

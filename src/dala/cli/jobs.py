@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dala.cli import values
 from dala.cli.filter_texts import Filter, knows_time
 from dala.cli.progress import Meter, Step, seconds
 from dala.errors import ArgumentError, FileError
 from dala.ir.record import record, value
+from dala.kernels.image.sizes import FORMS, WantedSize, exact_size, wanted_size
 from dala.media.files import FORMATS
 from dala.media.video.encoding import SUFFIXES
 from dala.runtime.document import hint
@@ -27,8 +27,7 @@ class Settings:
     codec: str | None = None
     quality: float | None = None
     preset: str | None = None
-    size: tuple[int, int] | None = None
-    """Width and height."""
+    size: WantedSize | None = None
     start_s: float | None = None
     end_s: float | None = None
     resume: bool = False
@@ -51,7 +50,7 @@ class Settings:
             size=None if size is None else _size("--size", size),
             start_s=None if start is None else _time_s("--start", start),
             end_s=None if end is None else _time_s("--end", end),
-            raw_size=None if raw_size is None else _size("--raw-size", raw_size),
+            raw_size=None if raw_size is None else _raw_size("--raw-size", raw_size),
             **given,
         )
 
@@ -141,8 +140,7 @@ def _make_picture(source: str, target: str, filters: Sequence[Filter], settings:
     started_s = time.perf_counter()
     chain = list(filters)
     if settings.size is not None:
-        width, height = settings.size
-        chain.append(("resize", {"size": (height, width)}))
+        chain.append(("resize", {"size": settings.size}))
     image = load(source)
     read_s = time.perf_counter()
     result = gpu.filter_chain(image, chain)
@@ -223,12 +221,18 @@ def _check_source(source: str) -> None:
     raise FileError(f"{source} is not there.{near}")
 
 
-def _size(option: str, text: str) -> tuple[int, int]:
+def _size(option: str, text: str) -> WantedSize:
     try:
-        height, width = values.size(text, {})
-    except ArgumentError as error:
-        raise ArgumentError(f"{option}: {error}") from None
-    return width, height
+        return wanted_size(option, text)
+    except ArgumentError:
+        raise ArgumentError(f"{option}: {text!r} is not a size such as {FORMS}.") from None
+
+
+def _raw_size(option: str, text: str) -> tuple[int, int]:
+    try:
+        return exact_size(option, text)
+    except ArgumentError:
+        raise ArgumentError(f"{option}: {text!r} is not a size such as 1280x720.") from None
 
 
 def _time_s(option: str, text: str) -> float:

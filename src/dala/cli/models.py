@@ -158,7 +158,7 @@ def _described(entry: Entry) -> dict[str, Any]:
 
 
 def _row(item: dict[str, Any]) -> Sequence[str]:
-    height, width = item["size"]
+    width, height = item["size"]
     size = f"{item['model_bytes'] / 1e6:.1f} MB"
     return item["name"], item["task"], f"{width}×{height}", item["licence"], size, item["state"]
 

@@ -46,7 +46,13 @@ Kernels = Annotated[
 ]
 Size = Annotated[
     str | None,
-    typer.Option(metavar="WxH", help="The size of the result, such as 1280x720."),
+    typer.Option(
+        metavar="SIZE",
+        help="The size of the result: 1280x720, whatever its proportions were; or one that keeps "
+        "them: 640x, x360, 50%, fit:640x360 (all of it inside that box; enlarged if it is smaller) "
+        "or fill:640x360 (covers the box, cropped around the middle). Sides that follow are "
+        "rounded, in video to even numbers.",
+    ),
 ]
 Quality = Annotated[
     float | None,

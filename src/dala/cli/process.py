@@ -49,7 +49,7 @@ def process(
 
     dala process clip.mp4 out.mp4 -f blur:radius=3,sigma=1.5 -f sharpen:amount=0.5
 
-    dala process photo.jpg out.png -f overlay:layer=logo.png,x=10 --size 1280x720
+    dala process photo.jpg out.png -f overlay:layer=logo.png,x=10 --size fit:1280x720
 
     Sound, subtitles and chapters are kept as they are. The result appears under its name when it
     is whole.

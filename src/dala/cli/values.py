@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dala.errors import ArgumentError
+from dala.kernels.image.sizes import FORMS, exact_size, wanted_size
 from dala.runtime.document import hint
 
 FLAGS = {"yes": True, "true": True, "on": True, "1": True}
@@ -20,8 +21,9 @@ def read(kind: str, text: str, param: dict[str, Any]) -> Any:
 
 
 def is_nothing(text: str, param: dict[str, Any]) -> bool:
-    """Whether a text leaves it to the filter, where that is the default."""
-    return param.get("default", 0) is None and text.lower() in _NOTHING
+    """Whether a text leaves it to the filter, where that is what it does unless told otherwise."""
+    is_left = "rule" in param or param.get("default", 0) is None
+    return is_left and text.lower() in _NOTHING
 
 
 def number(text: str, param: dict[str, Any]) -> float:
@@ -66,12 +68,15 @@ def colour(text: str, param: dict[str, Any]) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def size(text: str, param: dict[str, Any]) -> tuple[int, int]:
-    """Height and width of a text such as 1280x720, which has the width first."""
-    found = re.fullmatch(r"(\d{1,6})[xX×](\d{1,6})", text)
-    if found is None or not int(found[1]) or not int(found[2]):
-        raise _refused(text, "a width and a height, such as 1280x720")
-    return int(found[2]), int(found[1])
+def size(text: str, param: dict[str, Any]) -> tuple[int, int] | str:
+    """Width and height of a text such as 1280x720, or the text where they follow from an image."""
+    try:
+        if param.get("relative") and wanted_size("size", text).kind != "exact":
+            return text
+        return exact_size("size", text)
+    except ArgumentError:
+        forms = FORMS if param.get("relative") else "1280x720"
+        raise _refused(text, f"a size such as {forms}") from None
 
 
 def matrix(text: str, param: dict[str, Any]) -> list[list[float]]:
@@ -133,7 +138,7 @@ def allowed(param: dict[str, Any]) -> str:
     said = {
         "flag": "yes or no",
         "colour": "a colour: #rrggbb, or r/g/b in 0..1",
-        "size": "WIDTHxHEIGHT",
+        "size": FORMS if param.get("relative") else "WIDTHxHEIGHT",
         "matrix": "rows of numbers: 1:0:10/0:1:20",
         "table": "a .cube file",
         "image": "a picture's file",

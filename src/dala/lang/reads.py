@@ -92,17 +92,17 @@ class Reads(Expressions):
                 return self.load(owner, None)
             case InputRef() if name == "levels" and owner.input.channels:
                 return InputRef(owner.input, levels=True)
-            case InputRef() if name == ("size" if owner.input.channels else "shape"):
+            case InputRef() if name == "shape" or (name == "size" and owner.input.channels):
                 return self.extents(owner.input.name, owner.input.rank)
             case OutRef() if name == "shape":
                 return self.extents("out", owner.output.rank)
         has = {
             Pixel: "r, g, b and a",
             OutRef: "shape, and the method add",
-            InputRef: "pixel, size and levels",
+            InputRef: "pixel, shape and levels",
         }.get(type(owner), "no attributes")
         if isinstance(owner, InputRef) and not owner.input.channels:
-            has = "shape; annotated with dala.Image, it would have pixel, size and levels"
+            has = "shape; annotated with dala.Image, it would have pixel, shape and levels"
         raise self.error(
             node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.errors import ArgumentError, ClosedError, DeviceError, FileError, MediaError
+from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.video.decoding import pyav
 from dala.media.video.described import VideoInfo
 from dala.media.video.source import VideoFile, VideoFrame
@@ -24,7 +25,7 @@ _JOIN_S = 2.0
 
 def camera(
     device: int | str | os.PathLike[str] = 0,
-    size: tuple[int, int] | None = None,
+    size: GivenSize | None = None,
     rate: float | None = None,
 ) -> Camera:
     """A camera of this machine, by number (0 is the first) or by name (/dev/video0).
@@ -54,14 +55,15 @@ class Camera:
     def __init__(
         self,
         device: int | str | os.PathLike[str],
-        size: tuple[int, int] | None,
+        size: GivenSize | None,
         rate: float | None,
     ) -> None:
-        is_file = _check_device(device, size)
+        asked = None if size is None else exact_size("camera", size)
+        is_file = _check_device(device)
         self.path = Path(f"camera {device}") if isinstance(device, int) else Path(device)
         wished = None if rate is None else checked_rate(rate)
         pyav()
-        self._capture: Any = _opened(device, self.path, size, wished)
+        self._capture: Any = _opened(device, self.path, asked, wished)
         taken, first = self._capture.read()
         if not taken:
             self._capture.release()
@@ -185,14 +187,12 @@ class Camera:
         return f"<Camera {self.path} {self.info.width} × {self.info.height}>"
 
 
-def _check_device(device: Any, size: Any) -> bool:
+def _check_device(device: Any) -> bool:
     """Whether it is a file that stands in for a camera; an error where it can be neither."""
     if isinstance(device, bool) or not isinstance(device, int | str | os.PathLike) or device == "":
         raise ArgumentError(f"a camera is a number from 0 on, or a path, not {device!r}.")
     if isinstance(device, int) and device < 0:
         raise ArgumentError(f"cameras are counted from 0 on, not {device}.")
-    if size is not None and (len(size) != 2 or not all(isinstance(n, int) and n > 0 for n in size)):
-        raise ArgumentError(f"camera: size is (width, height) in pixels, not {size!r}.")
     if isinstance(device, int):
         return False
     path = Path(device)

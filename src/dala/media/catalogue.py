@@ -24,14 +24,23 @@ class Param:
     least: float | None = None
     most: float | None = None
     choices: tuple[str, ...] = ()
+    usual: float | None = None
+    relative: bool = False
+    """Whether a size may be one that follows from the image's own."""
+    rule: str = ""
+    """What it is instead of the usual value where something else says how large it has to be."""
 
     def describe(self) -> dict[str, Any]:
-        """The kind, with the range or the choices where there are any."""
+        """The kind, with the range or the choices where there are any, and the rule."""
         described: dict[str, Any] = {"kind": self.kind}
         if self.least is not None:
             described |= {"least": self.least, "most": self.most}
         if self.choices:
             described["choices"] = list(self.choices)
+        if self.relative:
+            described["relative"] = True
+        if self.rule:
+            described |= {"default": self.usual, "rule": self.rule}
         return described
 
 
@@ -47,7 +56,8 @@ def choice(*names: str) -> Param:
     return Param("choice", choices=names)
 
 
-FLAG, COLOUR, MATRIX, TABLE, SIZE = map(Param, ("flag", "colour", "matrix", "table", "size"))
+FLAG, COLOUR, MATRIX, TABLE = map(Param, ("flag", "colour", "matrix", "table"))
+SIZED = {"size": Param("size"), "shape": Param("shape")}
 MODEL = Param("model")
 EVERY = whole(1, 100)
 BORDER = choice(*BORDERS)
@@ -63,6 +73,16 @@ class Filter:
 
 def _filter(group: str, **params: Param) -> Filter:
     return Filter(group, params)
+
+
+def _spread(radius: int) -> dict[str, Param]:
+    """The radius and the sigma of a Gaussian, each of which follows from the other."""
+    from_sigma = "3 · sigma, rounded up, where only sigma is given"
+    from_radius = "radius / 2, at least 0.5, where only the radius is given"
+    return {
+        "radius": Param("whole", 0, 100, usual=radius, rule=from_sigma),
+        "sigma": Param("number", 0.1, 50, usual=radius / 2, rule=from_radius),
+    }
 
 
 AROUND = {"border": BORDER, "premultiply": FLAG}
@@ -86,7 +106,7 @@ FILTERS: dict[str, Filter] = {
     ),
     "color_matrix": _filter("colour", matrix=MATRIX),
     "lut": _filter("colour", table=TABLE, interpolation=choice(*INTERPOLATIONS)),
-    "blur": _filter("smoothing", radius=whole(0, 100), sigma=number(0.1, 50), **AROUND),
+    "blur": _filter("smoothing", **_spread(3), **AROUND),
     "box_blur": _filter("smoothing", radius=whole(0, 100), **AROUND),
     "median": _filter("smoothing", radius=whole(1, 2), **AROUND),
     "bilateral": _filter(
@@ -118,16 +138,11 @@ FILTERS: dict[str, Filter] = {
         "compositing", color=COLOUR, similarity=number(0.01, 1), blend=number(0, 1)
     ),
     "background_blur": _filter(
-        "compositing",
-        radius=whole(0, 100),
-        sigma=number(0.1, 50),
-        border=BORDER,
-        model=MODEL,
-        every=EVERY,
+        "compositing", **_spread(15), border=BORDER, model=MODEL, every=EVERY
     ),
     "background_replace": _filter("compositing", model=MODEL, every=EVERY),
-    "resize": _filter("geometry", size=SIZE, **RESAMPLED),
-    "letterbox": _filter("geometry", size=SIZE, color=COLOUR, **RESAMPLED),
+    "resize": _filter("geometry", **SIZED | {"size": Param("size", relative=True)}, **RESAMPLED),
+    "letterbox": _filter("geometry", **SIZED, color=COLOUR, **RESAMPLED),
     "crop": _filter(
         "geometry", x=whole(0, 8192), y=whole(0, 8192), width=whole(1, 8192), height=whole(1, 8192)
     ),
@@ -143,7 +158,7 @@ FILTERS: dict[str, Filter] = {
         "geometry",
         matrix=MATRIX,
         inverse=FLAG,
-        size=SIZE,
+        **SIZED,
         method=choice(*POINT_METHODS),
         **AROUND,
     ),
@@ -167,9 +182,10 @@ FILTERS: dict[str, Filter] = {
 def filters() -> dict[str, dict[str, Any]]:
     """Every filter by name: its group, its images, its parameters, and what it does.
 
-    A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size, model), a
-    default unless it must be given, and `least` and `most`, within which it is useful, or
-    `choices`. `optional` are the images that it can do without.
+    A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size, shape, model),
+    a default unless it must be given, and `least` and `most`, within which it is useful, or
+    `choices`. A `relative` size may be a text such as "50%". A `rule` says what it is instead of
+    the default where others are given without it. `optional` are the images that it can do without.
 
     >>> from dala.media import gpu
     >>> gpu.filters()["sepia"]["params"]
@@ -184,7 +200,7 @@ def _described(name: str, item: Filter) -> dict[str, Any]:
     for declared in filter_params(name):
         params[declared.name] = item.params[declared.name].describe()
         if not declared.required:
-            params[declared.name]["default"] = declared.default
+            params[declared.name].setdefault("default", declared.default)
     return {
         "group": item.group,
         "inputs": list(kernel.inputs),

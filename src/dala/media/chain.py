@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,15 +11,18 @@ import numpy as np
 import dala.kernels  # noqa: F401  (registers the filters)
 from dala.devices.cpu.memory import Borrowed
 from dala.devices.device import forget_oldest
-from dala.errors import ArgumentError, DalaError
+from dala.errors import ArgumentError, DalaError, FunctionError
 from dala.images.frames import Frame, Shape, destination, frame_of, new_buffer
 from dala.ir.record import record
+from dala.media.functions import CALL, FrameFunction, checked_function, function_name
 from dala.media.modelled import step_kernel
 from dala.runtime.arguments import complete
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
 from dala.runtime.pipeline import Pipeline
 
+FILTER_NAME = "filter_name"
+"""Where the functions of `dala.media.gpu` say which filter they are."""
 MOST_CHAINS = 32
 """Chains of filters that are remembered, the latest ones."""
 
@@ -37,10 +40,22 @@ class FilterStep:
         return self.kernel.output_shape([shape, *(item.shape for item in self.others)], self.params)
 
 
-def filter_step(name: str, params: Mapping[str, Any]) -> FilterStep:
-    """A filter by its name; images beside the frame are among the parameters, by their names."""
-    kernel, rest = step_kernel(name, params)
-    others = []
+Filter = str | Kernel | FrameFunction
+"""A filter by its name, a kernel of the user's, or a function that makes a frame of a frame."""
+
+
+def filter_step(what: Filter, params: Mapping[str, Any], time_s: float = 0.0) -> FilterStep:
+    """A filter for a frame that is shown at a time.
+
+    Images beside the frame are among the parameters, by their names.
+    """
+    if not isinstance(what, str | Kernel):
+        function = checked_function(what, params)
+        return FilterStep(CALL, (), {"function": function, "time_s": time_s, "given": params})
+    kernel, rest = step_kernel(what, params)
+    name, others = kernel.name, []
+    if not kernel.inputs:
+        raise ArgumentError(f"{name} takes no image, and so it is no filter.")
     for wanted in kernel.inputs[1:]:
         if wanted not in rest:
             raise ArgumentError(
@@ -51,32 +66,40 @@ def filter_step(name: str, params: Mapping[str, Any]) -> FilterStep:
     return FilterStep(kernel, tuple(others), complete(name, kernel.params, rest))
 
 
-def named_filters(filters: Any) -> list[tuple[str, Mapping[str, Any]]]:
-    """The names and parameters of a list of names, and of pairs of both."""
-    if isinstance(filters, str | Mapping) or not isinstance(filters, Sequence):
+def listed_filters(filters: Any) -> list[tuple[Filter, Mapping[str, Any]]]:
+    """The filters of a list with their parameters: each stands alone, or in a pair with them."""
+    if isinstance(filters, str | Mapping) or not isinstance(filters, Iterable):
         raise ArgumentError(
             f"filters are a list such as [('blur', {{'radius': 3}}), 'grayscale'], not {filters!r}."
         )
-    named = []
+    listed = []
     for item in filters:
-        pair = (item, {}) if isinstance(item, str) else item
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not isinstance(pair[0], str):
+        what, params = item if isinstance(item, tuple | list) and len(item) == 2 else (item, {})
+        what = getattr(what, FILTER_NAME, what)
+        if not isinstance(what, str) and not callable(what):
             raise ArgumentError(
-                f"a filter is a name, or a name and its parameters, such as ('blur', {{'radius': "
-                f"3}}), not {item!r}."
+                f"a filter is a name, a kernel or a function, or one of them and its parameters, "
+                f"such as ('blur', {{'radius': 3}}), not {item!r}."
             )
-        name, params = pair
         if not isinstance(params, Mapping):
             raise ArgumentError(
-                f"{name}: parameters are a mapping such as {{'radius': 3}}, not {params!r}."
+                f"{filter_name(what)}: parameters are a mapping such as {{'radius': 3}}, not "
+                f"{params!r}."
             )
-        named.append((name, params))
-    return named
+        listed.append((what, params))
+    return listed
 
 
-def filter_steps(filters: Any) -> list[FilterStep]:
+def filter_name(what: Filter) -> str:
+    """What a filter is called."""
+    if isinstance(what, str):
+        return what
+    return what.name if isinstance(what, Kernel) else function_name(what)
+
+
+def filter_steps(filters: Any, time_s: float = 0.0) -> list[FilterStep]:
     """The filters of a list, ready to be used; without any, a copy, which is its owner's alone."""
-    return [filter_step(*item) for item in named_filters(filters) or [("cast", {})]]
+    return [filter_step(*item, time_s) for item in listed_filters(filters) or [("cast", {})]]
 
 
 def chain_key(frame: Frame, steps: Sequence[FilterStep]) -> tuple[Any, ...]:
@@ -155,7 +178,7 @@ def _plainly(count: int) -> Iterator[None]:
         yield
     except DalaError as error:
         cause = error.__cause__
-        if count != 1 or not isinstance(cause, DalaError):
+        if count != 1 or isinstance(error, FunctionError) or not isinstance(cause, DalaError):
             raise
         error.__cause__ = None  # else each would be what the other comes from
         raise cause from None

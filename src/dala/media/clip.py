@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, FileError
+from dala.kernels.image.sizes import GivenSize, Size, exact_size
 from dala.media import sample
 from dala.media.strokes import Canvas, Field, colour, disc, oval
 from dala.media.video.decoding import pyav
@@ -33,7 +34,7 @@ _OVERTONES = ((1, 1.0), (2, 0.35), (3, 0.12))
 def write_clip(
     path: str | os.PathLike[str],
     seconds: float = 3.0,
-    size: tuple[int, int] = (640, 360),
+    size: GivenSize = (640, 360),
     rate: float = 30,
 ) -> Path:
     """Write the clip as H.264 and AAC: the sample picture, a balloon, a ball and birds passing.
@@ -43,10 +44,11 @@ def write_clip(
     """
     target = Path(path)
     per_second = checked_rate(rate)
-    _check(target, seconds, size)
+    _check(target, seconds)
+    extent = _even_size(size)
     draft = aside(target)
     try:
-        _encode(draft, round(seconds * per_second), size, per_second, float(seconds))
+        _encode(draft, round(seconds * per_second), extent, per_second, float(seconds))
         draft.replace(target)
     except OSError as error:
         draft.unlink(missing_ok=True)
@@ -57,20 +59,22 @@ def write_clip(
     return target
 
 
-def _check(target: Path, seconds: Any, size: Any) -> None:
+def _check(target: Path, seconds: Any) -> None:
     if target.suffix.lower() not in (".mp4", ".mov", ".mkv"):
         raise ArgumentError(f"{target}: the clip is written as .mp4, .mov or .mkv.")
     check_writable(target)
     if not isinstance(seconds, int | float) or not 0.1 <= seconds <= _LONGEST_S:
         raise ArgumentError(f"the clip is 0.1 to {_LONGEST_S:g} seconds long, not {seconds!r}.")
-    even = isinstance(size, tuple | list) and len(size) == 2
-    if not even or not all(
-        isinstance(n, int) and 16 <= n <= _LARGEST_EXTENT and n % 2 == 0 for n in size
-    ):
-        raise ArgumentError(
-            f"the clip's size is (width, height), even numbers of 16 to {_LARGEST_EXTENT}, not "
-            f"{size!r}."
-        )
+
+
+def _even_size(given: Any) -> Size:
+    size = exact_size("the clip", given)
+    if all(16 <= n <= _LARGEST_EXTENT and n % 2 == 0 for n in size):
+        return size
+    raise ArgumentError(
+        f"the clip's size is (width, height), even numbers of 16 to {_LARGEST_EXTENT}, not "
+        f"{given!r}."
+    )
 
 
 def _encode(

@@ -11,6 +11,7 @@ from dala.devices import Device, current_device, using
 from dala.devices.device import Memory
 from dala.errors import FreedError, ShapeError
 from dala.images.frames import Frame, frame_of
+from dala.kernels.shapes import number_within
 from dala.media.chain import Chains, FilterStep, filter_steps
 from dala.runtime.buffer import Buffer
 from dala.runtime.result_command import ResultCommand, submit_call
@@ -39,14 +40,16 @@ class Context:
     def closed(self) -> bool:
         return self._chains is None
 
-    def process(self, image: Any, filters: Any, out: np.ndarray | None = None) -> Any:
+    def process(
+        self, image: Any, filters: Any, out: np.ndarray | None = None, time_s: float = 0.0
+    ) -> Any:
         """The frame with all filters applied in order, as the kind that it was given."""
-        frame, steps = self._prepare(image, filters)
+        frame, steps = self._prepare(image, filters, time_s)
         return self._run(frame, steps, out)
 
-    def process_async(self, image: Any, filters: Any) -> ResultCommand:
+    def process_async(self, image: Any, filters: Any, time_s: float = 0.0) -> ResultCommand:
         """A command that processes the frame as it is now."""
-        frame, steps = self._prepare(image, filters)
+        frame, steps = self._prepare(image, filters, time_s)
         frame = frame.kept()
         steps = [
             FilterStep(step.kernel, tuple(item.kept() for item in step.others), step.params)
@@ -56,7 +59,7 @@ class Context:
         call = partial(self._run, frame, steps, None)
         return submit_call(call, _memories(frame, steps), label)
 
-    def _prepare(self, image: Any, filters: Any) -> tuple[Frame, list[FilterStep]]:
+    def _prepare(self, image: Any, filters: Any, time_s: float) -> tuple[Frame, list[FilterStep]]:
         self._check_open()
         size = None
         if isinstance(image, bytes | bytearray | memoryview):
@@ -68,7 +71,7 @@ class Context:
                 f"process_frame: the frame is {width} × {height}, but the pipeline was started for "
                 f"{self.width} × {self.height}: start another, or resize the frame."
             )
-        return frame, filter_steps(filters)
+        return frame, filter_steps(filters, number_within("process_frame", "time_s", time_s))
 
     def _run(self, frame: Frame, steps: list[FilterStep], out: np.ndarray | None) -> Any:
         with using(self._device):

@@ -67,7 +67,8 @@ class Material:
         self.badge = badge(max(1, height // 3))
 
     @property
-    def size(self) -> tuple[int, int]:
+    def shape(self) -> tuple[int, int]:
+        """Height and width."""
         return self.picture.shape[0], self.picture.shape[1]
 
     def example(self, name: str, described: Mapping[str, Any]) -> Example:
@@ -87,12 +88,12 @@ class Material:
 
     def _sized(self, name: str) -> dict[str, Any]:
         """Parameters that depend on how large the picture is."""
-        height, width = self.size
+        height, width = self.shape
         sized: dict[str, dict[str, Any]] = {
             "crop": {"x": width // 2, "y": height // 8, "width": width // 2, "height": height // 2},
             "letterbox": {"size": (height, height)},
             "overlay": {"x": width * 3 // 4, "y": height * 5 // 8, "alpha": 0.9},
-            "resize": {"size": (height // 2 or 1, width // 2 or 1), "method": "lanczos"},
+            "resize": {"size": (width // 2 or 1, height // 2 or 1), "method": "lanczos"},
         }
         return sized.get(name, {})
 
@@ -112,7 +113,7 @@ class Material:
             case "table":
                 return CUBE_NAME
             case "size":
-                return self.size
+                return self.shape[::-1]
         return np.eye(3).tolist()
 
 

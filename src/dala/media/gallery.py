@@ -70,7 +70,7 @@ def _card(folder: Path, name: str, described: Mapping[str, Any], material: Mater
     if example.image is not material.picture:
         before = f"{name}-before.webp"
         files.save(example.image, folder / before, quality=_QUALITY)
-    height, width = material.size
+    height, width = material.shape
     return Card(
         name=name,
         group=described["group"],
@@ -80,8 +80,8 @@ def _card(folder: Path, name: str, described: Mapping[str, Any], material: Mater
         params=described["params"],
         before=before,
         after=f"{name}.webp",
-        size=(after.shape[0], after.shape[1]),
-        frame=(height, width),
+        size=(after.shape[1], after.shape[0]),
+        frame=(width, height),
     )
 
 

@@ -16,7 +16,7 @@ MARK = '<meta name="generator" content="dala gallery">'
 
 @record
 class Card:
-    """A filter on the page; sizes are (height, width), pictures are files beside the page."""
+    """A filter on the page; sizes are (width, height), pictures are files beside the page."""
 
     name: str
     group: str
@@ -81,12 +81,12 @@ def _section(group: str, cards: Sequence[Card]) -> str:
 
 def _card(card: Card) -> str:
     name, doc = escape(card.name), escape(card.doc)
-    height, width = card.frame
-    scale = min(1.0, width / card.size[1], height / card.size[0])
-    shown = f"width:{100 * scale * card.size[1] / width:.2f}%"
+    width, height = card.frame
+    scale = min(1.0, width / card.size[0], height / card.size[1])
+    shown = f"width:{100 * scale * card.size[0] / width:.2f}%"
     note, at = "", 50
     if card.size != card.frame:
-        note = f'<p class="note">{width} × {height} becomes {card.size[1]} × {card.size[0]}</p>'
+        note = f'<p class="note">{width} × {height} becomes {card.size[0]} × {card.size[1]}</p>'
         at = 10  # what is smaller would be half hidden
     find = escape(f"{card.name} {card.group} {card.doc}".lower())
     return f"""
@@ -153,9 +153,8 @@ def _default_text(about: Mapping[str, Any]) -> str:
     if "default" not in about:
         return "must be given"
     value = about["default"]
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return "–" if value is None else str(value)
+    shown = f"{value:.4g}" if isinstance(value, float) else "–" if value is None else str(value)
+    return f"{shown}; {about['rule']}" if "rule" in about else shown
 
 
 def _anchor(text: str) -> str:

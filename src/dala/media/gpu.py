@@ -7,6 +7,7 @@ Every filter of `filters()` is a function here: `blur(image, radius=3)`. An imag
 from __future__ import annotations
 
 import inspect
+import keyword
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import cache, lru_cache
@@ -18,10 +19,20 @@ from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError
 from dala.images.frames import Frame, frame_of
 from dala.media.catalogue import FILTERS, filters
-from dala.media.chain import Chains, FilterStep, filter_step, filter_steps
+from dala.media.chain import (
+    FILTER_NAME,
+    Chains,
+    Filter,
+    FilterStep,
+    filter_name,
+    filter_step,
+    filter_steps,
+    listed_filters,
+)
 from dala.media.context import Context
 from dala.media.modelled import filter_kernel, filter_params, optional_images
 from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
 from dala.runtime.result_command import ResultCommand
 
 __all__ = [
@@ -39,12 +50,14 @@ __all__ = [
 MOST_DEVICES = 4
 
 
-def apply_filter(image: Any, name: str, /, *given: Any, out: Any = None, **params: Any) -> Any:
+def apply_filter(image: Any, filter: Filter, /, *given: Any, out: Any = None, **params: Any) -> Any:
     """The image with a filter applied, as the kind of thing that was given.
 
-    Bytes are followed by their width and height. Then come the images that the filter takes beside
-    the first one, and its parameters, all of them in order or by their names. `out` is an array
-    that the result is written into.
+    A filter is a name, a kernel of your own, or a function that is called with the image as an
+    array and with a time, which is 0, and returns an array like it. Bytes are followed by their
+    width and height. Then come the images that the filter takes beside the first one, and its
+    parameters, all of them in order or by their names. `out` is an array that the result is written
+    into.
 
     >>> import numpy as np
     >>> from dala.media import gpu
@@ -54,8 +67,9 @@ def apply_filter(image: Any, name: str, /, *given: Any, out: Any = None, **param
     size = None
     if isinstance(image, bytes | bytearray | memoryview):
         size, given = _size(given, params)
-    frame = frame_of(name, image, size)
-    step = filter_step(name, _named(name, given, params))
+    ((what, _),) = listed_filters([filter])
+    frame = frame_of(filter_name(what), image, size)
+    step = filter_step(what, _named(what, given, params))
     return _applied(frame, [step], out)
 
 
@@ -69,8 +83,9 @@ def filter_chain(
 ) -> Any:
     """The image with several filters applied in order, as the kind of thing that was given.
 
-    A filter is a name, or a name and its parameters: `[("blur", {"radius": 3}), "grayscale"]`.
-    Bytes need a width and a height.
+    A filter is a name, a kernel of your own or a function of a frame and its time, or one of them
+    and its parameters: `[("blur", {"radius": 3}), "grayscale", (my_kernel, {"amount": 2}), lambda
+    frame, t: 255 - frame]`. Bytes need a width and a height.
     """
     size = None if width is None or height is None else (width, height)
     return _applied(frame_of("filter_chain", image, size), filter_steps(filters), out)
@@ -81,11 +96,14 @@ def start_pipeline(width: int, height: int) -> Context:
     return Context(width, height)
 
 
-def process_frame(context: Context, frame: Any, filters: Any, *, out: Any = None) -> Any:
+def process_frame(
+    context: Context, frame: Any, filters: Any, *, out: Any = None, time_s: float = 0.0
+) -> Any:
     """The frame with the filters applied in order, as the kind of thing that was given.
 
     What was planned and compiled for these filters is used again for the next frame, also with
-    other parameters. `out` is an array that the result is written into.
+    other parameters. `out` is an array that the result is written into, `time_s` what functions
+    among the filters are told about the frame's time.
 
     >>> import numpy as np
     >>> from dala.media import gpu
@@ -93,12 +111,14 @@ def process_frame(context: Context, frame: Any, filters: Any, *, out: Any = None
     ...     gpu.process_frame(context, np.full((1, 2), 100, np.uint8), ["invert"])
     array([[155, 155]], dtype=uint8)
     """
-    return _context(context).process(frame, filters, out)
+    return _context(context).process(frame, filters, out, time_s)
 
 
-def process_frame_async(context: Context, frame: Any, filters: Any) -> ResultCommand:
+def process_frame_async(
+    context: Context, frame: Any, filters: Any, *, time_s: float = 0.0
+) -> ResultCommand:
     """A command that processes the frame as it is now: `await` it, or `wait()` for the result."""
-    return _context(context).process_async(frame, filters)
+    return _context(context).process_async(frame, filters, time_s)
 
 
 def stop_pipeline(context: Context) -> None:
@@ -127,24 +147,28 @@ def _function(name: str) -> Callable[..., Any]:
     call.__name__ = call.__qualname__ = name
     call.__doc__ = kernel.doc
     call.__signature__ = _signature(name)  # type: ignore[attr-defined]
+    setattr(call, FILTER_NAME, name)
     return call
 
 
 def _signature(name: str) -> inspect.Signature:
     """What a filter's function takes, for help() and editors."""
     kind, optional = inspect.Parameter, optional_images(name)
+    defaults: dict[str, Any] = {
+        item: None if item in optional else kind.empty for item in filter_kernel(name).inputs
+    }
+    for item in filter_params(name):
+        defaults[item.name] = kind.empty if item.required else item.default
+    names = list(defaults)
+    # What is a word of Python, such as `from`, can be given by its place only.
+    places = max((1 + i for i, item in enumerate(names) if keyword.iskeyword(item)), default=0)
     arguments = [
-        kind(item, kind.POSITIONAL_OR_KEYWORD, default=None if item in optional else kind.empty)
-        for item in filter_kernel(name).inputs
-    ]
-    arguments += [
         kind(
-            item.name,
-            kind.POSITIONAL_OR_KEYWORD,
-            default=kind.empty if item.required else item.default,
+            item,
+            kind.POSITIONAL_ONLY if i < places else kind.POSITIONAL_OR_KEYWORD,
+            default=defaults[item],
         )
-        for item in filter_params(name)
-        if item.name.isidentifier()
+        for i, item in enumerate(names)
     ]
     arguments.append(kind("out", kind.KEYWORD_ONLY, default=None))
     return inspect.Signature(arguments)
@@ -174,18 +198,23 @@ def _size(
     return None, given
 
 
-def _named(filter: str, given: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
+def _named(filter: Filter, given: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
     """All that a filter takes beside its image, by name."""
+    called = filter_name(filter)
+    if not isinstance(filter, str | Kernel):
+        if given:
+            raise ArgumentError(f"{called}: give what it takes beside the frame and t by name.")
+        return params
     names = [*filter_kernel(filter).inputs[1:], *(item.name for item in filter_params(filter))]
     if len(given) > len(names):
         raise ArgumentError(
-            f"{filter} takes {len(names)} arguments beside the image "
+            f"{called} takes {len(names)} arguments beside the image "
             f"({', '.join(names) or 'none'}), but {len(given)} were given."
         )
     placed = dict(zip(names, given, strict=False))
     for name in params:
         if name in placed:
-            raise ArgumentError(f"{filter}: {name} was given twice, in its place and by name.")
+            raise ArgumentError(f"{called}: {name} was given twice, in its place and by name.")
     return placed | params
 
 

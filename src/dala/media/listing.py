@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from dala.kernels.image.sizes import FORMS
 from dala.media.catalogue import filters
+
+_ORDERS = {"size": "(width, height)", "shape": "(height, width)"}
 
 
 def markdown() -> str:
@@ -42,5 +45,9 @@ def _allowed(name: str, param: dict[str, Any]) -> str:
         return f" {', '.join(param['choices'])}"
     if "least" in param:
         whole = ", whole" if param["kind"] == "whole" else ""
-        return f" {param['least']:g} to {param['most']:g}{whole}"
+        rule = f"; {param['rule']}" if "rule" in param else ""
+        return f" {param['least']:g} to {param['most']:g}{whole}{rule}"
+    if param["kind"] in _ORDERS:
+        texts = f", or a text: {FORMS}" if param.get("relative") else ""
+        return f" {_ORDERS[param['kind']]}{texts}"
     return "" if param["kind"] == name else f" {param['kind']}"

@@ -25,12 +25,14 @@ _EVERY = Parameter("every", "host", None, 1)
 _MASKING = (Parameter("model", "host", None, SEGMENTING), _EVERY)
 
 
-def filter_kernel(name: str) -> Kernel:
+def filter_kernel(name: str | Kernel) -> Kernel:
     """The kernel that a filter is; an UnknownKernelError that suggests others."""
+    if isinstance(name, Kernel):
+        return name
     return DETECT if name == DETECT.name and name not in KERNELS else Kernel.lookup(name)
 
 
-def filter_params(name: str) -> tuple[Parameter, ...]:
+def filter_params(name: str | Kernel) -> tuple[Parameter, ...]:
     """What a filter takes beside images: what its kernel does, and what is said of its model."""
     kernel = filter_kernel(name)
     if name in MASKED:
@@ -43,7 +45,7 @@ def optional_images(name: str) -> tuple[str, ...]:
     return (MASK,) if name in MASKED else ()
 
 
-def takes_model(name: str, params: Mapping[str, Any]) -> bool:
+def takes_model(name: str | Kernel, params: Mapping[str, Any]) -> bool:
     """Whether the filter, so used, runs a model."""
     return filter_kernel(name) is DETECT or (name in MASKED and params.get(MASK) is None)
 
@@ -63,10 +65,10 @@ def every_of(name: str, params: Mapping[str, Any]) -> int:
     raise ArgumentError(f"{name}: every is 1 to {MOST_FRAMES} frames, not {every}.")
 
 
-def step_kernel(name: str, given: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
+def step_kernel(name: str | Kernel, given: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
     """The kernel of a filter for one image, and the parameters that are left for it."""
     kernel, params = filter_kernel(name), dict(given)
-    if name not in MASKED and kernel is not DETECT:
+    if isinstance(name, Kernel) or (name not in MASKED and kernel is not DETECT):
         return kernel, params
     if not takes_model(name, params):
         for item in _MASKING:

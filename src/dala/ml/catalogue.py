@@ -33,7 +33,7 @@ class Entry:
     task: Task
     doc: str
     size: tuple[int, int]
-    """Height and width of the input."""
+    """Width and height of the input."""
     layout: Layout
     dtype: Dtype
     normalize: Normal
@@ -53,6 +53,11 @@ class Entry:
     """Of the converted ONNX file."""
     open_input: str | None = None
     """The input whose size the published graph leaves open; it is converted for the size above."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the input, as arrays have them."""
+        return self.size[1], self.size[0]
 
     @property
     def needs_acceptance(self) -> bool:

@@ -34,7 +34,7 @@ def masked(kernel: Kernel, model: Model) -> Recipe:
     known = _known.get(key)
     if known is None:
         making = mask_kernel(kernel.name, model)
-        expand = partial(_expand, kernel, making, mask_size(kernel.name, model))
+        expand = partial(_expand, kernel, making, mask_shape(kernel.name, model))
         known = Recipe(kernel.name, kernel.doc, kernel.inputs[:-1], kernel.params, expand)
         _known[key] = known
     return known
@@ -43,7 +43,7 @@ def masked(kernel: Kernel, model: Model) -> Recipe:
 def _expand(
     kernel: Kernel,
     making: Recipe,
-    size: tuple[int, int],
+    shape: tuple[int, int],
     inputs: Sequence[Buffer],
     output: Buffer,
     params: dict[str, Any],
@@ -52,12 +52,12 @@ def _expand(
     if 0 in image.shape:
         mask = scratch(image.shape[:2], F32)
     else:
-        mask = scratch(size, F32)
+        mask = scratch(shape, F32)
         yield from making.stages([image], mask)
     yield Stage(kernel, [*inputs, mask], output, params)
 
 
-def mask_size(what: str, model: Model) -> tuple[int, int]:
+def mask_shape(what: str, model: Model) -> tuple[int, int]:
     """The height and width of the masks that a model makes; a ModelError where it makes none."""
     entry = _entry(what, model)
     made = model.gives[0]

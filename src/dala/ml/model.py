@@ -269,7 +269,7 @@ def _params(engine: Engine) -> tuple[Parameter, ...]:
 
 def tensor_shape(entry: Entry) -> tuple[int, ...]:
     """The shape of what a model of the catalogue takes."""
-    return (1, 3, *entry.size) if entry.layout == "nchw" else (1, *entry.size, 3)
+    return (1, 3, *entry.shape) if entry.layout == "nchw" else (1, *entry.shape, 3)
 
 
 def _described(tensors: Sequence[Tensor]) -> dict[str, dict[str, Any]]:

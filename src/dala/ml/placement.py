@@ -9,7 +9,7 @@ import numpy as np
 from dala.ir.record import value
 from dala.kernels.image.fitting import Fit, fitted
 
-Size = tuple[int, int]
+Shape = tuple[int, int]
 Box = tuple[float, float, float, float]
 
 
@@ -17,9 +17,9 @@ Box = tuple[float, float, float, float]
 class Placement:
     """Where an image lies in a tensor: places of the tensor in the image's own pixels."""
 
-    image: Size
+    image: Shape
     """Height and width of the image."""
-    tensor: Size
+    tensor: Shape
     """Height and width of the tensor."""
     fit: Fit
     """The area of the tensor that the image covers."""
@@ -42,7 +42,7 @@ class Placement:
             min(max(y1, 0.0), height),
         )
 
-    def area(self, mask: Size) -> tuple[float, float, float, float]:
+    def area(self, mask: Shape) -> tuple[float, float, float, float]:
         """The area (top, left, height, width) of a mask of the whole tensor that the image covers.
 
         The mask may be coarser or finer than the tensor.
@@ -52,7 +52,7 @@ class Placement:
         return fit.top * down, fit.left * across, fit.height * down, fit.width * across
 
 
-def placed(image: Size, tensor: Size, fit: str) -> Placement:
+def placed(image: Shape, tensor: Shape, fit: str) -> Placement:
     """Where an image of (height, width) lies in a tensor of that size, by the name of the fit.
 
     >>> placed((100, 200), (64, 64), "letterbox").box((0, 16, 32, 48))

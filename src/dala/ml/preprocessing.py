@@ -8,32 +8,34 @@ from dala.devices import current_device, using
 from dala.errors import ArgumentError
 from dala.images.frames import frame_of, new_buffer
 from dala.ir.types import dtype_of
+from dala.kernels.image.canvas import rows_and_columns
 from dala.kernels.image.preprocess import preprocess as kernel
-from dala.kernels.shapes import pair_of
 from dala.runtime.buffer import Buffer
 
 
 def preprocess(
     image: Any,
-    size: Any,
+    size: Any = None,
     *,
-    normalize: str | None = None,
+    normalize: str | bool | None = None,
     mean: Any = None,
     std: Any = None,
     layout: str = "nchw",
     fit: str = "stretch",
     order: str = "rgb",
     fill: float = 0.0,
+    shape: Any = None,
     dtype: Any = "f32",
     out: Buffer | None = None,
 ) -> Buffer:
     """The image as a tensor (1, 3, h, w), or (1, h, w, 3) with layout "nhwc", on its device.
 
-    The image is an array, a Pillow image or a Buffer; `size` is one number or (height, width).
-    Everything else is as the kernel `preprocess` has it: `fit` is "stretch", "crop" or "letterbox",
-    with `fill` around it; `normalize` is "imagenet", which it is unless `mean` or `std` are given
-    instead, "unit", "signed" or "levels"; `order` is "rgb" or "bgr". With `out` the tensor is
-    written there, and has its dtype.
+    The image is an array, a Pillow image or a Buffer; `size` is one number or (width, height), or
+    `shape` is (height, width) in its place. Everything else is as the kernel `preprocess` has it:
+    `fit` is "stretch", "crop" or "letterbox", with `fill` around it; `normalize` is True, which it
+    is unless `mean` or `std` are given instead, for ImageNet's mean and deviation ("imagenet" says
+    the same), False or "unit" for 0..1, "signed" or "levels"; `order` is "rgb" or "bgr". With `out`
+    the tensor is written there, and has its dtype.
 
     >>> import numpy as np
     >>> from dala import ml
@@ -41,30 +43,29 @@ def preprocess(
     <Buffer f32 (1, 3, 224, 224) cpu>
     """
     frame = frame_of("preprocess", image)
-    tall, wide = pair_of("preprocess", "size", size, 1)
-    shape = (1, tall, wide, 3) if layout == "nhwc" else (1, 3, tall, wide)
+    found = rows_and_columns("preprocess", {"size": size, "shape": shape}, 1)
+    if found is None:
+        raise ArgumentError("preprocess: give size=(width, height), such as size=(224, 224).")
+    made = (1, *found, 3) if layout == "nhwc" else (1, 3, *found)
+    is_plain = normalize is None and mean is None and std is None
     given: dict[str, Any] = {
-        "size": (tall, wide),
+        "size": size,
+        "shape": shape,
         "layout": layout,
         "fit": fit,
         "order": order,
         "fill": fill,
+        "normalize": True if is_plain else normalize,
+        "mean": mean,
+        "std": std,
     }
-    if mean is None and std is None:
-        given["normalize"] = "imagenet" if normalize is None else normalize
-    else:
-        given |= {
-            "normalize": normalize,
-            "mean": 0 if mean is None else mean,
-            "std": 1 if std is None else std,
-        }
     if out is not None and not isinstance(out, Buffer):
         raise ArgumentError(
             f"preprocess: out is a Buffer that holds the tensor, not {type(out).__name__}: make "
-            f"one with buffer_zeros({shape}, 'f32')."
+            f"one with buffer_zeros({made}, 'f32')."
         )
     pixels = frame.pixels
     with using(pixels.memory.device if isinstance(pixels, Buffer) else current_device()):
-        tensor = new_buffer(shape, dtype_of(dtype).name) if out is None else out
+        tensor = new_buffer(made, dtype_of(dtype).name) if out is None else out
         kernel.run([frame.buffer()], tensor, given)
     return tensor

@@ -30,7 +30,7 @@ def recognise(
         run_kernel("preprocess", [frame.buffer()], tensor, preparation(entry))
         outputs = outputs_of(model, [tensor])
         height, width = frame.shape[:2]
-        return decode(outputs, placed((height, width), entry.size, entry.fit), entry, options)
+        return decode(outputs, placed((height, width), entry.shape, entry.fit), entry, options)
 
 
 def require_entry(model: Model) -> Entry:

@@ -132,7 +132,7 @@ class Segmentation(Result):
         if self.is_soft:
             values = [level / 255 for level in values]
         return {
-            "size": list(self.mask.shape),
+            "shape": list(self.mask.shape),
             "soft": self.is_soft,
             "labels": list(self.labels),
             "runs": [list(run) for run in zip(values, lengths.tolist(), strict=True)],

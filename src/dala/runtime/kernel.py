@@ -247,6 +247,11 @@ class Kernel:
         found = KERNELS.get(name) if isinstance(name, str) else None
         if found is None and isinstance(name, str) and name in PROVIDERS:
             found = PROVIDERS[name]()
+        if callable(name):
+            raise UnknownKernelError(
+                f"{name!r} is a Python function, not a kernel: decorate it with @dala.kernel. As "
+                f"it is, it can be a filter of media.transcode() and gpu.filter_chain()."
+            )
         if found is None:
             near = difflib.get_close_matches(str(name), [*KERNELS, *PROVIDERS], 3)
             hint = (

@@ -89,6 +89,11 @@ class Pipeline:
     def stages(self) -> tuple[StageEntry, ...]:
         return tuple(self._stages)
 
+    @property
+    def stage_count(self) -> int:
+        """How many stages there are, barriers among them."""
+        return len(self._stages)
+
     def __len__(self) -> int:
         return len(self._stages)
 

@@ -19,10 +19,10 @@ from dala.runtime.document import at, hint, key, mapping, plain, sequence, text,
 from dala.runtime.kernel import KERNELS, PROVIDERS, Kernel
 from dala.runtime.kernel_text import described, is_built_in, made
 from dala.runtime.pipeline import Pipeline
+from dala.runtime.pipeline_versions import READ, VERSION, brought_up
 from dala.runtime.stages import StageEntry
 from dala.runtime.textfile import read_text, write_text
 
-VERSION = 1
 Buffers = Mapping[str, Buffer]
 Kernels = Mapping[str, Kernel]
 _KEYS = ("version", "fuse", "buffers", "scratch", "kernels", "stages")
@@ -138,8 +138,9 @@ def from_document(document: Any, buffers: Buffers, kernels: Kernels) -> Pipeline
     _check_given(buffers, kernels)
     whole = mapping(document, "$")
     version = whole.get("version")
-    if type(version) is not int or version != VERSION:
-        raise ArgumentError(f"$.version: {version!r} is not known here: {VERSION} is.")
+    if type(version) is not int or version not in READ:
+        allowed = " and ".join(map(str, READ))
+        raise ArgumentError(f"$.version: {version!r} is not known here: {allowed} are.")
     for name in whole:
         if name not in _KEYS:
             raise ArgumentError(f"{key('$', name)} is not one of {', '.join(_KEYS)}.")
@@ -156,7 +157,8 @@ def from_document(document: Any, buffers: Buffers, kernels: Kernels) -> Pipeline
     stages = sequence(whole.get("stages"), "$.stages")
     for i, stage in enumerate(stages):
         place = f"$.stages[{i}]"
-        read = _stage(mapping(stage, place), place, there, known)
+        current = brought_up(mapping(stage, place), version, {*own, *kernels})
+        read = _stage(current, place, there, known)
         with at(place):
             pipeline.add(read)
     _check_used("kernels", kernels, [str(stage.get("kernel")) for stage in stages])

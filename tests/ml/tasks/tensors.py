@@ -18,10 +18,10 @@ def decoded(
     outputs: dict[str, np.ndarray],
     image: tuple[int, int],
     fit: str | None = None,
-    size: tuple[int, int] | None = None,
+    shape: tuple[int, int] | None = None,
     **options: Any,
 ) -> Any:
-    """What a model of the catalogue, of another size if one is given, says of these outputs."""
-    entry = MODELS[name] if size is None else changed(MODELS[name], size=size)
+    """What a model of the catalogue says of these outputs; its input may be of another shape."""
+    entry = MODELS[name] if shape is None else changed(MODELS[name], size=shape[::-1])
     buffers = {key: compute.from_numpy(np.ascontiguousarray(x)) for key, x in outputs.items()}
-    return decode(buffers, placed(image, entry.size, fit or entry.fit), entry, options)
+    return decode(buffers, placed(image, entry.shape, fit or entry.fit), entry, options)

@@ -20,7 +20,7 @@ from dala.ml.tasks.poses import EDGES, LEAST_SCORE, tell_apart
 NAMES = labels("keypoints")
 TREE = [(NAMES.index(parent), NAMES.index(child)) for parent, child in EDGES]
 STRIDE, RADIUS = 16, 20
-SIZE = (129, 161)
+SHAPE = (129, 161)
 """Of the tensor: cells are 9 × 11."""
 
 
@@ -98,7 +98,7 @@ def test_poses_are_those_of_the_plain_loop(seed):
     given = maps(seed)
     want = all_poses(given, 0.4)
     found = decoded(
-        "posenet", named(given), SIZE, fit="stretch", size=SIZE, threshold=0.4, max_results=50
+        "posenet", named(given), SHAPE, fit="stretch", shape=SHAPE, threshold=0.4, max_results=50
     )
     assert len(found) == len(want) > 0
     np.testing.assert_allclose([pose.score for pose in found], [s for _, s in want], rtol=1e-4)
@@ -112,8 +112,8 @@ def test_poses_are_those_of_the_plain_loop(seed):
 @pytest.mark.usefixtures("device")
 def test_points_are_in_the_pixels_of_the_image():
     given = maps(1)
-    small = decoded("posenet", named(given), SIZE, fit="stretch", size=SIZE, threshold=0.4)
-    large = decoded("posenet", named(given), (258, 483), fit="stretch", size=SIZE, threshold=0.4)
+    small = decoded("posenet", named(given), SHAPE, fit="stretch", shape=SHAPE, threshold=0.4)
+    large = decoded("posenet", named(given), (258, 483), fit="stretch", shape=SHAPE, threshold=0.4)
     nose, twice = small[0].keypoints["nose"], large[0].keypoints["nose"]
     assert (twice.x, twice.y) == pytest.approx((3 * nose.x, 2 * nose.y))
 
@@ -121,10 +121,10 @@ def test_points_are_in_the_pixels_of_the_image():
 @pytest.mark.usefixtures("device")
 def test_nobody_is_an_empty_list_and_no_more_come_than_are_asked_for():
     given = maps(1)
-    settings = {"fit": "stretch", "size": SIZE}
-    assert decoded("posenet", named(given), SIZE, **settings, threshold=1.0) == []
+    settings = {"fit": "stretch", "shape": SHAPE}
+    assert decoded("posenet", named(given), SHAPE, **settings, threshold=1.0) == []
     assert (
-        len(decoded("posenet", named(given), SIZE, **settings, threshold=0.3, max_results=1)) == 1
+        len(decoded("posenet", named(given), SHAPE, **settings, threshold=0.3, max_results=1)) == 1
     )
 
 
@@ -154,7 +154,7 @@ def test_what_scores_little_is_nobody():
 def test_displacements_that_cannot_be_told_apart_are_refused():
     given = {f"output_{k}": item[None] for k, item in enumerate(maps(1))}
     with pytest.raises(errors.ModelError) as caught:
-        decoded("posenet", given, SIZE, fit="stretch", size=SIZE)
+        decoded("posenet", given, SHAPE, fit="stretch", shape=SHAPE)
     said = str(caught.value)
     assert "'displacement_fwd' (1, 9, 11, 32)" in said
     assert "'output_3'" in said
@@ -164,4 +164,4 @@ def test_displacements_that_cannot_be_told_apart_are_refused():
 def test_nan_in_the_maps_is_nobody():
     given = maps(1)
     given[0][:] = math.nan
-    assert decoded("posenet", named(given), SIZE, fit="stretch", size=SIZE) == []
+    assert decoded("posenet", named(given), SHAPE, fit="stretch", shape=SHAPE) == []

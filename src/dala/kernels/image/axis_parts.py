@@ -24,7 +24,7 @@ from dala.runtime.kernel import Kernel
 
 LEAST_SKIPPED = 32
 """Columns at the left that it pays to leave out."""
-Size = tuple[int, int]
+Shape = tuple[int, int]
 
 
 @record
@@ -33,7 +33,7 @@ class Plan:
 
     down: Axis | None
     """The table for the rows that are seen; None where they stay as they are."""
-    between: Size
+    between: Shape
     """How many rows there are then, and how many numbers in each."""
     skipped: int
     """How many numbers at the left of each row are left out."""
@@ -50,7 +50,7 @@ class Plan:
 
 @lru_cache(MOST_TABLES)
 def planned(
-    kernel: str, image: Size, tensor: Size, fit: str, channels: int, spread: int, device: Device
+    kernel: str, image: Shape, tensor: Shape, fit: str, channels: int, spread: int, device: Device
 ) -> Plan:
     """The plan for an image of a size; in a row of the tensor each column is `spread` numbers.
 

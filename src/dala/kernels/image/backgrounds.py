@@ -14,9 +14,9 @@ from dala.errors import ShapeError
 from dala.ir.types import F32
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.image.blurs import blur
-from dala.kernels.image.images import border_of, radius_of, require_image
-from dala.kernels.shapes import positive_number, require_alike
+from dala.kernels.image.blurs import blur, spread_of
+from dala.kernels.image.images import border_of, require_image
+from dala.kernels.shapes import require_alike
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel, function
 from dala.runtime.recipe import Stage
@@ -25,20 +25,19 @@ LEAST_WEIGHT = 1e-6
 """The share of background around a pixel below which no colour can be told from it."""
 
 
-@recipe("image", "mask", radius=15, sigma=7.5, border="clamp")
+@recipe("image", "mask", radius=None, sigma=None, border="clamp")
 def background_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image with a Gaussian blur where the mask is 0, and as it was where it is 1
 
     x becomes m · x + (1 - m) · b. What b is blurred from counts by 1 - m, so that the person does
-    not smear into the background: blur((1 - m) · x) / blur(1 - m). Alpha stays as it was.
+    not smear into the background: blur((1 - m) · x) / blur(1 - m). Alpha stays as it was. Where
+    only a radius is given, sigma is radius / 2, at least 0.5; where only a sigma is given, the
+    radius is 3 · sigma, rounded up; without both they are 15 and 7.5.
     """
     name = "background_blur"
     image, mask = inputs
-    given = {
-        "radius": radius_of(name, params),
-        "sigma": positive_number(name, "sigma", params["sigma"]),
-        "border": border_of(name, params),
-    }
+    radius, sigma = spread_of(name, params, radius=15)
+    given = {"radius": radius, "sigma": sigma, "border": border_of(name, params)}
     _require_fitting(name, image, output)
     sampled, mask = _sampled(name, image, mask)
     yield from sampled

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from dala.devices import Device, current_device, using
+from dala.errors import ArgumentError
 from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.image.images import checked_border, flat, radius_of, reader
+from dala.kernels.image.images import LARGEST_RADIUS, checked_border, flat, radius_of, reader
 from dala.kernels.image.narrow_blurs import MOST_NARROW, MOST_NARROW_BOX, narrow_boxes, narrow_means
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.wide_blurs import wide_boxes, wide_means
@@ -36,14 +37,21 @@ MOST_WEIGHTS = 32
 """Sets of weights that are remembered, the latest ones."""
 LEAST_REACH = 8
 """Taps up to here are computed even where a small sigma lets nobody see them."""
+LEAST_SIGMA = 0.5
+"""That of a blur of which only the radius is given, however small."""
+SIGMAS = 3
+"""How many of them the radius is where only sigma is given."""
 FARTHEST_SIGMAS = 6.2
 """Pixels that are more sigmas away weigh less than an f32 shows beside the nearest."""
 
 
-@recipe("image", radius=3, sigma=1.5, border="clamp", premultiply=False)
+@recipe("image", radius=None, sigma=None, border="clamp", premultiply=False)
 @premultiplied
 def blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A Gaussian blur of 2 · radius + 1 taps along each axis
+
+    Where only a radius is given, sigma is radius / 2, at least 0.5; where only a sigma is given,
+    the radius is 3 · sigma, rounded up; without both they are 3 and 1.5.
 
     The weights are exp(-k² / (2 · sigma²)) for a pixel k away, divided by their sum. Those that are
     too small to show are left out. Results are exact, but for u8 on the CPU, where up to a radius
@@ -51,8 +59,7 @@ def blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     line between every few weights stands for those between them if that changes no image by more
     than 0.4 levels of 255.
     """
-    radius = radius_of("blur", params)
-    sigma = positive_number("blur", "sigma", params["sigma"])
+    radius, sigma = spread_of("blur", params, radius=3)
     border = checked_border("blur", inputs[0], output, params)
     yield from gaussian(inputs[0], output, border, radius, sigma)
 
@@ -87,6 +94,25 @@ def gaussian(
         yield from narrow_means(image, output, border, radius, sigma)
     else:
         yield from _means(image, output, border, radius, sigma)
+
+
+def spread_of(kernel: str, params: Given, *, radius: int) -> tuple[int, float]:
+    """The radius and the sigma of a Gaussian; the one that is None follows from the other.
+
+    Without both, the radius is the one given here.
+    """
+    if params["sigma"] is None:
+        reach = radius if params["radius"] is None else radius_of(kernel, params)
+        return reach, max(reach / 2, LEAST_SIGMA)
+    sigma = positive_number(kernel, "sigma", params["sigma"])
+    if params["radius"] is not None:
+        return radius_of(kernel, params), sigma
+    if sigma > LARGEST_RADIUS / SIGMAS:
+        raise ArgumentError(
+            f"{kernel}: sigma = {params['sigma']!r} makes the radius {SIGMAS} · sigma, but that is "
+            f"at most {LARGEST_RADIUS}: give a smaller sigma, or a radius too."
+        )
+    return math.ceil(SIGMAS * sigma), sigma
 
 
 def reach_of(radius: int, sigma: float) -> int:

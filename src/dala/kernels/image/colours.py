@@ -267,7 +267,7 @@ def _tone_map(image: dala.Image, half: dala.f32, scale: dala.f32) -> Any:
 @helper
 def _darken(image: dala.Image, intensity: dala.f32, bright: dala.f32, dark: dala.f32) -> Any:
     y, x = dala.position(2)
-    height, width = image.size
+    height, width = image.shape
     down = (dala.f32(y) + 0.5) / dala.f32(height) - 0.5
     across = (dala.f32(x) + 0.5) / dala.f32(width) - 0.5
     shade = dala.smoothstep(bright, dark, dala.sqrt(down * down + across * across))

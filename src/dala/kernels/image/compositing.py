@@ -141,7 +141,7 @@ def _overlay_kernel(channels: int, words: bool) -> Kernel:
     def overlay(
         image: dala.Image, layer: dala.Image, x: dala.s32, y: dala.s32, alpha: dala.f32
     ) -> Any:
-        return put(image, layer, layer.size[0], layer.size[1], x, y, alpha)
+        return put(image, layer, layer.shape[0], layer.shape[1], x, y, alpha)
 
     def overlay_words(
         image: dala.Image, layer: Any, x: dala.s32, y: dala.s32, alpha: dala.f32

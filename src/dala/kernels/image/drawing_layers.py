@@ -91,7 +91,7 @@ def layer_tiles_kernel(channels: int, kind: LayerKind) -> Kernel:
         i, j = dala.position(2)
         x = dala.f32(tiles[i // rows, 0] + j) + 0.5
         y = dala.f32(tiles[i // rows, 1] + i % rows) + 0.5
-        return lay(image.pixel, layer, layer.size, place, colours, x, y)
+        return lay(image.pixel, layer, layer.shape, place, colours, x, y)
 
     def draw_label_tiles(
         image: dala.Image, tiles: Any, layer: Any, place: Any, colours: Any, rows: dala.s32
@@ -112,7 +112,7 @@ def layer_image_kernel(channels: int, kind: LayerKind) -> Kernel:
     def draw_layer(image: dala.Image, layer: dala.Image, place: Any, colours: Any) -> Any:
         i, j = dala.position(2)
         x, y = dala.f32(j) + 0.5, dala.f32(i) + 0.5
-        return lay(image.pixel, layer, layer.size, place, colours, x, y)
+        return lay(image.pixel, layer, layer.shape, place, colours, x, y)
 
     def draw_labels(image: dala.Image, layer: Any, place: Any, colours: Any) -> Any:
         i, j = dala.position(2)

@@ -23,7 +23,7 @@ class Fit:
     width: int
 
 
-def fitted(image_size: tuple[int, int], tensor_size: tuple[int, int], fit: str) -> Fit:
+def fitted(image_shape: tuple[int, int], tensor_shape: tuple[int, int], fit: str) -> Fit:
     """Where an image of (height, width) lies in a tensor of that size, in whole pixels.
 
     "stretch" covers the tensor exactly; "crop" covers it with the middle of the image, whose shape
@@ -34,7 +34,7 @@ def fitted(image_size: tuple[int, int], tensor_size: tuple[int, int], fit: str) 
     >>> fitted((300, 451), (224, 224), "crop")
     Fit(top=0, left=-57, height=224, width=337)
     """
-    (height, width), (tall, wide) = image_size, tensor_size
+    (height, width), (tall, wide) = image_shape, tensor_shape
     if fit not in FITS:
         raise ArgumentError(f"fit {fit!r} is not known: give {', '.join(map(repr, FITS))}.")
     if fit == "stretch":

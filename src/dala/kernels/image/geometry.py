@@ -152,15 +152,17 @@ def _direction(degrees: Any) -> tuple[float, float]:
     method="bilinear",
     border="zero",
     premultiply=False,
+    shape=None,
 )
 @premultiplied
 def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image moved by a 2 × 3 matrix, which maps (x, y, 1) of the image to (x, y) of the output
 
     With `inverse` it maps the output to the image. Centres of pixels are at whole numbers. `size`
-    of the output is (height, width), the image's own unless given. By method, a pixel is:
-    "nearest", the one whose centre is nearest; "bilinear", the mean of 4; "bicubic", of 16 by cubic
-    convolution with a = -0.75. Those outside are what the border rule says.
+    of the output is (width, height), the image's own unless given; `shape` is the same as an array
+    has it, (height, width), in its place. By method, a pixel is: "nearest", the one whose centre is
+    nearest; "bilinear", the mean of 4; "bicubic", of 16 by cubic convolution with a = -0.75. Those
+    outside are what the border rule says.
     """
     (image,) = inputs
     require_images("warp_affine", image, output)
@@ -180,7 +182,7 @@ def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
 
 @warp_affine.sized
 def _warp_shape(shapes: Sequence[Shape], params: Given) -> Shape:
-    return sized("warp_affine", shapes[0], params["size"])
+    return sized("warp_affine", shapes[0], params)
 
 
 def _matrix(matrix: Any, inverse: Any) -> list[list[float]]:

@@ -270,7 +270,7 @@ def _luma_kernel(channels: int, swapped: bool) -> Kernel:
         image: dala.Image, chroma: Any, yr: dala.u32, yg: dala.u32, yb: dala.u32, base: dala.u32
     ) -> Any:
         i, j = dala.position(2)
-        height = image.size[0]
+        height = image.shape[0]
         r, g, b, red, green, blue = split(image.levels[i, j])
         first = _share(r, yr) + _share(g, yg) + _share(b, yb) + _narrow(base)
         second = _share(red, yr) + _share(green, yg) + _share(blue, yb) + _narrow(base)

@@ -66,7 +66,7 @@ def reducing_kernel(nv12: bool, swapped: bool) -> Kernel:
         vb: dala.f32,
     ) -> Any:
         at = dala.position(2)[1]
-        height, width = image.size
+        height, width = image.shape
         columns = (width + 1) // 2
         count = (height + 1) // 2 * columns
         place = at - height * width

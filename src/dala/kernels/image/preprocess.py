@@ -16,8 +16,9 @@ from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.image import axis_parts, resampling
+from dala.kernels.image.canvas import require_room
 from dala.kernels.image.fitting import FITS
-from dala.kernels.shapes import number_within, pair_of
+from dala.kernels.shapes import number_within
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel, function
 from dala.runtime.recipe import Stage, reshaped
@@ -37,27 +38,30 @@ LAYOUTS, ORDERS = ("nchw", "nhwc"), ("rgb", "bgr")
 @recipe(
     "image",
     size=None,
-    mean=0,
-    std=1,
+    mean=None,
+    std=None,
     layout="nchw",
     normalize=None,
     fit="stretch",
     order="rgb",
     fill=0.0,
+    shape=None,
 )
 def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """An image, resized and normalised, as a tensor (1, 3, h, w)
 
     With layout "nhwc" it is (1, h, w, 3). The image is gray, RGB or RGBA, u8 or f32; alpha is
-    dropped. `size` is (h, w), the output's own unless given. Between pixels it is bilinear, with
-    half-pixel centres; an axis that shrinks to a half or less is averaged over what each new pixel
-    covers. `fit` says what becomes of the image's shape: "stretch" gives it the tensor's, "crop"
-    takes the largest middle part that has the tensor's, "letterbox" puts all of it into the middle
-    and makes the rest `fill`, a gray in 0..1.
+    dropped. `size` is (w, h), the output's own unless given; `shape` is the same as an array has
+    it, (h, w), in its place. Between pixels it is bilinear, with half-pixel centres; an axis that
+    shrinks to a half or less is averaged over what each new pixel covers. `fit` says what becomes
+    of the image's proportions: "stretch" gives it the tensor's, "crop" takes the largest middle
+    part that has the tensor's, "letterbox" puts all of it into the middle and makes the rest
+    `fill`, a gray in 0..1.
 
     Values in 0..1 have `mean` subtracted and are divided by `std`, each one number or three, of
-    red, green and blue; or `normalize` names both: "imagenet", "unit" for 0..1, "signed" for -1..1,
-    "levels" for 0..255, which a u8 output holds rounded. With order "bgr" blue comes first.
+    red, green and blue, 0 and 1 unless given; or `normalize` says both: True or "imagenet" for
+    ImageNet's, "unit" for 0..1, "signed" for -1..1, "levels" for 0..255, which a u8 output holds
+    rounded. With order "bgr" blue comes first.
     """
     (image,) = inputs
     height, width, channels = _image(image)
@@ -66,7 +70,7 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     fit = _one_of("fit", params["fit"], FITS)
     fill = number_within("preprocess", "fill", params["fill"], 0, 1)
     mean, deviation = _normal(params)
-    tall, wide = _target(output, params["size"], layout, params["normalize"])
+    tall, wide = _target(output, params, layout)
     if 0 in output.shape:
         return
     planar = layout == "nchw"
@@ -125,11 +129,11 @@ def _image(image: Buffer) -> tuple[int, int, int]:
     return shape[0], shape[1], shape[2] if len(shape) == 3 else 1
 
 
-def _target(output: Buffer, size: Any, layout: str, normalize: Any) -> tuple[int, int]:
+def _target(output: Buffer, params: Given, layout: str) -> tuple[int, int]:
     """Height and width of the tensor; a ShapeError where the output is not such a tensor."""
     shape = output.shape
     fits = len(shape) == 4 and shape[0] == 1 and shape[1 if layout == "nchw" else 3] == 3
-    if not (output.scalar.is_float or (output.scalar == U8 and normalize == "levels")):
+    if not (output.scalar.is_float or (output.scalar == U8 and params["normalize"] == "levels")):
         raise DtypeError(
             f"preprocess: the output is {output.dtype}, but normalised values are floats: give "
             f"f32, or u8 with normalize='levels'."
@@ -140,31 +144,30 @@ def _target(output: Buffer, size: Any, layout: str, normalize: Any) -> tuple[int
             f"preprocess: the output is {shape}, but with layout {layout!r} it is {wanted}."
         )
     found = (shape[2], shape[3]) if layout == "nchw" else (shape[1], shape[2])
-    if size is not None and pair_of("preprocess", "size", size, 0) != found:
-        raise ShapeError(
-            f"preprocess: size is {size!r}, but the output {shape} has room for {found}."
-        )
+    require_room("preprocess", params, shape, found)
     return found
 
 
 def _normal(params: Given) -> tuple[Triple, Triple]:
-    name = params["normalize"]
-    mean, deviation = _triple("mean", params["mean"]), _triple("std", params["std"])
-    if name is not None:
+    given, mean, deviation = params["normalize"], params["mean"], params["std"]
+    if given is not None and given is not False:
+        name = "imagenet" if given is True else given
         if not isinstance(name, str) or name not in NORMALS:
             raise ArgumentError(
-                f"preprocess: normalize {name!r} is not known: give {', '.join(NORMALS)}, or mean "
-                f"and std themselves."
+                f"preprocess: normalize {given!r} is not known: give True, "
+                f"{', '.join(NORMALS)}, or mean and std themselves."
             )
-        if (mean, deviation) != NORMALS["unit"]:
+        if mean is not None or deviation is not None:
             raise ArgumentError(
-                f"preprocess: normalize {name!r} stands for a mean and a std, but those are given "
+                f"preprocess: normalize={given!r} stands for a mean and a std, but those are given "
                 f"too: leave one or the other out."
             )
         return NORMALS[name]
-    if 0 in deviation:
-        raise ArgumentError(f"preprocess: std = {params['std']!r}: nothing is divided by 0.")
-    return mean, deviation
+    middle = _triple("mean", 0 if mean is None else mean)
+    spread = _triple("std", 1 if deviation is None else deviation)
+    if 0 in spread:
+        raise ArgumentError(f"preprocess: std = {deviation!r}: nothing is divided by 0.")
+    return middle, spread
 
 
 def _triple(name: str, value: Any) -> Triple:

@@ -15,8 +15,10 @@ from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.image import resampling
 from dala.kernels.image.canvas import one_of, require_images, require_room, sized
+from dala.kernels.image.geometry import crop
 from dala.kernels.image.images import flat
 from dala.kernels.image.premultiplied import premultiplied
+from dala.kernels.image.sizes import is_relative, wanted_size
 from dala.kernels.shapes import Shape, number_within
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.recipe import Stage, reshaped
@@ -28,43 +30,66 @@ GATHERED_WHOLE = 1.5
 """The same of a pixel that is gathered as one word."""
 
 
-@recipe("image", size=None, method="bilinear", premultiply=False)
+@recipe("image", size=None, method="bilinear", premultiply=False, shape=None)
 @premultiplied
 def resize(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image in another size, antialiased when it shrinks
 
-    `size` is (height, width), the output's own unless given. Pixel i of n has its centre at
-    (i + 0.5) / n of an axis. By method, a new pixel is: "nearest", the old one that its centre lies
-    in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes), the mean of those around, weighed
-    by the filter at their distance in old pixels, or in new ones along an axis that shrinks;
-    "area", the mean of all that it covers, shrinking or growing. Pixels outside do not count.
+    `size` is (width, height), the output's own unless given; `shape` is the same as an array has
+    it, (height, width), in its place. A size may also be a text that keeps the image's proportions:
+    "640x" and "x360" are one side, "50%" a share of both, "fit:640x360" is as large as fits into
+    that box, also where the image is smaller, and "fill:640x360" covers it with the middle of the
+    image. Sides that follow are rounded.
+
+    Pixel i of n has its centre at (i + 0.5) / n of an axis. By method, a new pixel is: "nearest",
+    the old one that its centre lies in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes),
+    the mean of those around, weighed by the filter at their distance in old pixels, or in new ones
+    along an axis that shrinks; "area", the mean of all that it covers, shrinking or growing. Pixels
+    outside do not count.
     """
     (image,) = inputs
     require_images("resize", image, output)
-    require_room("resize", output, params["size"])
+    require_room("resize", params, output.shape, output.shape[:2], image.shape)
     method = one_of("resize", "method", params, METHODS)
-    if 0 not in output.shape:
-        yield from _resized("resize", image, output, method)
+    if 0 in output.shape:
+        return
+    part = _part(image, params["size"])
+    if part is not None:
+        middle = scratch((part["height"], part["width"], *image.shape[2:]), image.scalar)
+        yield Stage(crop, [image], middle, part)
+        image = middle
+    yield from _resized("resize", image, output, method)
+
+
+def _part(image: Buffer, size: Any) -> dict[str, int] | None:
+    """What is cut out of the image before it is resized, if anything, as `crop` takes it."""
+    height, width = image.shape[:2]
+    if not is_relative(size):
+        return None
+    x, y, wide, tall = wanted_size("resize", size).part_of(width, height)
+    cut = {"x": x, "y": y, "width": wide, "height": tall}
+    return None if (wide, tall) == (width, height) else cut
 
 
 @resize.sized
 def _resize_shape(shapes: Sequence[Shape], params: Given) -> Shape:
-    return sized("resize", shapes[0], params["size"])
+    return sized("resize", shapes[0], params, relative=True)
 
 
-@recipe("image", size=None, color=114 / 255, method="bilinear", premultiply=False)
+@recipe("image", size=None, color=114 / 255, method="bilinear", premultiply=False, shape=None)
 @premultiplied
 def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image scaled to fit into a frame, centred, the rest filled with a colour
 
-    `size` of the frame is (height, width), the output's own unless given. The side that fits
-    tighter fills the frame; the other keeps the aspect, rounded to the nearest pixel (ties to even)
-    and at least 1. An odd rest has its larger half below and on the right. `color` is a gray or
-    (r, g, b) in 0..1, opaque. `method` is that of `resize`.
+    `size` of the frame is (width, height), the output's own unless given; `shape` is the same as an
+    array has it, (height, width), in its place. The side that fits tighter fills the frame; the
+    other keeps the aspect, rounded to the nearest pixel (ties to even) and at least 1. An odd rest
+    has its larger half below and on the right. `color` is a gray or (r, g, b) in 0..1, opaque.
+    `method` is that of `resize`.
     """
     (image,) = inputs
     require_images("letterbox", image, output)
-    require_room("letterbox", output, params["size"])
+    require_room("letterbox", params, output.shape, output.shape[:2])
     method = one_of("letterbox", "method", params, METHODS)
     red, green, blue = _colour(params["color"])
     if 0 in output.shape:
@@ -79,12 +104,12 @@ def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
 @letterbox.sized
 def _letterbox_shape(shapes: Sequence[Shape], params: Given) -> Shape:
-    return sized("letterbox", shapes[0], params["size"])
+    return sized("letterbox", shapes[0], params)
 
 
-def fitted(size: Shape, frame: Shape) -> tuple[int, int]:
-    """The height and width of an image scaled to fit into a frame."""
-    (height, width), (tall, wide) = size, frame
+def fitted(shape: Shape, frame: Shape) -> tuple[int, int]:
+    """The height and width of an image scaled to fit into a frame, both given as arrays' shapes."""
+    (height, width), (tall, wide) = shape, frame
     if tall * width <= wide * height:
         return tall, max(1, round(width * tall / height))
     return max(1, round(height * wide / width)), wide
@@ -194,7 +219,7 @@ def _frame(
     blue: dala.f32,
 ) -> Any:
     y, x = dala.position(2)
-    height, width = image.size
+    height, width = image.shape
     y, x = y - top, x - left
     if 0 <= y < height and 0 <= x < width:
         return image[y, x]

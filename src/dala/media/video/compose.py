@@ -14,6 +14,7 @@ from dala.devices import current_device, using
 from dala.errors import ArgumentError, ClosedError
 from dala.images.drawing_colours import colour_of
 from dala.images.frames import Frame
+from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.kernels.shapes import positive_number, whole_number
 from dala.media.chain import Chains, FilterStep, filter_step
 from dala.media.video.decoding import pyav
@@ -49,7 +50,7 @@ def compose(
     sources: Sequence[Any],
     layout: str = "grid",
     *,
-    size: Size | None = None,
+    size: GivenSize | None = None,
     rate: float | Fraction | None = None,
     gap: int = 0,
     color: Any = 0,
@@ -63,8 +64,9 @@ def compose(
     `layout` is "side_by_side", "stacked" or "grid", in which each is scaled to fit into its cell,
     with gaps of `gap` pixels between and `color` around; or "picture_in_picture", in which the
     first fills the frame and the others, `scale` times as large as it, lie at `position`, one above
-    another where there are several. `size` is (width, height); unless given, the first keeps its
-    size. `rate` is the frames in a second; unless given, the highest there is.
+    another where there are several. `size` is (width, height), or a text such as "1280x720"; unless
+    given, the first keeps its size. `rate` is the frames in a second; unless given, the highest
+    there is.
 
     Each frame shows, of every source, the frame that is shown at its time. One that is over keeps
     its last; all ends with the last to end, or with the first by `until="shortest"`. Sound,
@@ -81,7 +83,7 @@ def compose(
         raise ArgumentError(f"compose: gap is 0 to {MOST_EXTENT} pixels, not {between}.")
     place = Place.of("compose", position, margin)
     speed = None if rate is None else _rate(rate)
-    wanted = None if size is None else _size(size)
+    wanted = None if size is None else exact_size("compose", size, MOST_EXTENT)
     inputs = inputs_of(sources)
     try:
         sizes = [item.size for item in inputs]
@@ -216,17 +218,6 @@ class Composition(Seekable):
 
 
 # -- what is given ---------------------------------------------------------------------------------
-
-
-def _size(given: Any) -> Size:
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise ArgumentError(f"compose: size is (width, height), not {given!r}.")
-    width, height = (whole_number("compose", "size", item) for item in given)
-    if not (1 <= width <= MOST_EXTENT and 1 <= height <= MOST_EXTENT):
-        raise ArgumentError(
-            f"compose: size is 1 to {MOST_EXTENT} pixels each way, not {width} × {height}."
-        )
-    return width, height
 
 
 def _rate(given: Any) -> Fraction:

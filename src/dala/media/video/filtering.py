@@ -3,53 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from dala.devices import current_device, using
-from dala.errors import ArgumentError, MediaError
+from dala.errors import ArgumentError, DalaError, MediaError
 from dala.images.frames import Frame, Shape
+from dala.kernels.image.sizes import WantedSize
 from dala.media.chain import Chain, Chains, FilterStep, filter_step
 from dala.media.video.decoding import pyav
 from dala.media.video.described import VideoInfo
 from dala.media.video.pixels import PACKED, coded_of, has_alpha, image_of, is_packed
 from dala.media.video.source import VideoFrame
-from dala.media.video.stages import Link, State, TemporalFilter, links_of
+from dala.media.video.stages import FunctionFilter, Link, State, TemporalFilter, links_of
+
+_PAIRED = ("yuv420p", "yuv422p")
+"""Formats whose pixels share their colour with a neighbour."""
 
 
 class FrameFilter:
     """Filters frames one by one; those of 8 bits go from YUV to YUV without a detour.
 
-    `pixels` is the format that an encoder takes, or None where images are wanted.
+    `pixels` is the format that an encoder takes, or None where images are wanted. Filters see
+    frames upright, and so is the size as it is shown: what a player turns is turned before them,
+    and for an encoder, whose file says the same to players, turned back after them.
     """
 
     def __init__(
-        self, info: VideoInfo, pixels: str | None, filters: Any, size: tuple[int, int] | None
+        self, info: VideoInfo, pixels: str | None, filters: Any, size: WantedSize | None
     ) -> None:
         self._info = info
         self._pixels = pixels
-        self._links: list[Link] = links_of(filters)
-        if size is not None:
-            width, height = size
-            self._links.append(filter_step("resize", {"size": (height, width)}))
+        self._channels = 4 if has_alpha(info.pixel_format) else 3
+        self._turned = info.rotation % 360 if info.rotation % 90 == 0 else 0
         self._chains = Chains()
         self._device = current_device()
-        packed = pixels == "yuv420p" and is_packed(info.pixel_format, *info.size)
-        self._packed = packed and bool(self._links)
+        self._done = 0
         with using(self._device):
+            self._links: list[Link] = self._linked(links_of(filters), size)
+            packed = pixels == "yuv420p" and is_packed(info.pixel_format, *info.size)
+            self._packed = packed and bool(self._links)
             self.size = self._checked_size()
+        self.shown_size = self.size
+        """Width and height of what comes out as a player shows it."""
+        if pixels is not None and self._turned % 180:
+            self.shown_size = self.size[::-1]
+
+    def _linked(self, links: list[Link], size: WantedSize | None) -> list[Link]:
+        """The filters with what makes the size, and between the turns that make frames upright."""
+        width, height = self._info.size
+        if self._turned % 180:
+            width, height = height, width
+        if size is not None:
+            shape: Shape = (height, width, self._channels)
+            for group in self._grouped(links, shape, 0.0):
+                shape = _shape_after(group, shape)
+            even = self._pixels is not None and self._pixels.startswith(_PAIRED)
+            made = size.of(shape[1], shape[0], even=even)
+            if made != (shape[1], shape[0]):
+                given = size if size.kind == "fill" else made
+                links = [*links, filter_step("resize", {"size": given})]
+        if not self._turned or (not links and self._pixels is not None):
+            return links
+        upright = filter_step("rotate", {"degrees": self._turned, "expand": True})
+        if self._pixels is None:
+            return [upright, *links]
+        return [upright, *links, filter_step("rotate", {"degrees": -self._turned, "expand": True})]
 
     def _checked_size(self) -> tuple[int, int]:
         """Width and height of what comes out; a filter that is wrong is refused now."""
-        channels = 4 if has_alpha(self._info.pixel_format) else 3
         dtype = np.uint8 if self._info.bits <= 8 else np.float32
-        shape: Shape = (self._info.height, self._info.width, channels)
+        shape: Shape = (self._info.height, self._info.width, self._channels)
         for group in self._grouped(self._links, shape, 0.0):
             if isinstance(group, list):
                 Chain(Frame(np.empty(shape, dtype), _itself), group)
-                for step in group:
-                    shape = step.output_shape(shape)
+            shape = _shape_after(group, shape)
         self._made = {(): "gray", (3,): "rgb", (4,): "rgba"}[shape[2:]]
         height, width = shape[:2]
         if (
@@ -66,18 +96,30 @@ class FrameFilter:
     def image(self, frame: VideoFrame) -> np.ndarray:
         """The filtered frame as RGB, or RGBA where there is transparency."""
         self._check(frame)
-        with using(self._device):
+        with using(self._device), self._numbered(frame):
             return self._run(image_of(frame.coded), self._links, frame.time_s)
 
     def __call__(self, frame: VideoFrame) -> Any:
         """The frame as the encoder takes it, with the time stamp that it had."""
         self._check(frame)
         coded = frame.coded
-        with using(self._device):
+        with using(self._device), self._numbered(frame):
             made = self._filtered(coded, frame.time_s)
         made.pts, made.time_base = coded.pts, coded.time_base
         made.pict_type = 0  # the encoder chooses its own key frames
         return made
+
+    @contextmanager
+    def _numbered(self, frame: VideoFrame) -> Iterator[None]:
+        """Inside, an error about a function says which frame it was called with."""
+        try:
+            yield
+        except DalaError as error:
+            if not any(isinstance(link, FunctionFilter) for link in self._links):
+                raise
+            place = f"frame {self._done}, at {frame.time_s:.3f} s"
+            raise type(error)(f"{place}: {error}") from error.__cause__
+        self._done += 1
 
     def _check(self, frame: VideoFrame) -> None:
         coded = frame.coded
@@ -160,6 +202,13 @@ class FrameFilter:
 
     def _temporal(self) -> list[tuple[int, TemporalFilter]]:
         return [(i, item) for i, item in enumerate(self._links) if isinstance(item, TemporalFilter)]
+
+
+def _shape_after(group: list[FilterStep] | TemporalFilter, shape: Shape) -> Shape:
+    """The shape that filters make of a frame's."""
+    for step in group if isinstance(group, list) else ():
+        shape = step.output_shape(shape)
+    return shape
 
 
 def _itself(buffer: Any) -> Any:

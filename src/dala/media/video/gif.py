@@ -12,6 +12,7 @@ import numpy as np
 from dala.errors import FileError, LimitError
 from dala.images.frames import levels_of
 from dala.images.lettering import require_pillow
+from dala.kernels.image.sizes import GivenSize
 from dala.media.video.decoding import pyav
 from dala.media.video.sink import Sink, aside, check_writable
 
@@ -25,7 +26,7 @@ _LARGEST_EXTENT = 65_535
 class GifSink(Sink):
     """A GIF that repeats for ever; transparency is there or not, from one half on."""
 
-    def __init__(self, path: Path, size: tuple[int, int] | None, rate: Fraction) -> None:
+    def __init__(self, path: Path, size: GivenSize | None, rate: Fraction) -> None:
         super().__init__(path, size)
         check_writable(path)
         require_pillow("a GIF")

@@ -52,7 +52,7 @@ class Input:
             if shape[:2] != (cell.height, cell.width):
                 shrinks = shape[0] >= cell.height and shape[1] >= cell.width
                 resized = {
-                    "size": (cell.height, cell.width),
+                    "size": (cell.width, cell.height),
                     "method": "area" if shrinks else "bilinear",
                     # Frames that were converted are opaque: only what came as RGBA may not be.
                     "premultiply": given.shape[2:] == (4,),

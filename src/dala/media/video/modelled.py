@@ -82,17 +82,17 @@ class MaskedEveryNth(EveryNth):
     """A filter by a mask, which a model makes of every n-th frame."""
 
     def __init__(self, step: FilterStep, params: Mapping[str, Any], every: int) -> None:
-        from dala.ml.masks import mask_kernel, mask_size
+        from dala.ml.masks import mask_kernel, mask_shape
 
         super().__init__(step, every)
         name = step.kernel.name
         model = model_of(name, params)
         self._kernel = filter_kernel(name)
         self._masking = mask_kernel(name, model)
-        self._size = mask_size(name, model)
+        self._shape = mask_shape(name, model)
 
     def _look(self, image: Buffer) -> Buffer:
-        mask = new_buffer(self._size, "f32")
+        mask = new_buffer(self._shape, "f32")
         self._masking.run([image], mask)
         return mask
 

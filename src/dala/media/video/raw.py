@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, LimitError, MediaError
+from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.files import LARGEST_PIXELS
 from dala.media.video.uncoded import UncodedSource, uncoded_info
 from dala.runtime.document import hint
@@ -30,8 +31,8 @@ def frame_shape(size: tuple[int, int], pixel_format: str) -> tuple[int, ...]:
     }[pixel_format]
 
 
-def check_raw(what: str, size: Any, pixel_format: Any) -> None:
-    """An error, unless frames of that size and format can be told from bytes."""
+def raw_size_of(what: str, size: Any, pixel_format: Any) -> tuple[int, int]:
+    """The width and height of frames of that format in bytes; an error where it cannot be."""
     if pixel_format not in FORMATS:
         raise ArgumentError(
             f"{what}: pixel_format {pixel_format!r} is not known: give one of "
@@ -39,13 +40,7 @@ def check_raw(what: str, size: Any, pixel_format: Any) -> None:
         )
     if size is None:
         raise ArgumentError(f"{what}: raw frames have no size: give size=(width, height).")
-    if (
-        not isinstance(size, tuple | list)
-        or len(size) != 2
-        or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in size)
-    ):
-        raise ArgumentError(f"{what}: size is (width, height), from 1 on, not {size!r}.")
-    width, height = size
+    width, height = exact_size(what, size)
     if width * height > LARGEST_PIXELS:
         raise LimitError(
             f"{what}: {width:,} × {height:,} is {width * height:,} pixels in a frame, but at most "
@@ -56,23 +51,23 @@ def check_raw(what: str, size: Any, pixel_format: Any) -> None:
             f"{what}: {width} × {height} is no size for yuv420p, whose pixels come in pairs: give "
             f"even numbers, or rgb."
         )
+    return width, height
 
 
 class RawSource(UncodedSource):
     """Frames that follow each other on standard input, all of one size and format."""
 
-    def __init__(self, size: tuple[int, int] | None, pixel_format: str, rate: Fraction) -> None:
-        check_raw("standard input", size, pixel_format)
-        assert size is not None
+    def __init__(self, size: GivenSize | None, pixel_format: str, rate: Fraction) -> None:
+        width, height = raw_size_of("standard input", size, pixel_format)
         if sys.stdin.isatty():
             raise ArgumentError(
                 "standard input is a terminal: send raw frames into it, or name a file instead "
                 "of -."
             )
-        self._shape = frame_shape(size, pixel_format)
+        self._shape = frame_shape((width, height), pixel_format)
         self._read = 0
         self._stream: Any = sys.stdin.buffer
-        info = uncoded_info((size[0], size[1]), rate, None, FORMATS[pixel_format], "rawvideo")
+        info = uncoded_info((width, height), rate, None, FORMATS[pixel_format], "rawvideo")
         super().__init__(Path("-"), info, 1 / rate)
 
     def _arrays(self, begin_s: float) -> Iterator[tuple[int, np.ndarray]]:

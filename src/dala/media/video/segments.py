@@ -53,10 +53,14 @@ def _finished(folder: Path) -> Iterator[Segment]:
 
 
 class WorkFolder:
-    """Where a run keeps its finished segments, beside the file that it will become."""
+    """Where a run keeps its finished segments, beside the file that it will become.
 
-    def __init__(self, target: Path, job: Mapping[str, Any], *, resume: bool) -> None:
+    A job that is not `told` from others can begin only: nothing knows what was done before.
+    """
+
+    def __init__(self, target: Path, job: Mapping[str, Any], *, resume: bool, told: bool) -> None:
         self.path = _folder_of(target)
+        self._told = told
         self._fingerprint = _fingerprint(job)
         self.segments: list[Segment] = []
         if resume and self.path.exists():
@@ -68,6 +72,12 @@ class WorkFolder:
         (self.path / _JOB).write_text(json.dumps({"job": self._fingerprint}), encoding="utf-8")
 
     def _check_same_job(self, target: Path) -> None:
+        if not self._told:
+            raise ArgumentError(
+                f"{target} cannot be resumed: a Python function is among the filters, and nothing "
+                f"tells whether it is the one that made what is there. Run it without resuming, "
+                f"which begins anew."
+            )
         try:
             found = json.loads((self.path / _JOB).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -104,6 +114,11 @@ class WorkFolder:
             return {}
         with np.load(path, allow_pickle=False) as kept:
             return {name: kept[name] for name in kept.files}
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether another run could go on from what is there."""
+        return self._told and bool(self.segments)
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

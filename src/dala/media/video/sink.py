@@ -12,6 +12,7 @@ import numpy as np
 
 from dala.errors import ArgumentError, ClosedError, FileError, MediaError, ShapeError
 from dala.images.frames import frame_of
+from dala.kernels.image.sizes import GivenSize, exact_size
 
 Opened = TypeVar("Opened", bound="Sink")
 _NEARLY_S = 1e-6
@@ -32,13 +33,9 @@ def check_writable(path: Path) -> None:
 class Sink(ABC):
     """Takes frames; `close` makes the output appear, `abandon` leaves nothing of it."""
 
-    def __init__(self, path: Path, size: tuple[int, int] | None) -> None:
-        if size is not None and (
-            len(size) != 2 or any(isinstance(n, bool) or not isinstance(n, int) for n in size)
-        ):
-            raise ArgumentError(f"{path}: size is (width, height) in pixels, not {size!r}.")
+    def __init__(self, path: Path, size: GivenSize | None) -> None:
         self.path = path
-        self.size = size
+        self.size = None if size is None else exact_size(str(path), size)
         self.frames = 0
         """How many have been written."""
         self._last_s: float | None = None

@@ -13,6 +13,7 @@ import numpy as np
 
 from dala.errors import ArgumentError, FileError
 from dala.images.frames import levels_of
+from dala.kernels.image.sizes import GivenSize
 from dala.media.files import FORMATS, save
 from dala.media.video import raw
 from dala.media.video.described import ColourTags, standard_colours
@@ -30,7 +31,7 @@ _FULL = 2
 
 def open_sink(
     path: str | os.PathLike[str],
-    size: tuple[int, int] | None = None,
+    size: GivenSize | None = None,
     rate: float | Fraction = RATE,
     *,
     pixel_format: str | None = None,
@@ -79,7 +80,7 @@ def _whole(quality: float | None) -> int | None:
 class PictureSink(Sink):
     """A picture file, for one frame."""
 
-    def __init__(self, path: Path, size: tuple[int, int] | None, quality: int | None) -> None:
+    def __init__(self, path: Path, size: GivenSize | None, quality: int | None) -> None:
         super().__init__(path, size)
         check_writable(path)
         self._quality = quality
@@ -104,7 +105,7 @@ class PictureSink(Sink):
 class NumberedSink(Sink):
     """Pictures with a number in their names, which appear together."""
 
-    def __init__(self, pattern: Path, size: tuple[int, int] | None, quality: int | None) -> None:
+    def __init__(self, pattern: Path, size: GivenSize | None, quality: int | None) -> None:
         super().__init__(pattern, size)
         check_writable(pattern)
         there = matching(pattern)
@@ -133,7 +134,7 @@ class NumberedSink(Sink):
 class FolderSink(Sink):
     """A folder of numbered PNGs, which appears when it is whole."""
 
-    def __init__(self, path: Path, size: tuple[int, int] | None) -> None:
+    def __init__(self, path: Path, size: GivenSize | None) -> None:
         super().__init__(path, size)
         self._target = path.resolve()
         check_writable(self._target)
@@ -162,9 +163,9 @@ class FolderSink(Sink):
 class RawSink(Sink):
     """Frames that follow each other on standard output; a reader that is gone is an error."""
 
-    def __init__(self, size: tuple[int, int] | None, pixel_format: str) -> None:
+    def __init__(self, size: GivenSize | None, pixel_format: str) -> None:
         super().__init__(Path("-"), size)
-        raw.check_raw("standard output", size or (2, 2), pixel_format)
+        raw.raw_size_of("standard output", size or (2, 2), pixel_format)
         if sys.stdout.isatty():
             raise ArgumentError(
                 "standard output is a terminal, which cannot show raw frames: send it to a program "
@@ -175,7 +176,7 @@ class RawSink(Sink):
 
     def _write(self, image: np.ndarray, time_s: float) -> None:
         height, width = image.shape[:2]
-        raw.check_raw("standard output", (width, height), self._format)
+        raw.raw_size_of("standard output", (width, height), self._format)
         frame = np.ascontiguousarray(self._converted(levels_of(image), height))
         self._stream.write(frame.data.cast("B"))
         self._stream.flush()

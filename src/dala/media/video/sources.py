@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from dala.errors import ArgumentError, FileError
+from dala.kernels.image.sizes import GivenSize
 from dala.media import containers
 from dala.media.video.described import VideoInfo
 from dala.media.video.pictures import AnimatedWebP, Pictures, is_pattern
@@ -51,7 +52,7 @@ def open_source(
     path: str | os.PathLike[str],
     *,
     rate: float | Fraction | None = None,
-    size: tuple[int, int] | None = None,
+    size: GivenSize | None = None,
     pixel_format: str | None = None,
 ) -> Source:
     """The frames of a video, of a GIF, of a picture, of a folder of pictures, or of a pipe.

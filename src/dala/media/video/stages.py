@@ -10,13 +10,15 @@ import numpy as np
 
 from dala.errors import ArgumentError
 from dala.images.frames import Shape
-from dala.media.chain import FilterStep, filter_step, named_filters
+from dala.media.chain import Filter, FilterStep, filter_step, listed_filters
+from dala.media.functions import FrameFunction, checked_function
 from dala.media.modelled import takes_model
 from dala.media.video.captions import ImageLayer, TextLayer
 from dala.media.video.modelled import modelled_filter
 from dala.media.video.temporal import FrameMix, MotionBlur, TemporalDenoise
 from dala.runtime.arguments import unknown_parameter
 from dala.runtime.buffer import Buffer
+from dala.runtime.kernel import Kernel
 
 State = Mapping[str, np.ndarray]
 
@@ -54,11 +56,26 @@ Link = FilterStep | TemporalFilter | TimedFilter
 
 
 def links_of(filters: Any) -> list[Link]:
-    """The filters of a list of names, and of pairs of a name and parameters, ready to be used."""
-    return [_link(name, params) for name, params in named_filters(filters)]
+    """The filters of a list, each alone or in a pair with its parameters, ready to be used."""
+    return [_link(what, params) for what, params in listed_filters(filters)]
 
 
-def _link(name: str, params: Mapping[str, Any]) -> Link:
+class FunctionFilter:
+    """A function of the user's, which is told when each frame is shown."""
+
+    def __init__(self, function: FrameFunction, params: Mapping[str, Any]) -> None:
+        self._function, self._params = checked_function(function, params), params
+
+    def step(self, time_s: float, shape: Shape) -> FilterStep | None:
+        """The filter for a frame of that shape, shown at that time."""
+        return filter_step(self._function, self._params, time_s)
+
+
+def _link(name: Filter, params: Mapping[str, Any]) -> Link:
+    if not isinstance(name, str | Kernel):
+        return FunctionFilter(name, params)
+    if isinstance(name, Kernel):
+        return filter_step(name, params)
     make = TEMPORAL.get(name) or TIMED.get(name)
     if make is None:
         made = modelled_filter if takes_model(name, params) else filter_step

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from functools import partial
@@ -15,10 +15,12 @@ import numpy as np
 
 from dala.errors import ArgumentError, DalaError, FileError, MediaError
 from dala.ir.record import record
-from dala.media.chain import named_filters
+from dala.kernels.image.sizes import WantedSize, wanted_size
+from dala.media.chain import Filter, listed_filters
 from dala.media.video.assembly import Extras, assemble
 from dala.media.video.encoding import Encoder, Encoding, Picture, encoding_for
 from dala.media.video.filtering import FrameFilter
+from dala.media.video.fingerprints import described_filters, file_stamp
 from dala.media.video.overlap import Behind, Stopwatch, read_ahead
 from dala.media.video.packets import PacketFile
 from dala.media.video.segments import FRAMES_IN_SEGMENT, WorkFolder
@@ -27,6 +29,7 @@ from dala.media.video.sinks import open_sink
 from dala.media.video.source import VideoFrame
 from dala.media.video.sources import Source, open_source
 
+Filters = Sequence[tuple[Filter, Mapping[str, Any]]]
 CONTAINERS = {
     ".mp4": "mp4",
     ".m4v": "mp4",
@@ -55,6 +58,7 @@ class Summary:
     frames: int
     resumed_frames: int
     size: tuple[int, int]
+    """Width and height as a player shows it."""
 
 
 def transcode(
@@ -65,7 +69,7 @@ def transcode(
     codec: str | None = None,
     quality: float | None = None,
     preset: str | None = None,
-    size: tuple[int, int] | None = None,
+    size: tuple[int | None, int | None] | str | WantedSize | None = None,
     start: float | None = None,
     end: float | None = None,
     resume: bool = False,
@@ -77,15 +81,29 @@ def transcode(
 ) -> Summary:
     """Write the video with filters applied to each frame; sound, subtitles and chapters are kept.
 
+    A filter is a name, a kernel, or a function that is called with each frame as an array and with
+    its time in seconds, and returns an array like it: of u8, or f32 in 0..1 where the source has
+    more than 8 bits, RGB, or RGBA where it has transparency. Each stands alone in the list, or in a
+    pair with its parameters.
+
     Source and target are files, folders of pictures, or `-` for raw frames on standard input and
     output; a source may also be one that is open. `codec` is h264, hevc, vp9, av1, ffv1 or prores,
-    and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow,
-    `size` (width, height), `start` and `end` are seconds. `rate` is for sources without times, and
-    `raw_size` and `raw_format` are for raw frames: see `open_source` and `open_sink`.
+    and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow;
+    `start` and `end` are seconds. `rate` is for sources without times, and `raw_size` and
+    `raw_format` are for raw frames: see `open_source` and `open_sink`.
+
+    `size` is (width, height) as a player shows it, or a text: "1280x720"; "640x" or "x360" for one
+    side; "50%"; "fit:640x360" for as large as fits into that box, also where the video is smaller;
+    "fill:640x360" for all of the box, with the middle of the frames. Sides that follow are rounded,
+    to even numbers where the codec's pixels come in pairs.
+
     A file appears under its name when it is whole. A run of video that was killed goes on after its
-    last finished segment with `resume=True`.
+    last finished segment with `resume=True`; but not with functions among its filters, as nothing
+    tells one function from another: such a run is begun anew.
     """
     where, part = Path(target), _checked_part(start, end)
+    wanted = None if size is None else wanted_size("transcode", size)
+    listed = listed_filters(filters)
     if where.suffix.lower() == ".avi":
         raise ArgumentError(f"{where}: an AVI keeps no times, and so no sound: write .mkv or .mp4.")
     if not isinstance(source, str | os.PathLike):
@@ -96,13 +114,13 @@ def transcode(
     try:
         if where.suffix.lower() in CONTAINERS and os.fspath(target) != "-":
             encoding = encoding_for(where, opened.info.bits, codec, quality, preset)
-            run = _Run(opened, where, filters, encoding, size, part, resume=resume, sound=sound)
+            run = _Run(opened, where, listed, encoding, wanted, part, resume=resume, sound=sound)
             return run.finish(progress)
         if resume:
             raise ArgumentError(f"{target} cannot be resumed: only runs that write video can.")
         if codec is not None or preset is not None:
             raise ArgumentError(f"{target} is no video: codec and preset are for those.")
-        frames = FrameFilter(opened.info, None, list(filters), size)
+        frames = FrameFilter(opened.info, None, listed, wanted)
         format = raw_format if os.fspath(target) == "-" else None
         made, given = frames.size, opened.info.rate
         with open_sink(target, made, given, pixel_format=format, quality=quality) as sink:
@@ -179,9 +197,9 @@ class _Run:
         self,
         video: Source,
         target: Path,
-        filters: Any,
+        filters: Filters,
         encoding: Encoding,
-        size: tuple[int, int] | None,
+        size: WantedSize | None,
         part: tuple[float, float | None],
         *,
         resume: bool,
@@ -189,27 +207,28 @@ class _Run:
     ) -> None:
         self._video, self._target = video, target
         self._encoding, self._part = encoding, part
-        self._filter = FrameFilter(video.info, encoding.pixels, list(filters), size)
+        self._filter = FrameFilter(video.info, encoding.pixels, filters, size)
         if not target.parent.is_dir():
             raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
         if target.exists() and video.path.exists() and target.samefile(video.path):
             raise ArgumentError(f"{target} is the source itself: write to another name.")
         # Sound and the like are those of a file: of the source, or of the first that it is made of.
         self._sound = getattr(video, "sound", None) if sound else None
+        described, told = described_filters(filters)
         self._job = {
-            "source": [repr(video), *_stamp(video.path)],
-            "filters": [[name, _stamped(params)] for name, params in named_filters(list(filters))],
+            "source": [repr(video), *file_stamp(video.path)],
+            "filters": described,
             "encoder": [self._encoding.encoder, self._encoding.pixels, self._encoding.options],
-            "size": size,
+            "size": None if size is None else str(size),
             "part": part,
             "segment": FRAMES_IN_SEGMENT,
         }
-        self._resume = resume
+        self._resume, self._told = resume, told
         self._watches = [Stopwatch() for _ in range(3)]
 
     def finish(self, progress: Callable[[Progress], None] | None) -> Summary:
         """Write every segment that is not there yet, and then the file."""
-        folder = WorkFolder(self._target, self._job, resume=self._resume)
+        folder = WorkFolder(self._target, self._job, resume=self._resume, told=self._told)
         self._filter.restore(folder.state())
         done = resumed = sum(segment.frames for segment in folder.segments)
         try:
@@ -219,8 +238,8 @@ class _Run:
                     if progress is not None:
                         progress(_progress(self._video, self._part, done, self._watches))
         except BaseException:
-            if not folder.segments:
-                folder.remove()  # there is nothing to go on from
+            if not folder.is_worth_keeping:
+                folder.remove()
             raise
         if not done:
             folder.remove()
@@ -233,7 +252,7 @@ class _Run:
         assemble(draft, format, folder.segments, self._encoding, picture, extras)
         draft.replace(self._target)
         folder.remove()
-        return Summary(self._target, done, resumed, self._filter.size)
+        return Summary(self._target, done, resumed, self._filter.shown_size)
 
     def _segments(self, folder: WorkFolder) -> Generator[int, None, None]:
         """Encode segment after segment; yields 1 for each frame that was filtered."""
@@ -269,24 +288,6 @@ class _Run:
     def _picture(self) -> Picture:
         info = self._video.info
         return Picture(self._filter.size, info.rate, self._video.time_base, info.colours)
-
-
-def _stamp(path: Path) -> tuple[Any, ...]:
-    """What tells one content of a file from another."""
-    if not path.exists():
-        return (str(path),)
-    stat = path.stat()
-    return (str(path.resolve()), stat.st_size, stat.st_mtime_ns)
-
-
-def _stamped(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters, those that name files with what tells the file's content."""
-    return {
-        name: _stamp(Path(value))
-        if isinstance(value, str | os.PathLike) and Path(value).is_file()
-        else value
-        for name, value in params.items()
-    }
 
 
 def _write(file: PacketFile, encoder: Encoder, coded: Any) -> None:

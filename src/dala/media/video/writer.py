@@ -12,6 +12,7 @@ import numpy as np
 
 from dala.errors import ArgumentError, FileError
 from dala.images.frames import frame_of
+from dala.kernels.image.sizes import GivenSize
 from dala.media.video.decoding import pyav
 from dala.media.video.described import ColourTags, standard_colours
 from dala.media.video.encoding import EncodedFile, Encoding, Picture, encoding_for
@@ -28,7 +29,7 @@ _LEAST_SVT_EXTENT = 64
 
 def writer(
     path: str | os.PathLike[str],
-    size: tuple[int, int] | None = None,
+    size: GivenSize | None = None,
     rate: float | Fraction = RATE,
     *,
     codec: str | None = None,
@@ -61,7 +62,7 @@ class VideoWriter(Sink):
     def __init__(
         self,
         path: Path,
-        size: tuple[int, int] | None,
+        size: GivenSize | None,
         rate: Fraction,
         codec: str | None,
         quality: float | None,

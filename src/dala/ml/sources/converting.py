@@ -34,7 +34,7 @@ def convert(entry: Entry, files: Mapping[str, bytes]) -> bytes:
 def _of_graph(entry: Entry, graph: bytes, shards: list[bytes]) -> ModelProto:
     from dala.ml.importers.tfjs import from_tfjs
 
-    shapes = {} if entry.open_input is None else {entry.open_input: (1, *entry.size, 3)}
+    shapes = {} if entry.open_input is None else {entry.open_input: (1, *entry.shape, 3)}
     return from_tfjs(graph, shards, entry.name, shapes=shapes)
 
 

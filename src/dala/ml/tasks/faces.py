@@ -14,7 +14,7 @@ from dala.kernels.detection import anchor_scores, decode_anchors, merge_overlapp
 from dala.kernels.suppression import non_maximum_suppression
 from dala.ml.catalogue import Entry
 from dala.ml.labels import labels
-from dala.ml.placement import Placement, Size
+from dala.ml.placement import Placement, Shape
 from dala.ml.results import Detection, Keypoint, Results
 from dala.ml.tasks.options import chosen
 from dala.ml.tasks.outputs import Outputs, computed, find_output, listed, shown, without_batch
@@ -86,9 +86,9 @@ def _found(outputs: Outputs, entry: Entry, n: int, columns: int) -> tuple[Buffer
 
 
 @lru_cache(8)
-def anchor_buffer(grids: Anchors, size: Size, device: Device) -> Buffer:
+def anchor_buffer(grids: Anchors, shape: Shape, device: Device) -> Buffer:
     """The anchors of a tensor of (height, width) as x and y in 0..1, on a device."""
-    height, width = size
+    height, width = shape
     parts = []
     for stride, count in grids:
         rows, columns = -(-height // stride), -(-width // stride)
