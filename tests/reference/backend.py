@@ -30,6 +30,11 @@ class Bytes(Memory):
         self.size_bytes = size_bytes
         self.array = np.zeros(size_bytes, np.uint8)
 
+    def part(self, size_bytes: int) -> Bytes:
+        made = Bytes(self.device, 0)
+        made.size_bytes, made.array = size_bytes, self.array[:size_bytes]
+        return made
+
 
 class NumPy(Device):
     """Kernels run over their whole domain at once, one statement after another."""

@@ -59,6 +59,10 @@ class Memory:
         """What tells its bytes from others as long as it is there."""
         return id(self)
 
+    def part(self, size_bytes: int) -> Memory:
+        """Its first bytes as a memory of their own, which keeps all of it alive."""
+        raise InternalError(f"memory of {self.device.id} has no parts.")
+
     def overlaps(self, other: Memory) -> bool:
         """Whether the two share bytes."""
         (start, end), (other_start, other_end) = self.span(), other.span()

@@ -27,6 +27,9 @@ class FaultyMemory(Memory):
         self.inner = inner
         self.size_bytes = inner.size_bytes
 
+    def part(self, size_bytes: int) -> FaultyMemory:
+        return FaultyMemory(self.device, self.inner.part(size_bytes))
+
 
 class Faulty(Device):
     """Another device, of which the k-th call of an operation fails: `Faulty(cpu, allocate=3)`.

@@ -28,6 +28,9 @@ class Twin(Memory):
         self.second = second
         self.size_bytes = first.size_bytes
 
+    def part(self, size_bytes: int) -> Twin:
+        return Twin(self.device, self.first.part(size_bytes), self.second.part(size_bytes))
+
 
 class Parity(Device):
     """A device that trusts neither of two, and gives the results of the first."""

@@ -68,15 +68,15 @@ class Plan:
         self.kept = {i for i, item in enumerate(arranged.buffers) if not item.is_scratch}
         self.units: list[Unit] = []
         self._build(arranged)
-        between = {
+        self.sizes = {
             number: _bytes(arranged, number)
             for unit in self.units
             for number in unit.needs
             if number not in self.kept
         }
+        """The bytes of what lies between units."""
         self.has_calls = any(unit.call is not None for unit in self.units)
-        self.memory = plan_memory([unit.needs for unit in self.units], between, self.overlaps)
-        """Where what lies between units is kept."""
+        self.memory = plan_memory([unit.needs for unit in self.units], self.sizes, self.overlaps)
 
     def _build(self, arranged: Arrangement) -> None:
         segments = self._segments(arranged)
@@ -173,13 +173,12 @@ class Plan:
 
     def _memories(self, arranged: Arrangement, workspace: Workspace) -> dict[int, Memory]:
         """The memory of each buffer that has to be there."""
-        slots = workspace.slots(self)
+        between = workspace.between(self)
         found: dict[int, Memory] = {}
         for unit in self.units:
             for number in unit.needs:
                 if number not in found:
-                    slot = self.memory.slots.get(number)
-                    found[number] = arranged.buffers[number].memory if slot is None else slots[slot]
+                    found[number] = between.get(number) or arranged.buffers[number].memory
         return found
 
     def explained(self, arranged: Arrangement) -> str:
@@ -210,18 +209,21 @@ class Workspace:
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
-        self._slots: list[Memory] = []
+        self._between: dict[int, Memory] = {}
         self.recordings: dict[Any, Any] = {}
         """By the memories that were used and the values of parameters."""
 
-    def slots(self, plan: Plan) -> list[Memory]:
-        """Memory for every slot of the plan, asked for when it is first run."""
+    def between(self, plan: Plan) -> dict[int, Memory]:
+        """Memory for every buffer between units, by its number, asked for when it is first run."""
         if self._plan is not plan:
             self._plan = plan
             self.recordings = {}
-            device = plan.device
-            self._slots = [device.allocate(size, zeroed=False) for size in plan.memory.sizes]
-        return self._slots
+            slots = [plan.device.allocate(size, zeroed=False) for size in plan.memory.sizes]
+            self._between = {
+                number: slots[slot].part(plan.sizes[number])
+                for number, slot in plan.memory.slots.items()
+            }
+        return self._between
 
 
 MOST_RECORDINGS = 8

@@ -46,6 +46,9 @@ class HostMemory(Memory):
     def span(self) -> tuple[int, int]:
         return self.address, self.address + self.size_bytes
 
+    def part(self, size_bytes: int) -> HostMemory:
+        return HostMemory(self.address, size_bytes, owner=self)
+
 
 class Borrowed(HostMemory):
     """Memory that belongs to somebody else, who is kept alive; it never enters a pool."""

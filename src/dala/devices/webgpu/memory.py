@@ -65,9 +65,27 @@ class GpuMemory(Memory):
     def identity(self) -> int:
         return self._block.serial
 
+    def part(self, size_bytes: int) -> GpuMemory:
+        return GpuPart(self, size_bytes)
+
     def __del__(self) -> None:
         self._blocks.live.pop(self._block.serial, None)
         self._blocks.returned.append(self._block)
+
+
+class GpuPart(GpuMemory):
+    """The first bytes of another memory, which gives the block back."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: GpuMemory, size_bytes: int) -> None:
+        self.device = whole.device
+        self.size_bytes = size_bytes
+        self._whole = whole
+        self._block = whole._block
+
+    def __del__(self) -> None:
+        """The whole has the block."""
 
 
 class Blocks:
