@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except BaseException as error:
             if arguments is None and isinstance(error, KeyboardInterrupt | Interrupted):
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only add noise
-            if is_debugging() and not isinstance(error, typer.Exit):
+            if is_debugging() and not isinstance(error, typer.Exit | SystemExit):
                 traceback.print_exc()
             code = _ended(error, given)
         sys.stdout.flush()
@@ -136,6 +136,8 @@ def _ended(error: BaseException, given: list[str]) -> int:
         # Python flushes standard output once more as it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    if isinstance(error, SystemExit) and isinstance(error.code, int | None):
+        return error.code or 0  # whoever ends the program so, as Typer does, has said all there is
     if isinstance(error, KeyboardInterrupt | Interrupted):
         return _told(str(error) or "interrupted.", INTERRUPTED, given)
     if isinstance(error, UsageError):
@@ -180,8 +182,6 @@ def _plain(error: BaseException) -> str:
 
 
 def _mistake(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return "something ended the program."
     said = one_line(f"{type(error).__name__}: {error}")
     return f"a mistake in dala itself: {said}. DALA_DEBUG=1 shows where; please report it."
 
