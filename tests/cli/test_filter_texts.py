@@ -59,6 +59,8 @@ def test_a_text_is_read_by_the_kinds_of_its_parameters(text, name, params):
         ("resize:1280", "'1280' is not a width and a height, such as 1280x720"),
         ("resize:0x8", "'0x8' is not a width and a height"),
         ("chroma_key:color=255/0/0", "0/0.69/0.25 with parts of 0 to 1"),
+        ("chroma_key:color=gren", "color: 'gren' is no colour: give a name such as green, a code"),
+        ("text:a,color=yelow", "0/0.69/0.25 with parts of 0 to 1. Did you mean 'yellow'?"),
         ("warp_affine:matrix=1:a", "rows of numbers, such as 1:0:10/0:1:20"),
         ("background_replace", "needs background (a picture's file): -f"),
         ("lut", "lut needs table (a .cube file)"),
@@ -107,7 +109,10 @@ def test_filters_of_time_are_read_by_what_they_are_called_with(monkeypatch):
     [
         ("text:12", {"text": "12"}),
         ("text:Hello, world,position=10/20", {"text": "Hello, world", "position": (10, 20)}),
-        ("text:a,position=top-left,color=#ff0000", {"color": "#ff0000", "position": "top-left"}),
+        (
+            "text:a,position=top-left,color=#ff0000",
+            {"color": (1.0, 0.0, 0.0), "position": "top-left"},
+        ),
         ("text:a,size=auto,end=2,margin=3", {"size": None, "end": 2.0, "margin": 3}),
         ("image:logo.png,scale=2,opacity=0.5", {"source": "logo.png", "scale": 2.0}),
         ("motion_blur:3", {"frames": 3}),
@@ -123,4 +128,7 @@ def test_names_parameters_and_choices_are_offered():
     assert [name for name, _ in completions("bl")] == ["blur", "blend"]
     assert [name for name, _ in completions("blur:radius=3,s")] == ["blur:radius=3,sigma="]
     assert [name for name, _ in completions("flip:direction=v")] == ["flip:direction=vertical"]
+    assert [name for name, _ in completions("chroma_key:color=rebecca")] == [
+        "chroma_key:color=rebeccapurple"
+    ]
     assert list(completions("nothing:x")) == []

@@ -373,7 +373,11 @@ def test_numbers_that_are_none_are_refused(method, before, after, name, number):
         (("fill_rect", 0, 0, -1, 5, 1.0), ArgumentError, "width is a finite number from 0"),
         (("fill_rect", 0, 0, 5, 5, "no colour"), ArgumentError, "'no colour' is no colour"),
         (("fill_rect", 0, 0, 5, 5, (1, 2)), ArgumentError, r"\(r, g, b\)"),
-        (("fill_rect", 0, 0, 5, 5, (0, 0, 2)), ArgumentError, "from 0 to 1, not 2"),
+        (
+            ("fill_rect", 0, 0, 5, 5, (0, 0, 2)),
+            ArgumentError,
+            r"from 0 to 1, not \(0, 0, 2\): divide",
+        ),
         (("draw_polyline", [], 1.0), ArgumentError, "points is empty"),
         (("draw_polyline", [(1, 2, 3)], 1.0), ArgumentError, r"a point is \(x, y\)"),
         (("draw_text", "", 0, 0), ArgumentError, "text is what to show"),

@@ -226,7 +226,7 @@ def test_wrong_places_and_times_are_refused(kind, params, told):
         (errors.ArgumentError, {"size": 3}, "size is 4 to 1000 pixels, not 3"),
         (errors.ArgumentError, {"outline": -1}, "outline is 0 to 1000 pixels, not -1"),
         (errors.ArgumentError, {"color": "whitish"}, "color 'whitish' is no colour: give a name"),
-        (errors.ArgumentError, {"color": (1, 2)}, "color is a colour's name, a gray or"),
+        (errors.ArgumentError, {"color": (1, 2)}, "color is a colour's name, a code, a gray"),
         (errors.ArgumentError, {"box": 3}, "box is a finite number from 0 to 1, not 3"),
         (errors.ArgumentError, {"font": 7}, "font is the path of a font's file, not 7"),
         (errors.FileError, {"font": "no.ttf"}, "there is no font no.ttf"),

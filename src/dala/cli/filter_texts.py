@@ -11,6 +11,7 @@ from typing import Any
 from dala.cli import values
 from dala.errors import ArgumentError, DalaError
 from dala.ir.types import BOOL
+from dala.kernels.image.paint import names
 from dala.media.catalogue import FILTERS, filters
 from dala.media.video.stages import TEMPORAL, TIMED
 from dala.ml.catalogue import MODELS
@@ -20,7 +21,7 @@ from dala.runtime.kernel import KERNELS, Kernel
 Filter = tuple[str, dict[str, Any]]
 _NEXT_PARAM = re.compile(r"(?<!\\),(?=\s*[A-Za-z_]\w*\s*=)")
 _BY_NAME = {"text": "text", "source": "file", "font": "file", "position": "place"}
-_BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "paint")
+_BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "colour")
 _BY_TYPE = {"float": "number", "int": "whole", "bool": "flag", "str": "text"}
 """The kinds of what filters of time take, which are in no catalogue."""
 _FILES = ("image", "table", "file")
@@ -182,7 +183,8 @@ def completions(incomplete: str, own: Sequence[str] = ()) -> Iterator[tuple[str,
     key, equals, value = last.partition("=")
     if equals:
         param = takes.get(key, {})
-        offered = {"flag": ("yes", "no"), "model": tuple(MODELS)}.get(param.get("kind", ""), ())
+        words = {"flag": ("yes", "no"), "model": tuple(MODELS), "colour": tuple(names())}
+        offered = words.get(param.get("kind", ""), ())
         for choice in param.get("choices", offered):
             if choice.startswith(value):
                 yield f"{head}{key}={choice}", ""

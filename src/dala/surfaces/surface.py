@@ -17,8 +17,8 @@ from dala.errors import (
     FreedError,
     ShapeError,
 )
-from dala.images.drawing_colours import paint_of
 from dala.images.frames import flat_bytes
+from dala.kernels.image.paint import paint_of
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel

@@ -10,15 +10,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dala.devices import CPU
-from dala.errors import ArgumentError
 from dala.ir.types import F32, S64, U8, U32, Scalar
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.image import resampling
 from dala.kernels.image.canvas import one_of, require_images, require_room, sized
 from dala.kernels.image.images import flat
+from dala.kernels.image.paint import colour_of
 from dala.kernels.image.premultiplied import premultiplied
-from dala.kernels.shapes import Shape, number_within
+from dala.kernels.shapes import Shape
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.recipe import Stage, reshaped
 
@@ -60,14 +60,15 @@ def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
     `size` of the frame is (height, width), the output's own unless given. The side that fits
     tighter fills the frame; the other keeps the aspect, rounded to the nearest pixel (ties to even)
-    and at least 1. An odd rest has its larger half below and on the right. `color` is a gray or
-    (r, g, b) in 0..1, opaque. `method` is that of `resize`.
+    and at least 1. An odd rest has its larger half below and on the right. `color`, which
+    is opaque, is a name, a code such as "#ff8000", a gray or (r, g, b) in 0..1. `method` is that of
+    `resize`.
     """
     (image,) = inputs
     require_images("letterbox", image, output)
     require_room("letterbox", output, params["size"])
     method = one_of("letterbox", "method", params, METHODS)
-    red, green, blue = _colour(params["color"])
+    red, green, blue = colour_of("letterbox", "color", params["color"])
     if 0 in output.shape:
         return
     tall, wide = output.shape[:2]
@@ -89,17 +90,6 @@ def fitted(size: Shape, frame: Shape) -> tuple[int, int]:
     if tall * width <= wide * height:
         return tall, max(1, round(width * tall / height))
     return max(1, round(height * wide / width)), wide
-
-
-# -- what is given ---------------------------------------------------------------------------------
-
-
-def _colour(value: Any) -> tuple[float, float, float]:
-    given = value if isinstance(value, tuple | list) else (value,) * 3
-    if len(given) != 3:
-        raise ArgumentError(f"letterbox: color is a number or (r, g, b), not {value!r}.")
-    red, green, blue = (number_within("letterbox", "color", item, 0, 1) for item in given)
-    return red, green, blue
 
 
 # -- stages ----------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import numpy as np
 
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, ClosedError
-from dala.images.drawing_colours import colour_of
 from dala.images.frames import Frame
+from dala.kernels.image.paint import colour_of
 from dala.kernels.shapes import positive_number, whole_number
 from dala.media.chain import Chains, FilterStep, filter_step
 from dala.media.video.decoding import pyav
