@@ -12,6 +12,7 @@ from dala.cli import values
 from dala.errors import ArgumentError, DalaError
 from dala.ir.types import BOOL
 from dala.kernels.image.paint import names
+from dala.kernels.limits import hold
 from dala.media.catalogue import FILTERS, filters
 from dala.media.video.stages import TEMPORAL, TIMED
 from dala.ml.catalogue import MODELS
@@ -66,7 +67,7 @@ def checked(name: str, given: dict[str, Any], takes: Mapping[str, Any]) -> Filte
     if missing:
         what = " and ".join(f"{key} ({values.allowed(takes[key])})" for key in missing)
         raise ArgumentError(f"{name} needs {what}: -f {name}:{missing[0]}=…")
-    return name, given
+    return name, hold(name, given, [key for key in takes if takes[key].get("default", 0) is None])
 
 
 def knows_time(filters: Sequence[Filter]) -> bool:

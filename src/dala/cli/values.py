@@ -9,6 +9,7 @@ from typing import Any
 
 from dala.errors import ArgumentError
 from dala.kernels.image.paint import names, paint_of
+from dala.media.catalogue import range_of
 from dala.runtime.document import hint
 
 FLAGS = {"yes": True, "true": True, "on": True, "1": True}
@@ -150,7 +151,8 @@ def allowed(param: dict[str, Any]) -> str:
 
 
 def _range(param: dict[str, Any]) -> str:
-    return f", {param['least']:g} to {param['most']:g}" if "least" in param else ""
+    said = range_of(param)
+    return f", {said}" if said else ""
 
 
 def _refused(text: str, wanted: str) -> ArgumentError:

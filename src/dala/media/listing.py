@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dala.media.catalogue import filters
+from dala.media.catalogue import filters, range_of
 
 
 def markdown() -> str:
@@ -40,7 +40,6 @@ def _allowed(name: str, param: dict[str, Any]) -> str:
         return ""
     if "choices" in param:
         return f" {', '.join(param['choices'])}"
-    if "least" in param:
-        whole = ", whole" if param["kind"] == "whole" else ""
-        return f" {param['least']:g} to {param['most']:g}{whole}"
+    if param["kind"] in ("number", "whole"):
+        return f" {'whole, ' * (param['kind'] == 'whole')}{range_of(param)}"
     return "" if param["kind"] == name else f" {param['kind']}"

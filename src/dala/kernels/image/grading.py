@@ -13,12 +13,10 @@ from dala.kernels.builtin import REQUIRED, Given, Inputs, choice, helper
 from dala.kernels.image.colours import entries, mix_channels
 from dala.kernels.image.images import require_image
 from dala.kernels.image.paint import colour_of
-from dala.kernels.shapes import number_within
 from dala.runtime.buffer import Buffer
 from dala.runtime.recipe import Stage
 
 NEUTRAL_K = 6500
-LEAST_K, MOST_K = 2000, 40_000
 LUMA = np.array([0.299, 0.587, 0.114])
 STEEPEST = 1e30
 """How alpha rises without a blend."""
@@ -57,10 +55,8 @@ def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
     a higher temperature makes the image warmer, a higher tint more magenta; 6500 and 0 change
     nothing. Temperature is 2000 to 40000, tint -1 to 1.
     """
-    given = params["temperature"]
-    temperature = number_within("white_balance", "temperature", given, LEAST_K, MOST_K)
-    tint = number_within("white_balance", "tint", params["tint"], -1, 1)
-    gains = _white(NEUTRAL_K) / (_white(temperature) * [1, 2**tint, 1])
+    light = _white(params["temperature"]) * [1, 2 ** params["tint"], 1]
+    gains = _white(NEUTRAL_K) / light
     red, green, blue = gains / (LUMA @ gains)
     yield Stage(_multiply, inputs, output, {"red": red, "green": green, "blue": blue})
 
@@ -86,8 +82,8 @@ def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         )
     red, green, blue = colour_of("chroma_key", "color", params["color"])
     light = float(LUMA @ (red, green, blue))
-    similarity = number_within("chroma_key", "similarity", params["similarity"], 0, 1)
-    blend = number_within("chroma_key", "blend", params["blend"], 0, 1)
+    similarity = params["similarity"]
+    blend = params["blend"]
     key = {"key_cb": (blue - light) / 1.772, "key_cr": (red - light) / 1.402}
     if blend:
         ramp = {"start": similarity, "steepness": 1 / blend}
