@@ -172,7 +172,7 @@ def test_one_filter_is_shown_with_its_ranges(told):
 
 @pytest.mark.parametrize("name", known_filters())
 def test_the_example_of_each_filter_is_one_that_is_read(told, name, monkeypatch):
-    monkeypatch.setattr(files, "load", lambda path: path)
+    monkeypatch.setattr(files, "load", lambda path, **_: path)
     _, out, _ = told("filters", name)
     typed = out.rstrip().splitlines()[-1].split(" -f ")[1]
     assert read_filter(typed)[0] == name

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dala.cli.filter_texts import completions, given_filter, read_filter
-from dala.errors import ArgumentError, FileError
+from dala.errors import ArgumentError, FileError, LimitError
 from dala.media.video.stages import TIMED
 
 
@@ -86,6 +86,18 @@ def test_an_image_beside_the_frame_is_loaded(picture):
     assert np.array_equal(params["layer"], picture)
 
 
+def test_the_picture_of_a_layer_is_loaded(picture):
+    name, params = read_filter("image:photo.png,scale=2,opacity=0.5")
+    assert (name, params["scale"], params["opacity"]) == ("image", 2.0, 0.5)
+    assert np.array_equal(params["source"], picture)
+
+
+def test_a_picture_beside_the_frame_is_held_to_the_pixels_that_are_allowed(picture):
+    assert read_filter("overlay:photo.png", largest_pixels=1200)[1]["layer"].shape == (30, 40, 3)
+    with pytest.raises(LimitError, match=r"^overlay: layer: photo.png is 40 × 30, .* 1,199"):
+        read_filter("overlay:photo.png", largest_pixels=1199)
+
+
 def test_an_image_that_is_not_there_names_the_filter(folder):
     with pytest.raises(FileError, match=r"^overlay: layer: nothing.png cannot be read"):
         read_filter("overlay:nothing.png")
@@ -121,7 +133,6 @@ def test_filters_of_time_are_read_by_what_they_are_called_with(monkeypatch):
             {"color": (1.0, 0.0, 0.0), "position": "top-left"},
         ),
         ("text:a,size=auto,end=2,margin=3", {"size": None, "end": 2.0, "margin": 3}),
-        ("image:logo.png,scale=2,opacity=0.5", {"source": "logo.png", "scale": 2.0}),
         ("motion_blur:3", {"frames": 3}),
         ("temporal_denoise:strength=0.7", {"strength": 0.7}),
         ("frame_mix:0.5", {"amount": 0.5}),

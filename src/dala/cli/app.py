@@ -15,6 +15,7 @@ from typer.main import get_command
 from dala import __version__
 from dala.cli import batch, check, doctor, models, predict, process, show
 from dala.cli.terminal import Interrupted, complain, is_debugging, one_line, print_json
+from dala.cli.wording import speak_for
 from dala.errors import (
     ArgumentError,
     DalaError,
@@ -77,6 +78,7 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -88,17 +90,19 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    pass
+    speak_for(context)
 
 
 @kernel_app.callback()
-def _kernel() -> None:
+def _kernel(context: typer.Context) -> None:
     """Kernels of your own."""
+    speak_for(context)
 
 
 @models_app.callback()
-def _models() -> None:
+def _models(context: typer.Context) -> None:
     """Models that are known by name: those of the catalogue, fetched and kept."""
+    speak_for(context)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

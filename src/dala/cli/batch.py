@@ -41,6 +41,7 @@ def batch(
     ] = min(MOST_WORKERS, os.cpu_count() or 1),
     size: options.Size = None,
     quality: options.Quality = None,
+    largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
     codec: options.Codec = None,
     preset: options.Preset = None,
@@ -81,9 +82,10 @@ def batch(
         end=end,
         resume=resume,
         sound=not no_sound,
+        largest_pixels=largest_pixels,
     )
     with chosen(device):
-        chain = read_filters(filter or [], load_kernels(kernels or []))
+        chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
         jobs = plan(sources, out, to=to, recursive=recursive)
         work = Work(jobs, chain, settings, workers=workers, quiet=quiet)
         try:

@@ -21,19 +21,21 @@ from dala.runtime.kernel import KERNELS, Kernel
 
 Filter = tuple[str, dict[str, Any]]
 _NEXT_PARAM = re.compile(r"(?<!\\),(?=\s*[A-Za-z_]\w*\s*=)")
-_BY_NAME = {"text": "text", "source": "file", "font": "file", "position": "place"}
+_BY_NAME = {"text": "text", "source": "image", "font": "file", "position": "place"}
 _BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "colour")
 _BY_TYPE = {"float": "number", "int": "whole", "bool": "flag", "str": "text"}
 """The kinds of what filters of time take, which are in no catalogue."""
 _FILES = ("image", "table", "file")
 
 
-def read_filters(texts: Sequence[str], own: Sequence[str] = ()) -> list[Filter]:
+def read_filters(
+    texts: Sequence[str], own: Sequence[str] = (), largest_pixels: int | None = None
+) -> list[Filter]:
     """The filters of texts in order; `own` are the names of the user's kernels."""
-    return [read_filter(text, own) for text in texts]
+    return [read_filter(text, own, largest_pixels) for text in texts]
 
 
-def read_filter(text: str, own: Sequence[str] = ()) -> Filter:
+def read_filter(text: str, own: Sequence[str] = (), largest_pixels: int | None = None) -> Filter:
     """A filter and its parameters; an ArgumentError says what is wrong and what is allowed."""
     name, _, rest = text.partition(":")
     name = name.strip()
@@ -42,11 +44,17 @@ def read_filter(text: str, own: Sequence[str] = ()) -> Filter:
     for key, value in _pairs(name, rest, takes):
         if key in given:
             raise ArgumentError(f"{name}: {key} is given twice.")
-        given[key] = _value(name, key, value, takes[key])
+        given[key] = _value(name, key, value, takes[key], largest_pixels)
     return checked(name, given, takes)
 
 
-def given_filter(name: str, params: Mapping[str, Any], own: Sequence[str], base: Path) -> Filter:
+def given_filter(
+    name: str,
+    params: Mapping[str, Any],
+    own: Sequence[str],
+    base: Path,
+    largest_pixels: int | None = None,
+) -> Filter:
     """A filter of a document, whose texts are read as typed ones; files are beside the document."""
     takes = params_of(name, own)
     made = {}
@@ -55,7 +63,8 @@ def given_filter(name: str, params: Mapping[str, Any], own: Sequence[str], base:
         if isinstance(value, str):
             is_file = param["kind"] in _FILES or (param["kind"] == "model" and value not in MODELS)
             beside = is_file and not values.is_nothing(value, param)
-            made[key] = _value(name, key, str(base / value) if beside else value, param)
+            typed = str(base / value) if beside else value
+            made[key] = _value(name, key, typed, param, largest_pixels)
         else:
             made[key] = value
     return checked(name, made, takes)
@@ -151,7 +160,9 @@ def _param(name: str, key: str, takes: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _value(name: str, key: str, text: str, param: dict[str, Any]) -> Any:
+def _value(
+    name: str, key: str, text: str, param: dict[str, Any], largest_pixels: int | None
+) -> Any:
     try:
         value = values.read(param["kind"], text, param)
     except ArgumentError as error:
@@ -161,7 +172,7 @@ def _value(name: str, key: str, text: str, param: dict[str, Any]) -> Any:
     from dala.media.files import load
 
     try:
-        return load(value)
+        return load(value, largest_pixels=largest_pixels)
     except DalaError as error:
         raise type(error)(f"{name}: {key}: {error}") from error
 

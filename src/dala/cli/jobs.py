@@ -36,6 +36,7 @@ class Settings:
     rate: float | None = None
     raw_size: tuple[int, int] | None = None
     raw_format: str | None = None
+    largest_pixels: int | None = None
 
     @staticmethod
     def of(
@@ -54,6 +55,11 @@ class Settings:
             raw_size=None if raw_size is None else _size("--raw-size", raw_size),
             **given,
         )
+
+    @property
+    def picture_quality(self) -> int | None:
+        """The quality as pictures have it, in whole numbers."""
+        return None if self.quality is None else round(self.quality)
 
     def for_video(self) -> list[str]:
         """The options that were given and that pictures have no use for."""
@@ -143,11 +149,11 @@ def _make_picture(source: str, target: str, filters: Sequence[Filter], settings:
     if settings.size is not None:
         width, height = settings.size
         chain.append(("resize", {"size": (height, width)}))
-    image = load(source)
+    image = load(source, largest_pixels=settings.largest_pixels)
     read_s = time.perf_counter()
     result = gpu.filter_chain(image, chain)
     filtered_s = time.perf_counter()
-    save(result, target, quality=None if settings.quality is None else round(settings.quality))
+    save(result, target, quality=settings.picture_quality)
     ended_s = time.perf_counter()
     stages = {
         "read": read_s - started_s,
@@ -198,6 +204,7 @@ def _make_video(
         rate=settings.rate,
         raw_size=settings.raw_size,
         raw_format=settings.raw_format,
+        largest_pixels=settings.largest_pixels,
         progress=tell,
     )
     width, height = done.size

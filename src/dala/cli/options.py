@@ -48,6 +48,14 @@ Size = Annotated[
     str | None,
     typer.Option(metavar="WxH", help="The size of the result, such as 1280x720."),
 ]
+LargestPixels = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        min=1,
+        help="How many pixels a picture that is read may have; 268435456 unless given.",
+    ),
+]
 Quality = Annotated[
     float | None,
     typer.Option(metavar="0-100", help="How good the result looks; smaller files look worse."),

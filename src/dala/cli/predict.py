@@ -57,6 +57,7 @@ def predict(
             autocompletion=complete,
         ),
     ] = None,
+    largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -76,7 +77,7 @@ def predict(
         given = _options(loaded, top, threshold)
         described = []
         for picture, target in zip(pictures, targets, strict=True):
-            image = load(picture)
+            image = load(picture, largest_pixels=largest_pixels)
             results = loaded(image, **given)
             if target is not None:
                 target.parent.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,7 @@ def process(
     kernels: options.Kernels = None,
     size: options.Size = None,
     quality: options.Quality = None,
+    largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
     codec: options.Codec = None,
     preset: options.Preset = None,
@@ -70,9 +71,10 @@ def process(
         rate=rate,
         raw_size=raw_size,
         raw_format=raw_format,
+        largest_pixels=largest_pixels,
     )
     with chosen(device):
-        chain = read_filters(filter or [], load_kernels(kernels or []))
+        chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
         make_one(source, target, chain, settings, quiet=quiet, json=json)
 
 
@@ -85,6 +87,7 @@ def run(
     kernels: options.Kernels = None,
     size: options.Size = None,
     quality: options.Quality = None,
+    largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
     codec: options.Codec = None,
     preset: options.Preset = None,
@@ -119,20 +122,22 @@ def run(
         rate=rate,
         raw_size=raw_size,
         raw_format=raw_format,
+        largest_pixels=largest_pixels,
     )
     with chosen(device):
         own = load_kernels(kernels or [])
         document = documents.read(Path(pipeline))
         if documents.is_pipeline(document):
-            if settings != Settings(quality=quality):
+            if settings != Settings(quality=quality, largest_pixels=largest_pixels):
                 raise typer.BadParameter(
                     f"{pipeline} is a pipeline of buffers, for pictures of one size: of the "
-                    f"options only --quality, --device, --quiet and --json go with it."
+                    f"options only --quality, --largest-pixels, --device, --quiet and --json go "
+                    f"with it."
                 )
-            made = documents.run_pipeline(Path(pipeline), document, source, target, quality)
+            made = documents.run_pipeline(Path(pipeline), document, source, target, settings)
             finish(made, quiet=quiet, json=json)
         else:
-            chain = documents.filters_of(Path(pipeline), document, own)
+            chain = documents.filters_of(Path(pipeline), document, own, largest_pixels)
             make_one(source, target, chain, settings, quiet=quiet, json=json)
 
 

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, LimitError, MediaError
+from dala.errors import ArgumentError, LimitError, MediaError, argument, either
 from dala.media import containers
 
 _LARGEST_EXTENTS = {"JPEG": 65_535, "WEBP": 16_383}
 _JPEG_QUALITY = 90
 _EXIF_PART, _EXIF_COLOR_SPACE, _EXIF_SRGB = 0x8769, 0xA001, 1
 _settings = threading.Lock()
+SAVE = either("save: ", "")
+"""The call that errors are about; a command has its own name."""
 
 
 def decode(name: str, data: bytes, largest_pixels: int) -> Any:
@@ -64,7 +66,7 @@ def _check_size(name: str, size: tuple[int, int] | None, largest_pixels: int) ->
         raise LimitError(
             f"{name} is {size[0]:,} × {size[1]:,}, which is {size[0] * size[1]:,} pixels, but at "
             f"most {largest_pixels:,} are loaded: if you trust the file, give a larger "
-            f"largest_pixels."
+            f"{argument('largest_pixels')}."
         )
 
 
@@ -101,7 +103,7 @@ def encode(pixels: np.ndarray, format: str, target: object, quality: int | None)
     largest = _LARGEST_EXTENTS.get(format)
     if largest is not None and max(pixels.shape[:2]) > largest:
         raise LimitError(
-            f"save: {target}: the image is {pixels.shape[1]:,} × {pixels.shape[0]:,}, but {format} "
+            f"{SAVE}{target}: the image is {pixels.shape[1]:,} × {pixels.shape[0]:,}, but {format} "
             f"holds at most {largest:,} each way: resize it, or save it as .png or .tiff."
         )
     if format == "JPEG":
@@ -110,7 +112,7 @@ def encode(pixels: np.ndarray, format: str, target: object, quality: int | None)
     try:
         Image.fromarray(pixels).save(stream, format, **_options(format, quality))
     except (OSError, ValueError) as error:
-        raise MediaError(f"save: {target} cannot be encoded: {text_of(error)}.") from error
+        raise MediaError(f"{SAVE}{target} cannot be encoded: {text_of(error)}.") from error
     return stream.getvalue()
 
 
@@ -119,11 +121,13 @@ def _check_quality(format: str, target: object, quality: Any) -> None:
         return
     if format not in ("JPEG", "WEBP"):
         raise ArgumentError(
-            f"save: quality is for JPEG and WebP; {target} is {format}, which keeps every value. "
-            f"Leave quality out."
+            f"{SAVE}{argument('quality')} is for JPEG and WebP; {target} is {format}, which keeps "
+            f"every value. Leave {argument('quality')} out."
         )
     if isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= 100:
-        raise ArgumentError(f"save: quality is a whole number of 1 to 100, not {quality!r}.")
+        raise ArgumentError(
+            f"{SAVE}{argument('quality')} is a whole number of 1 to 100, not {quality!r}."
+        )
 
 
 def _options(format: str, quality: int | None) -> dict[str, Any]:
@@ -153,9 +157,12 @@ def _opaque(pixels: np.ndarray, target: object) -> np.ndarray:
     clear = int((pixels[..., 3] != 255).sum())
     if clear:
         raise ArgumentError(
-            f"save: {target}: JPEG has no transparency, but {clear:,} pixels are not opaque: save "
-            f"as .png or .webp, put the image over a background (the filter overlay), or give "
-            f"image[..., :3]."
+            f"{SAVE}{target}: JPEG has no transparency, but {clear:,} pixels are not opaque: save "
+            f"as .png or .webp"
+            + either(
+                ", put the image over a background (the filter overlay), or give image[..., :3].",
+                ", or put the image over a background, with the filter overlay.",
+            )
         )
     return np.ascontiguousarray(pixels[..., :3])
 

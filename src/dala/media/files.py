@@ -10,11 +10,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from dala.errors import ArgumentError, FileError, LimitError, MediaError, ShapeError
+from dala.errors import ArgumentError, FileError, LimitError, MediaError, ShapeError, argument
 from dala.images.frames import frame_of, levels_of
 from dala.images.lettering import require_pillow
 from dala.media import containers
-from dala.media.coding import decode, encode, text_of
+from dala.media.coding import SAVE, decode, encode, text_of
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -37,7 +37,7 @@ _MODES = {"gray": "L", "rgb": "RGB", "rgba": "RGBA"}
 _BYTES_PER_PIXEL, _SPARE_BYTES = 8, 1 << 26
 
 
-def load(source: Source, *, mode: Mode = "auto", largest_pixels: int = LARGEST_PIXELS) -> Any:
+def load(source: Source, *, mode: Mode = "auto", largest_pixels: int | None = None) -> Any:
     """The picture in a PNG, JPEG, WebP or TIFF file, as a new array of u8 in sRGB.
 
     `source` is a path, or the bytes of such a file. The array is (height, width) for a gray
@@ -51,14 +51,19 @@ def load(source: Source, *, mode: Mode = "auto", largest_pixels: int = LARGEST_P
     - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte.
     - Palettes and 1 bit become gray or colours, gray with transparency RGBA, CMYK and YCbCr RGB.
 
-    A picture of more than `largest_pixels` is refused from its header (LimitError). A file that
-    ends too early, or cannot be decoded, is a MediaError and gives no pixels at all. Of the four
-    formats only PNG has checksums: bits that flip inside of another can go unnoticed.
+    A picture of more than `largest_pixels`, 2²⁸ unless given, is refused from its header
+    (LimitError). A file that ends too early, or cannot be decoded, is a MediaError and gives no
+    pixels at all. Of the four formats only PNG has checksums: bits that flip inside of another can
+    go unnoticed.
     """
     if mode != "auto" and mode not in _MODES:
         raise ArgumentError(f"load: mode {mode!r} is not known: give auto, {', '.join(_MODES)}.")
+    if largest_pixels is None:
+        largest_pixels = LARGEST_PIXELS
     if isinstance(largest_pixels, bool) or not isinstance(largest_pixels, int):
-        raise ArgumentError(f"load: largest_pixels is a whole number, not {largest_pixels!r}.")
+        raise ArgumentError(
+            f"load: {argument('largest_pixels')} is a whole number, not {largest_pixels!r}."
+        )
     name, data = _read(source, _BYTES_PER_PIXEL * max(largest_pixels, 0) + _SPARE_BYTES)
     require_pillow("load")
     image = decode(name, data, largest_pixels)
@@ -88,7 +93,7 @@ def save(image: Any, path: str | os.PathLike[str], *, quality: int | None = None
     format = FORMATS.get(target.suffix.lower())
     if format is None:
         raise ArgumentError(
-            f"save: {target} ends in {target.suffix or 'no suffix'!r}, which stands for no format: "
+            f"{SAVE}{target} ends in {target.suffix or 'no suffix'!r}, which stands for no format: "
             f"give one of {', '.join(FORMATS)}."
         )
     require_pillow("save")
@@ -128,7 +133,7 @@ def _read_stream(name: str, stream: Any, largest_bytes: int) -> bytes:
     if len(data) > largest_bytes:
         raise LimitError(
             f"{name} has more than {largest_bytes:,} bytes, which is the most that is read: give a "
-            f"larger largest_pixels, or a smaller file."
+            f"larger {argument('largest_pixels')}, or a smaller file."
         )
     return data
 
@@ -137,7 +142,7 @@ def _bytes_of(pixels: Any) -> np.ndarray:
     """The pixels as u8."""
     values = np.asarray(pixels)
     if not values.size:
-        raise ShapeError(f"save: an image of shape {values.shape} has no pixels to write.")
+        raise ShapeError(f"{SAVE}an image of shape {values.shape} has no pixels to write.")
     return np.ascontiguousarray(levels_of(values))
 
 

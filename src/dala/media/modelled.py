@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dala.errors import ArgumentError
+from dala.errors import ArgumentError, either
 from dala.kernels.limits import LIMITS
 from dala.lang.signature import Parameter
 from dala.ml.annotation import DETECT
@@ -75,7 +75,7 @@ def step_kernel(name: str, given: Mapping[str, Any]) -> tuple[Kernel, dict[str, 
     if every_of(name, params) != 1:
         raise ArgumentError(
             f"{name}: every = {params['every']} is for video, whose frames follow each other: "
-            f"leave it out, or give the filter to media.transcode()."
+            f"leave it out{either(', or give the filter to media.transcode()', '')}."
         )
     params.pop("every", None)
     if kernel is DETECT:

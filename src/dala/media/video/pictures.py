@@ -51,9 +51,12 @@ def _natural(path: Path) -> list[Any]:
 class Pictures(UncodedSource):
     """Picture files, each of which is a frame; all have the size of the first."""
 
-    def __init__(self, path: Path, files: list[Path], rate: Fraction) -> None:
+    def __init__(
+        self, path: Path, files: list[Path], rate: Fraction, largest_pixels: int | None = None
+    ) -> None:
         self._files = files
-        self._first = _loaded(files[0])
+        self._largest_pixels = largest_pixels
+        self._first = self._loaded(files[0])
         if len(files) > 1 and self._first.ndim == 2:
             self._first = _widened(self._first, 3)
         height, width = self._first.shape[:2]
@@ -63,7 +66,7 @@ class Pictures(UncodedSource):
         super().__init__(path, info, 1 / rate)
 
     @staticmethod
-    def of_folder(path: Path, rate: Fraction) -> Pictures:
+    def of_folder(path: Path, rate: Fraction, largest_pixels: int | None = None) -> Pictures:
         """The pictures of a folder, or of a pattern, in the order of the numbers in their names."""
         if is_pattern(path) and not path.is_dir():
             files = matching(path)
@@ -73,14 +76,18 @@ class Pictures(UncodedSource):
             what = f"{path} has no picture in it ({', '.join(FORMATS)})"
         if not files:
             raise FileError(f"{what}: give a folder of frames.")
-        return Pictures(path, files, rate)
+        return Pictures(path, files, rate, largest_pixels)
 
     def _arrays(self, begin_s: float) -> Iterator[tuple[int, np.ndarray]]:
         for number in range(int(begin_s * self.info.rate), len(self._files)):
             yield number, self._first if number == 0 else self._next(self._files[number])
 
+    def _loaded(self, path: Path) -> np.ndarray:
+        image: np.ndarray = load(path, largest_pixels=self._largest_pixels)
+        return image
+
     def _next(self, path: Path) -> np.ndarray:
-        image, first = _loaded(path), self._first
+        image, first = self._loaded(path), self._first
         if image.shape[:2] != first.shape[:2]:
             raise MediaError(
                 f"{path} is {image.shape[1]} × {image.shape[0]}, but {self._files[0].name} is "
@@ -101,11 +108,6 @@ def _is_picture(path: Path) -> bool:
     return path.suffix.lower() in FORMATS and not path.name.startswith(".") and path.is_file()
 
 
-def _loaded(path: Path) -> np.ndarray:
-    image: np.ndarray = load(path)
-    return image
-
-
 def _widened(image: np.ndarray, channels: int) -> np.ndarray:
     """The same colours in more channels: gray as RGB, and all of it opaque."""
     if image.ndim == 2:
@@ -119,9 +121,10 @@ def _widened(image: np.ndarray, channels: int) -> np.ndarray:
 class AnimatedWebP(UncodedSource):
     """The frames of an animated WebP, which PyAV does not read; Pillow does."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, largest_pixels: int | None = None) -> None:
         require_pillow("an animated WebP")
-        load(path)  # refuses one that is too large, cut off or damaged at its start
+        # Refuses one that is too large, cut off or damaged at its start.
+        load(path, largest_pixels=largest_pixels)
         self._path = path
         with self._image() as image:
             count = int(image.n_frames)

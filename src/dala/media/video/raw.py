@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, LimitError, MediaError
+from dala.errors import ArgumentError, LimitError, MediaError, argument
 from dala.media.files import LARGEST_PIXELS
 from dala.media.video.uncoded import UncodedSource, uncoded_info
 from dala.runtime.document import hint
@@ -34,17 +34,21 @@ def check_raw(what: str, size: Any, pixel_format: Any) -> None:
     """An error, unless frames of that size and format can be told from bytes."""
     if pixel_format not in FORMATS:
         raise ArgumentError(
-            f"{what}: pixel_format {pixel_format!r} is not known: give one of "
+            f"{what}: {argument('pixel_format')} {pixel_format!r} is not known: give one of "
             f"{', '.join(FORMATS)}.{hint(str(pixel_format), FORMATS)}"
         )
     if size is None:
-        raise ArgumentError(f"{what}: raw frames have no size: give size=(width, height).")
+        raise ArgumentError(
+            f"{what}: raw frames have no size: give {argument('size', '(width, height)')}."
+        )
     if (
         not isinstance(size, tuple | list)
         or len(size) != 2
         or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in size)
     ):
-        raise ArgumentError(f"{what}: size is (width, height), from 1 on, not {size!r}.")
+        raise ArgumentError(
+            f"{what}: {argument('size')} is (width, height), from 1 on, not {size!r}."
+        )
     width, height = size
     if width * height > LARGEST_PIXELS:
         raise LimitError(
@@ -87,7 +91,8 @@ class RawSource(UncodedSource):
             if filled < len(room):
                 raise MediaError(
                     f"standard input ended within frame {self._read}: {len(room) - filled:,} bytes "
-                    f"of its {len(room):,} are missing. Are size and pixel_format right?"
+                    f"of its {len(room):,} are missing. Are {argument('size')} and "
+                    f"{argument('pixel_format')} right?"
                 )
             number, self._read = self._read, self._read + 1
             yield number, array

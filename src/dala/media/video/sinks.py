@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, FileError
+from dala.errors import ArgumentError, FileError, argument
 from dala.images.frames import levels_of
 from dala.media.files import FORMATS, save
 from dala.media.video import raw
@@ -57,7 +57,8 @@ def open_sink(
         return RawSink(size, pixel_format or "rgba")
     if pixel_format is not None:
         raise ArgumentError(
-            f"{name}: pixel_format is for raw frames on standard output (-); leave it out."
+            f"{name}: {argument('pixel_format')} is for raw frames on standard output (-); leave "
+            f"it out."
         )
     suffix = where.suffix.lower()
     is_picture = suffix in FORMATS and not where.is_dir() and not name.endswith(("/", os.sep))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, DalaError, FileError, MediaError
+from dala.errors import ArgumentError, DalaError, FileError, MediaError, argument, renaming
 from dala.ir.record import record
 from dala.media.chain import named_filters
 from dala.media.video.assembly import Extras, assemble
@@ -73,6 +73,7 @@ def transcode(
     rate: float | Fraction | None = None,
     raw_size: tuple[int, int] | None = None,
     raw_format: str | None = None,
+    largest_pixels: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Write the video with filters applied to each frame; sound, subtitles and chapters are kept.
@@ -81,7 +82,8 @@ def transcode(
     output; a source may also be one that is open. `codec` is h264, hevc, vp9, av1, ffv1 or prores,
     and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow,
     `size` (width, height), `start` and `end` are seconds. `rate` is for sources without times, and
-    `raw_size` and `raw_format` are for raw frames: see `open_source` and `open_sink`.
+    `raw_size` and `raw_format` are for raw frames: see `open_source` and `open_sink`;
+    `largest_pixels` is for pictures: see `media.load`.
     A file appears under its name when it is whole. A run of video that was killed goes on after its
     last finished segment with `resume=True`.
     """
@@ -91,7 +93,14 @@ def transcode(
     if not isinstance(source, str | os.PathLike):
         opened, ours = source, False
     else:
-        opened = open_source(source, rate=rate, size=raw_size, pixel_format=raw_format)
+        with _of_raw_frames():
+            opened = open_source(
+                source,
+                rate=rate,
+                size=raw_size,
+                pixel_format=raw_format,
+                largest_pixels=largest_pixels,
+            )
         ours = True
     try:
         if where.suffix.lower() in CONTAINERS and os.fspath(target) != "-":
@@ -101,7 +110,9 @@ def transcode(
         if resume:
             raise ArgumentError(f"{target} cannot be resumed: only runs that write video can.")
         if codec is not None or preset is not None:
-            raise ArgumentError(f"{target} is no video: codec and preset are for those.")
+            raise ArgumentError(
+                f"{target} is no video: {argument('codec')} and {argument('preset')} are for those."
+            )
         frames = FrameFilter(opened.info, None, list(filters), size)
         format = raw_format if os.fspath(target) == "-" else None
         made, given = frames.size, opened.info.rate
@@ -154,11 +165,17 @@ def _frames(
         begin_s = float((after_pts - source.first_pts) * source.time_base)
     if begin_s > 0:
         source.seek(begin_s)
-    for frame in source:
-        if end_s is not None and frame.time_s >= end_s:
-            return
-        if after_pts is None or frame.coded.pts > after_pts:
-            yield frame
+    with _of_raw_frames():
+        for frame in source:
+            if end_s is not None and frame.time_s >= end_s:
+                return
+            if after_pts is None or frame.coded.pts > after_pts:
+                yield frame
+
+
+def _of_raw_frames() -> AbstractContextManager[None]:
+    """Inside, errors of a source name the arguments that are its, not those of the target."""
+    return renaming(size="raw_size", pixel_format="raw_format")
 
 
 def _progress(
@@ -297,7 +314,7 @@ def _checked_part(start: float | None, end: float | None) -> tuple[float, float 
     """When to begin and to end, in seconds."""
     for name, value in (("start", start), ("end", end)):
         if value is not None and (not isinstance(value, int | float) or not value >= 0):
-            raise ArgumentError(f"{name} is in seconds, from 0 on, not {value!r}.")
+            raise ArgumentError(f"{argument(name)} is in seconds, from 0 on, not {value!r}.")
     if start is not None and end is not None and end <= start:
         raise ArgumentError(f"the part ends ({end} s) before it begins ({start} s).")
     return float(start or 0), None if end is None else float(end)
