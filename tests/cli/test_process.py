@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from dala import media
 from dala.cli import progress
@@ -33,6 +34,50 @@ def test_a_picture_goes_through_its_filters_in_order(told, picture, folder):
     assert err.startswith("out.png: 40 × 30, ")
     wanted = gpu.filter_chain(picture, [("blur", {"radius": 2}), ("rotate", {"degrees": 30.0})])
     assert np.array_equal(media.load(folder / "out.png"), wanted)
+
+
+@pytest.mark.parametrize("suffix", [".bmp", ".gif", ".avif", ".heic", ".heif"])
+def test_pictures_of_other_formats_are_read(told, folder, suffix):
+    level = np.full((30, 40, 3), (200, 100, 50), np.uint8)
+    if suffix == ".gif":
+        Image.fromarray(level).save("in.gif")
+    else:
+        media.save(level, f"in{suffix}")
+    assert told("process", f"in{suffix}", "out.png", "-f", "invert", "-q") == (0, "", "")
+    assert np.abs(media.load("out.png").astype(int) - (255 - level.astype(int))).max() <= 3
+
+
+@pytest.mark.parametrize("suffix", [".bmp", ".gif", ".avif", ".heic"])
+def test_pictures_of_other_formats_are_written(told, picture, suffix):
+    assert told("process", "photo.png", f"out{suffix}", "-f", "invert", "-q") == (0, "", "")
+    got = media.load(f"out{suffix}")
+    assert got.shape[:2] == (30, 40)
+    if suffix == ".bmp":
+        np.testing.assert_array_equal(got, 255 - picture)
+
+
+def test_a_part_of_a_gif_is_that_of_a_video(told, folder):
+    frames = [Image.fromarray(np.full((8, 8), level, np.uint8)) for level in (10, 90, 200)]
+    frames[0].save("in.gif", save_all=True, append_images=frames[1:], duration=100)
+    part = ("--start", "0.1", "--end", "0.2")
+    assert told("process", "in.gif", "out.png", *part, "-q") == (0, "", "")
+    assert (media.load("out.png", mode="gray") == 90).all()
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "it seems to be SVG or HTML"),
+        (b"%PDF-1.7", "it seems to be PDF"),
+        (b"8BPS", "it seems to be Photoshop"),
+    ],
+)
+def test_what_is_neither_a_picture_nor_a_video_is_said_to_be_so(refused, folder, head, said):
+    (folder / "in.xyz").write_bytes(head + bytes(400))
+    for target in ("out.png", "out.mp4"):
+        found = refused("process", "in.xyz", target, code=1)
+        assert "is none of the videos that are read, and of the pictures only PNG, JPEG" in found
+        assert f"{said}. Convert it first." in found
 
 
 def test_quiet_prints_nothing(told, picture):

@@ -53,7 +53,7 @@ PYTHON = re.compile(r"\w+=(?!…)|\w\(\)|\b(load|save|load_model|predict|media)[
         ("process clip.mp4 out.mp4 --size 63x47", "give even numbers, such as --size 62x46."),
         ("process clip.mp4 frames --codec h264", "--codec and --preset are for those"),
         ("process clip.mp4 out.mp4 --resume", "Run it without --resume, which begins anew."),
-        ("process photo.png out.png --quality 50", "--quality is for JPEG and WebP; out.png is"),
+        ("process photo.png out.png --quality 50", "--quality is for JPEG, WebP, AVIF and HEIC;"),
         ("process photo.png out.jpg --quality 0", "--quality is a whole number of 1 to 100, not 0"),
         ("process photo.png out.xyz", "out.xyz ends in '.xyz', which stands for no format"),
         ("process clear.png out.jpg", "or put the image over a background, with the filter"),
@@ -124,7 +124,9 @@ def test_raw_frames_name_the_options_that_are_theirs(folder, typed, said):
 def test_a_batch_names_options_too(told, folder, picture):
     code, _, err = told("batch", "photo.png", "--out", "made", "--quality", "50")
     assert code == 1
-    assert "dala: photo.png: --quality is for JPEG and WebP; made/photo.png is PNG" in err
+    assert (
+        "dala: photo.png: --quality is for JPEG, WebP, AVIF and HEIC; made/photo.png is PNG" in err
+    )
 
 
 # -- how errors carry what they name ---------------------------------------------------------------

@@ -21,7 +21,12 @@ def smooth(height: int = 40, width: int = 56) -> np.ndarray:
 
 def encoded(image: Image.Image, format: str, **options: object) -> bytes:
     stream = io.BytesIO()
-    image.save(stream, format, **options)
+    if format == "HEIF":
+        import pillow_heif
+
+        pillow_heif.from_pillow(image).save(stream, **options)
+    else:
+        image.save(stream, format, **options)
     return stream.getvalue()
 
 

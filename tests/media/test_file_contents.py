@@ -14,7 +14,7 @@ from dala import errors, media
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "TIFF", "AVIF"])
 def test_exif_orientation_is_honoured(format, orientation):
     upright = np.kron(np.array([[250, 10, 10], [10, 10, 120]], np.uint8), np.ones((16, 16), "u1"))
     upright = np.repeat(upright[..., None], 3, -1)
@@ -117,7 +117,12 @@ def test_float_pixels_have_no_known_range_and_are_refused():
 
 def test_the_first_of_several_frames_is_loaded():
     frames = [Image.fromarray(np.full((8, 9, 3), level, np.uint8)) for level in (200, 50, 90)]
-    for format, options in (("WEBP", {"lossless": True}), ("TIFF", {}), ("PNG", {})):
+    for format, options in (
+        ("WEBP", {"lossless": True}),
+        ("TIFF", {}),
+        ("PNG", {}),
+        ("GIF", {}),
+    ):
         data = encoded(frames[0], format, save_all=True, append_images=frames[1:], **options)
         got = media.load(data, mode="rgb")
         np.testing.assert_array_equal(got, np.asarray(frames[0]), format)

@@ -12,7 +12,7 @@ from dala.cli.filter_texts import Filter, knows_time
 from dala.cli.progress import Meter, Step, seconds
 from dala.errors import ArgumentError, FileError
 from dala.ir.record import record, value
-from dala.media.files import FORMATS
+from dala.media.formats import READ_SUFFIXES
 from dala.media.video.encoding import SUFFIXES
 from dala.runtime.document import hint
 
@@ -120,14 +120,16 @@ def make(
 ) -> Made:
     """Make the target of the source; nothing is there under its name until it is whole."""
     _check_source(source)
-    if is_picture(source) and not _may_hold_frames(target) and not knows_time(filters):
+    # A GIF is a picture where one is wanted of it, unless it is told which part.
+    is_video = knows_time(filters) or (source.lower().endswith(".gif") and settings.for_video())
+    if is_picture(source) and not _may_hold_frames(target) and not is_video:
         return _make_picture(source, target, filters, settings)
     return _make_video(source, target, filters, settings, progress)
 
 
 def is_picture(path: str) -> bool:
     """Whether the name is that of a single picture."""
-    return Path(path).suffix.lower() in FORMATS and "%" not in path
+    return Path(path).suffix.lower() in READ_SUFFIXES and "%" not in path
 
 
 def _may_hold_frames(target: str) -> bool:

@@ -97,7 +97,7 @@ def predict(
 def _targets(pictures: Sequence[str], out: str | None) -> list[Path | None]:
     """Where each picture goes with what was found; nothing over another, or over its source."""
     from dala.errors import ArgumentError
-    from dala.media.files import FORMATS
+    from dala.media.formats import FORMATS
 
     if out is None:
         return [None] * len(pictures)

@@ -12,9 +12,10 @@ import numpy as np
 
 from dala.errors import ArgumentError, LimitError, MediaError, argument, either
 from dala.media import containers
+from dala.media.formats import PICTURES, listed, opener, plugin
 
-_LARGEST_EXTENTS = {"JPEG": 65_535, "WEBP": 16_383}
-_JPEG_QUALITY = 90
+_QUALITY = 90
+"""Of formats that cannot keep every value, unless another is given."""
 _EXIF_PART, _EXIF_COLOR_SPACE, _EXIF_SRGB = 0x8769, 0xA001, 1
 _settings = threading.Lock()
 SAVE = either("save: ", "")
@@ -30,7 +31,9 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Any:
     if format == "WEBP":
         _check_size(name, containers.webp_size(data), largest_pixels)
     try:
-        image = _opener(format)(io.BytesIO(data))
+        image = opener(name, format)(io.BytesIO(data))
+    except MediaError:
+        raise
     except Exception as error:  # whatever a decoder trips over, the file is the cause
         found = containers.missing_from(format, data) or text_of(error)
         raise _broken(name, format, found) from error
@@ -47,18 +50,6 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Any:
         return ImageOps.exif_transpose(image)
     except Exception:  # damaged metadata says nothing about the pixels
         return image
-
-
-def _opener(format: str) -> Any:
-    """Pillow's class for a format; unlike Image.open it leaves the limit on sizes to us."""
-    from PIL import JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin
-
-    return {
-        "PNG": PngImagePlugin.PngImageFile,
-        "JPEG": JpegImagePlugin.JpegImageFile,
-        "WEBP": WebPImagePlugin.WebPImageFile,
-        "TIFF": TiffImagePlugin.TiffImageFile,
-    }[format]
 
 
 def _check_size(name: str, size: tuple[int, int] | None, largest_pixels: int) -> None:
@@ -100,17 +91,22 @@ def encode(pixels: np.ndarray, format: str, target: object, quality: int | None)
     from PIL import Image
 
     _check_quality(format, target, quality)
-    largest = _LARGEST_EXTENTS.get(format)
+    largest = PICTURES[format].largest_extent
     if largest is not None and max(pixels.shape[:2]) > largest:
         raise LimitError(
             f"{SAVE}{target}: the image is {pixels.shape[1]:,} × {pixels.shape[0]:,}, but {format} "
             f"holds at most {largest:,} each way: resize it, or save it as .png or .tiff."
         )
-    if format == "JPEG":
-        pixels = _opaque(pixels, target)
+    if not PICTURES[format].has_alpha:
+        pixels = _opaque(pixels, format, target)
+    module = plugin(str(target), format)
     stream = io.BytesIO()
     try:
-        Image.fromarray(pixels).save(stream, format, **_options(format, quality))
+        image = Image.fromarray(pixels)
+        if format == "HEIF":
+            module.from_pillow(image).save(stream, **_options(format, quality))
+        else:
+            image.save(stream, format, **_options(format, quality))
     except (OSError, ValueError) as error:
         raise MediaError(f"{SAVE}{target} cannot be encoded: {text_of(error)}.") from error
     return stream.getvalue()
@@ -119,10 +115,11 @@ def encode(pixels: np.ndarray, format: str, target: object, quality: int | None)
 def _check_quality(format: str, target: object, quality: Any) -> None:
     if quality is None:
         return
-    if format not in ("JPEG", "WEBP"):
+    if not PICTURES[format].is_lossy:
+        lossy = listed(item for item in PICTURES.values() if item.is_lossy)
         raise ArgumentError(
-            f"{SAVE}{argument('quality')} is for JPEG and WebP; {target} is {format}, which keeps "
-            f"every value. Leave {argument('quality')} out."
+            f"{SAVE}{argument('quality')} is for {lossy}; {target} is {format}, which keeps every "
+            f"value. Leave {argument('quality')} out."
         )
     if isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= 100:
         raise ArgumentError(
@@ -136,6 +133,8 @@ def _options(format: str, quality: int | None) -> dict[str, Any]:
 
     if format == "TIFF":
         return {"compression": "tiff_adobe_deflate"}
+    if format == "BMP":
+        return {}
     if format == "PNG":
         info = PngImagePlugin.PngInfo()
         info.add(b"sRGB", b"\x00")
@@ -145,20 +144,30 @@ def _options(format: str, quality: int | None) -> dict[str, Any]:
     if format == "WEBP":
         how = {"lossless": True, "exact": True} if quality is None else {"quality": quality}
         return {"exif": exif, **how}
-    used = _JPEG_QUALITY if quality is None else quality
+    used = _QUALITY if quality is None else quality
     # 4:4:4 where the caller wants quality: halved colour shows at sharp edges.
-    return {"exif": exif, "quality": used, "subsampling": 0 if used >= _JPEG_QUALITY else 2}
+    whole = used >= _QUALITY
+    if format == "HEIF":
+        return {"exif": exif.tobytes(), "quality": used, "chroma": 444 if whole else 420}
+    if format == "AVIF":
+        # As bytes: Pillow takes an Exif that has nothing but parts for an empty one.
+        return {
+            "exif": exif.tobytes(),
+            "quality": used,
+            "subsampling": "4:4:4" if whole else "4:2:0",
+        }
+    return {"exif": exif, "quality": used, "subsampling": 0 if whole else 2}
 
 
-def _opaque(pixels: np.ndarray, target: object) -> np.ndarray:
+def _opaque(pixels: np.ndarray, format: str, target: object) -> np.ndarray:
     """The pixels without their alpha, which has to be opaque."""
     if pixels.ndim == 2 or pixels.shape[2] == 3:
         return pixels
     clear = int((pixels[..., 3] != 255).sum())
     if clear:
         raise ArgumentError(
-            f"{SAVE}{target}: JPEG has no transparency, but {clear:,} pixels are not opaque: save "
-            f"as .png or .webp"
+            f"{SAVE}{target}: {format} has no transparency, but {clear:,} pixels are not opaque: "
+            f"save as .png or .webp"
             + either(
                 ", put the image over a background (the filter overlay), or give image[..., :3].",
                 ", or put the image over a background, with the filter overlay.",

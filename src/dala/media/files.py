@@ -15,6 +15,7 @@ from dala.images.frames import frame_of, levels_of
 from dala.images.lettering import require_pillow
 from dala.media import containers
 from dala.media.coding import SAVE, decode, encode, text_of
+from dala.media.formats import FORMATS, PICTURES, listed
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -22,25 +23,16 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 LARGEST_PIXELS = 1 << 28
 """How many pixels a picture may have that is loaded, unless `largest_pixels` says otherwise."""
 
-FORMATS = {
-    ".png": "PNG",
-    ".jpg": "JPEG",
-    ".jpeg": "JPEG",
-    ".webp": "WEBP",
-    ".tif": "TIFF",
-    ".tiff": "TIFF",
-}
-"""The format that each suffix stands for."""
-
 _MODES = {"gray": "L", "rgb": "RGB", "rgba": "RGBA"}
 # No format that is read takes more for a pixel, and metadata has room besides.
 _BYTES_PER_PIXEL, _SPARE_BYTES = 8, 1 << 26
 
 
 def load(source: Source, *, mode: Mode = "auto", largest_pixels: int | None = None) -> Any:
-    """The picture in a PNG, JPEG, WebP or TIFF file, as a new array of u8 in sRGB.
+    """The picture in a file, as a new array of u8 in sRGB.
 
-    `source` is a path, or the bytes of such a file. The array is (height, width) for a gray
+    `source` is a path, or the bytes of a file: PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF (Pillow 11.3
+    or newer) or HEIC (`pip install "dala-gpu[heic]"`). The array is (height, width) for a gray
     picture, (height, width, 3) for a coloured one and (height, width, 4) for one with transparency;
     `mode` asks for "gray" (luma), "rgb" or "rgba" instead. What files hold besides is converted:
 
@@ -48,13 +40,14 @@ def load(source: Source, *, mode: Mode = "auto", largest_pixels: int | None = No
     - Colours of an embedded ICC profile become sRGB; a profile that moves no colour by more than
       1 of 255, and one that is broken, leave the pixels as they are. A PNG's gAMA chunk is honoured
       where there is neither a profile nor an sRGB chunk; its cHRM chunk is not.
-    - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte.
+    - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte. So do the 10 and 12
+      of AVIF and HEIC.
     - Palettes and 1 bit become gray or colours, gray with transparency RGBA, CMYK and YCbCr RGB.
 
     A picture of more than `largest_pixels`, 2²⁸ unless given, is refused from its header
     (LimitError). A file that ends too early, or cannot be decoded, is a MediaError and gives no
-    pixels at all. Of the four formats only PNG has checksums: bits that flip inside of another can
-    go unnoticed.
+    pixels at all. Of all formats only PNG has checksums: bits that flip inside of another can go
+    unnoticed.
     """
     if mode != "auto" and mode not in _MODES:
         raise ArgumentError(f"load: mode {mode!r} is not known: give auto, {', '.join(_MODES)}.")
@@ -79,13 +72,13 @@ def load(source: Source, *, mode: Mode = "auto", largest_pixels: int | None = No
 
 
 def save(image: Any, path: str | os.PathLike[str], *, quality: int | None = None) -> None:
-    """Write a picture to a file, in the format of its suffix: .png .jpg .jpeg .webp .tif .tiff.
+    """Write a picture to a file, in the format of its suffix.
 
     `image` is an array, a Buffer or a Pillow image: gray, RGB or RGBA, u8 or f32 (0..1: clamped and
-    rounded to nearest, NaN is 0), its colours sRGB. PNG, TIFF and WebP keep every value, though a
-    gray WebP is loaded as RGB; JPEG is written with quality 90. A `quality` of 1 to 100 is for JPEG
-    and for WebP, which then is lossy as well. JPEG knows no transparency: it takes RGBA only when
-    all of it is opaque.
+    rounded to nearest, NaN is 0), its colours sRGB. .png, .tif, .tiff, .bmp and .webp keep every
+    value, though a gray WebP is loaded as RGB; .jpg, .jpeg, .avif and .heic (see `load`) are
+    written with quality 90. A `quality` of 1 to 100 is for those, and for WebP, which then is lossy
+    as well. JPEG and BMP know no transparency: they take RGBA only when all of it is opaque.
 
     The file appears under its name when it is whole; where writing fails, what was there stays.
     """
@@ -126,7 +119,7 @@ def _read_stream(name: str, stream: Any, largest_bytes: int) -> bytes:
         raise MediaError(f"{name} is empty: there is no picture in it.")
     if containers.format_of(head) is None:
         raise MediaError(
-            f"{name} is none of the pictures that are read, PNG, JPEG, WebP and TIFF: "
+            f"{name} is none of the pictures that are read, {listed(PICTURES.values())}: "
             f"{containers.describe(head)}. Convert it to one of them."
         )
     data: bytes = head + stream.read(largest_bytes)

@@ -1,4 +1,4 @@
-"""Pictures as frames: one, a folder of them, or those in an animated WebP."""
+"""Pictures as frames: one, a folder of them, or those of an animation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from dala.errors import FileError, MediaError
 from dala.images.lettering import require_pillow
 from dala.media.coding import text_of
-from dala.media.files import FORMATS, load
+from dala.media.files import load
+from dala.media.formats import FORMATS, opener
 from dala.media.video.uncoded import UncodedSource, uncoded_info
 
 _PATTERN = re.compile(r"%(?:0(\d+))?d")
@@ -118,27 +119,25 @@ def _widened(image: np.ndarray, channels: int) -> np.ndarray:
     return image
 
 
-class AnimatedWebP(UncodedSource):
-    """The frames of an animated WebP, which PyAV does not read; Pillow does."""
+class Animation(UncodedSource):
+    """The frames of an animated WebP or AVIF, which PyAV does not read; Pillow does."""
 
-    def __init__(self, path: Path, largest_pixels: int | None = None) -> None:
-        require_pillow("an animated WebP")
+    def __init__(self, path: Path, format: str, largest_pixels: int | None = None) -> None:
+        require_pillow(f"an animated {format}")
         # Refuses one that is too large, cut off or damaged at its start.
         load(path, largest_pixels=largest_pixels)
-        self._path = path
+        self._path, self._opener = path, opener(str(path), format)
         with self._image() as image:
             count = int(image.n_frames)
             times = self._times(image, count)
             alpha = image.mode == "RGBA"
             size = image.size
         rate = Fraction(count * 1000, max(times[-1], 1)).limit_denominator(1001)
-        info = uncoded_info(size, rate, count, PIXELS[3 + alpha], "webp")
+        info = uncoded_info(size, rate, count, PIXELS[3 + alpha], format.lower())
         super().__init__(path, info, _MILLISECOND)
 
     def _image(self) -> Any:
-        from PIL import WebPImagePlugin
-
-        return WebPImagePlugin.WebPImageFile(self._path)
+        return self._opener(self._path)
 
     def _times(self, image: Any, count: int) -> list[int]:
         """When each frame begins, and when the last ends, in ms."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from dala.errors import ArgumentError, FileError, argument
 from dala.images.frames import levels_of
-from dala.media.files import FORMATS, save
+from dala.media.files import save
+from dala.media.formats import FORMATS
 from dala.media.video import raw
 from dala.media.video.described import ColourTags, standard_colours
 from dala.media.video.gif import GifSink

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from dala.errors import ArgumentError, FileError, argument
 from dala.media import containers
 from dala.media.video.described import VideoInfo
-from dala.media.video.pictures import AnimatedWebP, Pictures, is_pattern
+from dala.media.video.pictures import Animation, Pictures, is_pattern
 from dala.media.video.raw import RawSource
 from dala.media.video.source import VideoFile, VideoFrame
 from dala.media.video.uncoded import RATE, checked_rate
@@ -20,6 +20,7 @@ from dala.media.video.uncoded import RATE, checked_rate
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _HEAD_BYTES = 1 << 16
 _WEBP_ANIMATED = 0x02
+_AVIF_ANIMATED = b"avis"
 
 
 class Source(Protocol):
@@ -57,11 +58,12 @@ def open_source(
 ) -> Source:
     """The frames of a video, of a GIF, of a picture, of a folder of pictures, or of a pipe.
 
-    What a file is, its first bytes say. A PNG, JPEG, WebP or TIFF is a video of one frame, unless
-    it is animated. The pictures of a folder come in the order of the numbers in their names, as
-    do those of a pattern such as `frames/%05d.png`; what else is in the folder is left alone. `-`
-    is standard input with nothing but pixels: `size` is (width, height), and `pixel_format` rgba
-    (unless given), rgb, gray or yuv420p.
+    What a file is, its first bytes say. A picture is a video of one frame, unless it is animated:
+    all frames of a GIF, and of an animated PNG, WebP or AVIF, are read. The pictures of a folder
+    come in the order of the numbers in their names, as do those of a pattern such as
+    `frames/%05d.png`; what else is in the folder is left alone. `-` is standard input with nothing
+    but pixels: `size` is (width, height), and `pixel_format` rgba (unless given), rgb, gray or
+    yuv420p.
     `rate` is frames in a second, 30 unless given, for those that have no times of their own.
     `largest_pixels` is how many a picture may have: see `media.load`.
     Nothing is fetched: an address, with a scheme such as http:, is refused.
@@ -94,9 +96,13 @@ def _opened(path: Path, rate: Fraction | None, largest_pixels: int | None) -> So
     format = containers.format_of(head)
     if format == "WEBP" and head[12:16] == b"VP8X" and head[20] & _WEBP_ANIMATED:
         _refuse_rate(path, rate)
-        return AnimatedWebP(path, largest_pixels)
+        return Animation(path, "WEBP", largest_pixels)
+    if format == "AVIF" and head[8:12] == _AVIF_ANIMATED:
+        _refuse_rate(path, rate)
+        return Animation(path, "AVIF", largest_pixels)
     # An animated PNG has to say so before its first pixels.
-    if format is None or (format == "PNG" and b"acTL" in head.partition(b"IDAT")[0]):
+    is_animated = format == "GIF" or (format == "PNG" and b"acTL" in head.partition(b"IDAT")[0])
+    if format is None or is_animated:
         _refuse_rate(path, rate)
         return VideoFile(path)
     return Pictures(path, [path], rate or RATE, largest_pixels)
