@@ -79,7 +79,10 @@ def test_several_pictures_are_written_into_a_folder(told, folder, classes, pictu
     ("arguments", "said"),
     [
         (("bright.png", "dark.png", "-o", "one.png"), "is one picture, but there are 2"),
-        (("bright.png", "-o", "bright.png"), "would be written over"),
+        (
+            ("bright.png", "-o", "bright.png"),
+            "would be written over itself: choose",
+        ),
         (("bright.png", "bright.png", "-o", "found"), "two pictures would become"),
         (("bright.png", "--top", "0"), "--top"),
         (("bright.png", "--threshold", "2"), "--threshold"),

@@ -93,8 +93,8 @@ def test_json_tells_what_was_made(answer, picture):
 
 
 def test_the_device_that_is_asked_for_computes(answer, picture, webgpu):
-    assert answer("process", "photo.png", "out.png", "--device", "cpu")["device"] == "cpu"
-    assert answer("process", "photo.png", "out.png", "--device", "webgpu")["device"] == "webgpu"
+    assert answer("process", "photo.png", "a.png", "--device", "cpu")["device"] == "cpu"
+    assert answer("process", "photo.png", "b.png", "--device", "webgpu")["device"] == "webgpu"
 
 
 def test_a_kernel_of_a_file_is_a_filter(told, picture, folder):
@@ -294,6 +294,6 @@ def test_a_pipeline_of_buffers_is_run_on_a_picture_that_fits(told, refused, pict
     assert told("run", "one.json", "photo.png", "out.png")[0] == 0
     assert np.array_equal(media.load(folder / "out.png"), 255 - picture)
     media.save(picture[:20], folder / "small.png")
-    assert "was made for pictures of 40 × 30" in refused("run", "one.json", "small.png", "out.png")
+    assert "was made for pictures of 40 × 30" in refused("run", "one.json", "small.png", "b.png")
     assert "--quality" in refused("run", "one.json", "photo.png", "out.png", "--size", "8x8")
     assert json.loads((folder / "one.json").read_text())["version"] == 1

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dala.cli import options
+from dala.cli.overwriting import Existing
 from dala.cli.process import chosen
 from dala.cli.terminal import Interrupted, print_json, say
 
@@ -43,6 +44,8 @@ def batch(
     quality: options.Quality = None,
     largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
     codec: options.Codec = None,
     preset: options.Preset = None,
     start: options.Start = None,
@@ -86,8 +89,11 @@ def batch(
     )
     with chosen(device):
         chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
-        jobs = plan(sources, out, to=to, recursive=recursive)
-        work = Work(jobs, chain, settings, workers=workers, quiet=quiet)
+        existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+        jobs = plan(sources, out, to=to, recursive=recursive, overwrite=overwrite)
+        # What is resumed replaces what is older than its source, and leaves the rest out itself.
+        kept = [] if resume else existing.left_alone([job.target for job in jobs])
+        work = Work(jobs, chain, settings, kept=kept, workers=workers, quiet=quiet)
         try:
             work.run()
         except KeyboardInterrupt:

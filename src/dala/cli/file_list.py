@@ -26,8 +26,10 @@ class Job:
     target: Path
 
 
-def plan(given: Sequence[str], out: str, *, to: str | None, recursive: bool) -> list[Job]:
-    """What is to be made of each file; nothing twice, and nothing over its own source."""
+def plan(
+    given: Sequence[str], out: str, *, to: str | None, recursive: bool, overwrite: bool = False
+) -> list[Job]:
+    """What is to be made of each file; nothing twice, and nothing over its own source unasked."""
     suffix = None if to is None else f".{to.lower().lstrip('.')}"
     if suffix is not None and suffix not in _WRITTEN:
         known = [item.removeprefix(".") for item in _WRITTEN]
@@ -49,10 +51,11 @@ def plan(given: Sequence[str], out: str, *, to: str | None, recursive: bool) -> 
                 f"{source}: nothing is written as {target.suffix!r}: give another format, such as "
                 f"--to mp4."
             )
-        if target.exists() and source.exists() and target.samefile(source):
+        is_itself = target.exists() and source.exists() and target.samefile(source)
+        if is_itself and not overwrite:
             raise ArgumentError(
-                f"{target} would be written over itself: give another folder with --out, or "
-                f"another format with --to."
+                f"{target} would be written over itself: give another folder with --out, another "
+                f"format with --to, or --overwrite."
             )
         jobs[target] = Job(source, target)
     if not jobs:

@@ -14,6 +14,7 @@ from dala.errors import ArgumentError, FileError
 from dala.ir.record import record, value
 from dala.media.formats import READ_SUFFIXES
 from dala.media.video.encoding import SUFFIXES
+from dala.media.video.sink import aside
 from dala.runtime.document import hint
 
 STANDARD = "-"
@@ -191,9 +192,13 @@ def _make_video(
         if progress is not None:
             progress(step)
 
+    # A picture is not written over while frames may still be read of it, but takes its place.
+    where = Path(target)
+    is_itself = is_picture(target) and where.is_file() and where.samefile(source)
+    draft = aside(where) if is_itself else where
     done = transcode(
         source,
-        target,
+        target if not is_itself else draft,
         filters,
         codec=settings.codec,
         quality=settings.quality,
@@ -209,6 +214,8 @@ def _make_video(
         largest_pixels=settings.largest_pixels,
         progress=tell,
     )
+    if is_itself:
+        draft.replace(where)
     width, height = done.size
     return Made(
         source,

@@ -88,6 +88,21 @@ End = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Where to end: seconds, or 1:23.5.", rich_help_panel=VIDEO),
 ]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        "-y",
+        help="Replace what is there already, without asking.",
+        show_default=False,
+    ),
+]
+SkipExisting = Annotated[
+    bool,
+    typer.Option(
+        "--skip-existing", help="Leave what is there already as it is.", show_default=False
+    ),
+]
 Resume = Annotated[
     bool,
     typer.Option(

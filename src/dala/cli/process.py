@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dala.cli import options
+from dala.cli.overwriting import Existing
 from dala.cli.terminal import Interrupted, print_json, say
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def process(
     quality: options.Quality = None,
     largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
     codec: options.Codec = None,
     preset: options.Preset = None,
     start: options.Start = None,
@@ -73,9 +76,11 @@ def process(
         raw_format=raw_format,
         largest_pixels=largest_pixels,
     )
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     with chosen(device):
         chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
-        make_one(source, target, chain, settings, quiet=quiet, json=json)
+        if not _is_left(source, target, existing, settings, json=json):
+            make_one(source, target, chain, settings, quiet=quiet, json=json)
 
 
 def run(
@@ -89,6 +94,8 @@ def run(
     quality: options.Quality = None,
     largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
     codec: options.Codec = None,
     preset: options.Preset = None,
     start: options.Start = None,
@@ -124,6 +131,7 @@ def run(
         raw_format=raw_format,
         largest_pixels=largest_pixels,
     )
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     with chosen(device):
         own = load_kernels(kernels or [])
         document = documents.read(Path(pipeline))
@@ -131,14 +139,32 @@ def run(
             if settings != Settings(quality=quality, largest_pixels=largest_pixels):
                 raise typer.BadParameter(
                     f"{pipeline} is a pipeline of buffers, for pictures of one size: of the "
-                    f"options only --quality, --largest-pixels, --device, --quiet and --json go "
-                    f"with it."
+                    f"options only --quality, --largest-pixels, --device, --overwrite, "
+                    f"--skip-existing, --quiet and --json go with it."
                 )
-            made = documents.run_pipeline(Path(pipeline), document, source, target, settings)
-            finish(made, quiet=quiet, json=json)
-        else:
-            chain = documents.filters_of(Path(pipeline), document, own, largest_pixels)
+            if not _is_left(source, target, existing, settings, json=json):
+                made = documents.run_pipeline(Path(pipeline), document, source, target, settings)
+                finish(made, quiet=quiet, json=json)
+            return
+        chain = documents.filters_of(Path(pipeline), document, own, largest_pixels)
+        if not _is_left(source, target, existing, settings, json=json):
             make_one(source, target, chain, settings, quiet=quiet, json=json)
+
+
+def _is_left(
+    source: str, target: str, existing: Existing, settings: Settings, *, json: bool
+) -> bool:
+    """Whether the target is there and stays as it is; a run that is resumed asks nothing."""
+    from dala.cli.jobs import STANDARD
+    from dala.media.video.segments import finished_frames
+
+    if target == STANDARD or (settings.resume and finished_frames(Path(target))):
+        return False
+    if not existing.left_alone([Path(target)]):
+        return False
+    if json:
+        print_json({"ok": True, "source": source, "target": target, "left_out": True})
+    return True
 
 
 def make_one(

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dala.cli import options
+from dala.cli.overwriting import Existing
 from dala.cli.process import chosen
 from dala.cli.terminal import is_terminal, output, print_json, say
 
@@ -81,12 +82,16 @@ def demo(
         str, typer.Argument(metavar="FOLDER", help="Where the videos go; made if need be.")
     ] = "dala-demo",
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
 ) -> None:
     """Run kernels on buffers, make a short clip, and filter it."""
-    from dala.demo import run
+    from dala.demo import CLIP, RESULT, run
 
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=False)
+    kept = existing.left_alone([Path(folder) / name for name in (CLIP, RESULT)])
     with chosen(device):
-        for line in run(Path(folder)):
+        for line in run(None if kept else Path(folder)):
             print(line, flush=True)
 
 
@@ -95,12 +100,17 @@ def gallery(
         str, typer.Argument(metavar="FOLDER", help="Where the page goes; made if need be.")
     ],
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
     """Write a page that shows what every filter does to a picture."""
-    from dala.media.gallery import write_gallery
+    from dala.media.gallery import INDEX_NAME, write_gallery
 
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+    if existing.left_alone([Path(folder) / INDEX_NAME]):
+        return
     with chosen(device):
         page = write_gallery(folder)
     if json:

@@ -120,6 +120,7 @@ class Composition(Seekable):
         infos = [item.info for item in self._moving]
         self._rate = rate or max([info.rate for info in infos], default=_STILL_RATE)
         self.info = _described(size, self._rate, infos, until)
+        self.files = [path for item in inputs for path in item.files]
         self.path: Path = next(
             (item.path for item in inputs if item.source is not None), Path("composition")
         )

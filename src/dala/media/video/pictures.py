@@ -55,7 +55,7 @@ class Pictures(UncodedSource):
     def __init__(
         self, path: Path, files: list[Path], rate: Fraction, largest_pixels: int | None = None
     ) -> None:
-        self._files = files
+        self.files = files
         self._largest_pixels = largest_pixels
         self._first = self._loaded(files[0])
         if len(files) > 1 and self._first.ndim == 2:
@@ -80,8 +80,8 @@ class Pictures(UncodedSource):
         return Pictures(path, files, rate, largest_pixels)
 
     def _arrays(self, begin_s: float) -> Iterator[tuple[int, np.ndarray]]:
-        for number in range(int(begin_s * self.info.rate), len(self._files)):
-            yield number, self._first if number == 0 else self._next(self._files[number])
+        for number in range(int(begin_s * self.info.rate), len(self.files)):
+            yield number, self._first if number == 0 else self._next(self.files[number])
 
     def _loaded(self, path: Path) -> np.ndarray:
         image: np.ndarray = load(path, largest_pixels=self._largest_pixels)
@@ -91,14 +91,14 @@ class Pictures(UncodedSource):
         image, first = self._loaded(path), self._first
         if image.shape[:2] != first.shape[:2]:
             raise MediaError(
-                f"{path} is {image.shape[1]} × {image.shape[0]}, but {self._files[0].name} is "
+                f"{path} is {image.shape[1]} × {image.shape[0]}, but {self.files[0].name} is "
                 f"{first.shape[1]} × {first.shape[0]}: all frames have to be of one size."
             )
         channels = first.shape[2]
         if image.ndim == 3 and image.shape[2] > channels:
             if (image[..., 3] != 255).any():
                 raise MediaError(
-                    f"{path} has transparency, but {self._files[0].name} has none: save all "
+                    f"{path} has transparency, but {self.files[0].name} has none: save all "
                     f"frames with it, or none."
                 )
             return np.ascontiguousarray(image[..., :3])

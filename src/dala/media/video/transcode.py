@@ -103,6 +103,7 @@ def transcode(
             )
         ours = True
     try:
+        _refuse_own_source(opened, where)
         if where.suffix.lower() in CONTAINERS and os.fspath(target) != "-":
             encoding = encoding_for(where, opened.info.bits, codec, quality, preset)
             run = _Run(opened, where, filters, encoding, size, part, resume=resume, sound=sound)
@@ -173,6 +174,15 @@ def _frames(
                 yield frame
 
 
+def _refuse_own_source(source: Source, target: Path) -> None:
+    """An error where the target is a file that frames come from."""
+    if not target.is_file():
+        return
+    for path in getattr(source, "files", None) or [source.path]:
+        if path.exists() and target.samefile(path):
+            raise ArgumentError(f"{target} is the source itself: write to another name.")
+
+
 def _of_raw_frames() -> AbstractContextManager[None]:
     """Inside, errors of a source name the arguments that are its, not those of the target."""
     return renaming(size="raw_size", pixel_format="raw_format")
@@ -209,8 +219,6 @@ class _Run:
         self._filter = FrameFilter(video.info, encoding.pixels, list(filters), size)
         if not target.parent.is_dir():
             raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
-        if target.exists() and video.path.exists() and target.samefile(video.path):
-            raise ArgumentError(f"{target} is the source itself: write to another name.")
         # Sound and the like are those of a file: of the source, or of the first that it is made of.
         self._sound = getattr(video, "sound", None) if sound else None
         self._job = {
