@@ -50,17 +50,43 @@ def filters(
             print(line)
 
 
-def kernels(json: options.Json = False) -> None:
-    """List every kernel: its inputs, its parameters and what it does."""
+def _complete_kernels(incomplete: str) -> list[str]:
     from dala.gpu import compute
 
+    return [name for name in compute.Kernel.list() if name.startswith(incomplete)]
+
+
+def kernels(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="One kernel, to see all of it.", autocompletion=_complete_kernels
+        ),
+    ] = None,
+    kernels: options.Kernels = None,
+    json: options.Json = False,
+) -> None:
+    """List the kernels, or say what one of them takes and does."""
+    from dala.cli import kernel_list
+    from dala.cli.kernel_files import load_kernels
+    from dala.gpu import compute
+
+    load_kernels(kernels or [])
+    if name is not None:
+        found = kernel_list.described(name)
+        if json:
+            print_json({"name": name, **found})
+            return
+        for line in kernel_list.page(name, found, min(100, output().width)):
+            print(line)
+        return
     described = {name: compute.Kernel.lookup(name).describe() for name in compute.Kernel.list()}
     if json:
         print_json(described)
         return
-    for name, item in described.items():
-        params = map(str, compute.Kernel.lookup(name).params)
-        print(f"{name}({', '.join([*item['inputs'], *params])})\n    {item['doc']}")
+    for known, item in described.items():
+        params = map(str, compute.Kernel.lookup(known).params)
+        print(f"{known}({', '.join([*item['inputs'], *params])})\n    {item['doc']}")
 
 
 def devices(json: options.Json = False) -> None:
