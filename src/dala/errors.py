@@ -27,13 +27,14 @@ DalaError
 ├── ModelError               (ValueError)    a model that cannot be understood or run
 ├── FetchError               (OSError)       a package that cannot be had from where it is kept
 ├── IntegrityError           (ValueError)    a file that is not the one that was promised
+├── LossWarning              (UserWarning)   a file holds what is not kept; raised if told to
 └── InternalError            (RuntimeError)  a mistake in dala itself: please report it
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 _MARKED = re.compile("\x02([^\x02\x03]*)\x03([^\x02\x03]*)\x03([^\x02\x03]*)\x02")
@@ -218,6 +219,18 @@ class FetchError(DalaError, OSError):
 
 class IntegrityError(DalaError, ValueError):
     """A file that is not the one that was promised."""
+
+
+class LossWarning(DalaError, UserWarning):
+    """A file holds something that what was made of it does not.
+
+    It is given to Python's `warnings`; a filter there, or `--strict`, makes an error of it. `lost`
+    says what, each in a few words.
+    """
+
+    def __init__(self, message: str = "", lost: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.lost = tuple(lost)
 
 
 class InternalError(DalaError, RuntimeError):

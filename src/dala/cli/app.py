@@ -14,6 +14,7 @@ from typer.main import get_command
 
 from dala import __version__
 from dala.cli import batch, check, doctor, models, predict, process, show
+from dala.cli.losses import heard
 from dala.cli.terminal import Interrupted, complain, is_debugging, one_line, print_json
 from dala.cli.wording import speak_for
 from dala.errors import (
@@ -21,6 +22,7 @@ from dala.errors import (
     DalaError,
     InternalError,
     KernelError,
+    LossWarning,
     UnknownKernelError,
     UnknownModelError,
 )
@@ -112,7 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app(prog_name="dala", args=given)
     try:
         try:
-            code = _run(given)
+            with heard():
+                code = _run(given)
         except BaseException as error:
             if arguments is None and isinstance(error, KeyboardInterrupt | Interrupted):
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only add noise
@@ -176,6 +179,8 @@ def _usage(error: Any) -> str:
 
 
 def _plain(error: BaseException) -> str:
+    if isinstance(error, LossWarning):
+        return f"{one_line(error)} That is an error by --strict, and nothing was written."
     if isinstance(error, DalaError):
         return one_line(error)
     if isinstance(error, MemoryError):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dala.cli import losses
 from dala.cli.filter_texts import Filter, given_filter
 from dala.cli.jobs import Made, Settings
 from dala.errors import ArgumentError
@@ -87,7 +88,10 @@ def run_pipeline(
         shape, dtype = _kind(document, read_name)
         out_shape, out_dtype = _kind(document, written_name)
     mode: Any = _MODES[shape[2] if len(shape) == 3 else 1]
-    image = load(source, mode=mode, largest_pixels=settings.largest_pixels)
+    with losses.collected() as lost:
+        image, metadata = load(
+            source, mode=mode, largest_pixels=settings.largest_pixels, with_metadata=True
+        )
     if image.shape != shape:
         raise ArgumentError(
             f"{source} is {image.shape[1]} × {image.shape[0]}, but {path} was made for pictures of "
@@ -97,9 +101,11 @@ def run_pipeline(
     out = buffer_zeros(out_shape, out_dtype)
     pipeline = load_pipeline(path, {read_name: from_numpy(pixels), written_name: out})
     pipeline.run()
-    save(out, target, quality=settings.picture_quality)
+    with losses.collected() as lost_later:
+        save(out, target, quality=settings.picture_quality, metadata=metadata)
     elapsed_s = time.perf_counter() - started_s
-    return Made(source, target, "picture", 1, 0, out_shape[1], out_shape[0], elapsed_s, {})
+    size = out_shape[1], out_shape[0]
+    return Made(source, target, "picture", 1, 0, *size, elapsed_s, {}, lost + lost_later)
 
 
 def _ends(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dala.cli import values
+from dala.cli import losses, values
 from dala.cli.filter_texts import Filter, knows_time
 from dala.cli.progress import Meter, Step, seconds
 from dala.errors import ArgumentError, FileError
-from dala.ir.record import record, value
+from dala.ir.record import changed, record, value
 from dala.media.formats import READ_SUFFIXES
 from dala.media.video.encoding import SUFFIXES
 from dala.media.video.sink import aside
@@ -89,6 +89,8 @@ class Made:
     height: int
     seconds: float
     stages_s: dict[str, float]
+    lost: Sequence[str] = ()
+    """What of the source is not in the target, in a few words each."""
 
     @property
     def frames_per_s(self) -> float:
@@ -120,6 +122,18 @@ def make(
     progress: Callable[[Step], None] | None = None,
 ) -> Made:
     """Make the target of the source; nothing is there under its name until it is whole."""
+    with losses.collected() as lost:
+        made = _made(source, target, filters, settings, progress)
+    return changed(made, lost=lost)
+
+
+def _made(
+    source: str,
+    target: str,
+    filters: Sequence[Filter],
+    settings: Settings,
+    progress: Callable[[Step], None] | None,
+) -> Made:
     _check_source(source)
     # A GIF is a picture where one is wanted of it, unless it is told which part.
     is_video = knows_time(filters) or (source.lower().endswith(".gif") and settings.for_video())
@@ -152,11 +166,11 @@ def _make_picture(source: str, target: str, filters: Sequence[Filter], settings:
     if settings.size is not None:
         width, height = settings.size
         chain.append(("resize", {"size": (height, width)}))
-    image = load(source, largest_pixels=settings.largest_pixels)
+    image, metadata = load(source, largest_pixels=settings.largest_pixels, with_metadata=True)
     read_s = time.perf_counter()
     result = gpu.filter_chain(image, chain)
     filtered_s = time.perf_counter()
-    save(result, target, quality=settings.picture_quality)
+    save(result, target, quality=settings.picture_quality, metadata=metadata)
     ended_s = time.perf_counter()
     stages = {
         "read": read_s - started_s,

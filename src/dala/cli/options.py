@@ -103,6 +103,14 @@ SkipExisting = Annotated[
         "--skip-existing", help="Leave what is there already as it is.", show_default=False
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Fail where something of a picture cannot be kept, such as its 16 bits or its EXIF.",
+        show_default=False,
+    ),
+]
 Resume = Annotated[
     bool,
     typer.Option(

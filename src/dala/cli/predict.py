@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dala.cli import options
+from dala.cli import losses, options
 from dala.cli.models import complete
 from dala.cli.overwriting import Existing
 from dala.cli.process import chosen
@@ -61,6 +61,7 @@ def predict(
     largest_pixels: options.LargestPixels = None,
     overwrite: options.Overwrite = False,
     skip_existing: options.SkipExisting = False,
+    strict: options.Strict = False,
     device: options.Device = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -74,6 +75,7 @@ def predict(
     from dala.media.files import load, save
     from dala.ml.loading import load_model
 
+    losses.refuse(strict=strict)
     existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     targets = _targets(pictures, out, overwrite=overwrite)
     kept = existing.left_alone([target for target in targets if target is not None])
@@ -84,11 +86,13 @@ def predict(
         for picture, target in zip(pictures, targets, strict=True):
             if target in kept:
                 continue
-            image = load(picture, largest_pixels=largest_pixels)
-            results = loaded(image, **given)
-            if target is not None:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                save(results.draw(image), target)
+            with losses.collected() as lost:
+                image, metadata = load(picture, largest_pixels=largest_pixels, with_metadata=True)
+                results = loaded(image, **given)
+                if target is not None:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    save(results.draw(image), target, metadata=metadata)
+            losses.tell(picture, lost, quiet=quiet or json)
             if json:
                 described.append(_described(picture, target, image, results))
                 continue

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dala.cli import options
+from dala.cli import losses, options
 from dala.cli.overwriting import Existing
 from dala.cli.terminal import Interrupted, print_json, say
 
@@ -37,6 +37,7 @@ def process(
     device: options.Device = None,
     overwrite: options.Overwrite = False,
     skip_existing: options.SkipExisting = False,
+    strict: options.Strict = False,
     codec: options.Codec = None,
     preset: options.Preset = None,
     start: options.Start = None,
@@ -76,6 +77,7 @@ def process(
         raw_format=raw_format,
         largest_pixels=largest_pixels,
     )
+    losses.refuse(strict=strict)
     existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     with chosen(device):
         chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
@@ -96,6 +98,7 @@ def run(
     device: options.Device = None,
     overwrite: options.Overwrite = False,
     skip_existing: options.SkipExisting = False,
+    strict: options.Strict = False,
     codec: options.Codec = None,
     preset: options.Preset = None,
     start: options.Start = None,
@@ -131,6 +134,7 @@ def run(
         raw_format=raw_format,
         largest_pixels=largest_pixels,
     )
+    losses.refuse(strict=strict)
     existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     with chosen(device):
         own = load_kernels(kernels or [])
@@ -140,7 +144,7 @@ def run(
                 raise typer.BadParameter(
                     f"{pipeline} is a pipeline of buffers, for pictures of one size: of the "
                     f"options only --quality, --largest-pixels, --device, --overwrite, "
-                    f"--skip-existing, --quiet and --json go with it."
+                    f"--skip-existing, --strict, --quiet and --json go with it."
                 )
             if not _is_left(source, target, existing, settings, json=json):
                 made = documents.run_pipeline(Path(pipeline), document, source, target, settings)
@@ -199,6 +203,7 @@ def finish(made: Made, *, quiet: bool, json: bool) -> None:
         print_json({"ok": True, **made.describe(), "device": current_device().id})
     else:
         say(made.line(), quiet=quiet)
+    losses.tell(made.source, made.lost, quiet=quiet or json)
 
 
 def _how_to_go_on(target: str) -> str:

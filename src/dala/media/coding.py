@@ -5,25 +5,39 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
 from dala.errors import ArgumentError, LimitError, MediaError, argument, either
+from dala.ir.record import record
 from dala.media import containers
 from dala.media.formats import PICTURES, listed, opener, plugin
+from dala.media.metadata import Metadata, bits_of, lost_pixels, options_for, parts_of
+from dala.media.tiff_parts import with_parts
 
 _QUALITY = 90
 """Of formats that cannot keep every value, unless another is given."""
-_EXIF_PART, _EXIF_COLOR_SPACE, _EXIF_SRGB = 0x8769, 0xA001, 1
 _settings = threading.Lock()
 SAVE = either("save: ", "")
 """The call that errors are about; a command has its own name."""
 
 
-def decode(name: str, data: bytes, largest_pixels: int) -> Any:
-    """Pillow's image, decoded and upright; a LimitError or MediaError before, or instead."""
+@record
+class Decoded:
+    """Pillow's image, upright; what its file is, and what of it is not in the image."""
+
+    image: Any
+    opened: Any
+    """As it lies in the file, which tells what it holds beside pixels."""
+    format: str
+    bits: int
+    lost: list[str]
+
+
+def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
+    """A picture, decoded and upright; a LimitError or MediaError before, or instead."""
     from PIL import ImageOps
 
     format = containers.format_of(data[: containers.HEAD_BYTES])
@@ -42,14 +56,16 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Any:
     if missing is not None:
         raise _broken(name, format, missing)
     try:
+        bits = bits_of(image, format, data)
+        lost = lost_pixels(image, format, bits)
         with _strictly(image):
             image.load()
     except Exception as error:
         raise _broken(name, format, text_of(error)) from error
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # damaged metadata says nothing about the pixels
-        return image
+    upright = image
+    with suppress(Exception):  # damaged metadata says nothing about the pixels
+        upright = ImageOps.exif_transpose(image)
+    return Decoded(upright, image, format, bits, lost)
 
 
 def _check_size(name: str, size: tuple[int, int] | None, largest_pixels: int) -> None:
@@ -86,8 +102,17 @@ def _strictly(image: Any) -> Iterator[None]:
             ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS = lenient, limit
 
 
-def encode(pixels: np.ndarray, format: str, target: object, quality: int | None) -> bytes:
-    """The bytes of a file of that format; `target` is what errors call it."""
+def encode(
+    pixels: np.ndarray,
+    format: str,
+    target: object,
+    quality: int | None,
+    metadata: Metadata | None = None,
+) -> tuple[bytes, list[str]]:
+    """The bytes of a file of that format, and what of the metadata is not in them.
+
+    `target` is what errors call it.
+    """
     from PIL import Image
 
     _check_quality(format, target, quality)
@@ -100,16 +125,20 @@ def encode(pixels: np.ndarray, format: str, target: object, quality: int | None)
     if not PICTURES[format].has_alpha:
         pixels = _opaque(pixels, format, target)
     module = plugin(str(target), format)
+    size = pixels.shape[1], pixels.shape[0]
+    beside, lost = options_for(metadata, PICTURES[format], size)
+    options = {**beside, **_compression(format, quality)}
     stream = io.BytesIO()
     try:
         image = Image.fromarray(pixels)
         if format == "HEIF":
-            module.from_pillow(image).save(stream, **_options(format, quality))
+            module.from_pillow(image).save(stream, **options)
         else:
-            image.save(stream, format, **_options(format, quality))
+            image.save(stream, format, **options)
     except (OSError, ValueError) as error:
         raise MediaError(f"{SAVE}{target} cannot be encoded: {text_of(error)}.") from error
-    return stream.getvalue()
+    data, parts = stream.getvalue(), parts_of(metadata, size) if format == "TIFF" else {}
+    return with_parts(data, parts) if parts else data, lost
 
 
 def _check_quality(format: str, target: object, quality: Any) -> None:
@@ -127,36 +156,23 @@ def _check_quality(format: str, target: object, quality: Any) -> None:
         )
 
 
-def _options(format: str, quality: int | None) -> dict[str, Any]:
-    """What Pillow is told: how to compress, and that the colours are sRGB."""
-    from PIL import Image, PngImagePlugin
-
+def _compression(format: str, quality: int | None) -> dict[str, Any]:
+    """How Pillow is told to compress."""
     if format == "TIFF":
         return {"compression": "tiff_adobe_deflate"}
-    if format == "BMP":
+    if format == "WEBP" and quality is None:
+        return {"lossless": True, "exact": True}
+    if not PICTURES[format].is_lossy:
         return {}
-    if format == "PNG":
-        info = PngImagePlugin.PngInfo()
-        info.add(b"sRGB", b"\x00")
-        return {"pnginfo": info}
-    exif = Image.Exif()
-    exif.get_ifd(_EXIF_PART)[_EXIF_COLOR_SPACE] = _EXIF_SRGB
-    if format == "WEBP":
-        how = {"lossless": True, "exact": True} if quality is None else {"quality": quality}
-        return {"exif": exif, **how}
     used = _QUALITY if quality is None else quality
     # 4:4:4 where the caller wants quality: halved colour shows at sharp edges.
     whole = used >= _QUALITY
-    if format == "HEIF":
-        return {"exif": exif.tobytes(), "quality": used, "chroma": 444 if whole else 420}
-    if format == "AVIF":
-        # As bytes: Pillow takes an Exif that has nothing but parts for an empty one.
-        return {
-            "exif": exif.tobytes(),
-            "quality": used,
-            "subsampling": "4:4:4" if whole else "4:2:0",
-        }
-    return {"exif": exif, "quality": used, "subsampling": 0 if whole else 2}
+    colours: dict[str, dict[str, Any]] = {
+        "JPEG": {"subsampling": 0 if whole else 2},
+        "AVIF": {"subsampling": "4:4:4" if whole else "4:2:0"},
+        "HEIF": {"chroma": 444 if whole else 420},
+    }
+    return {"quality": used, **colours.get(format, {})}
 
 
 def _opaque(pixels: np.ndarray, format: str, target: object) -> np.ndarray:

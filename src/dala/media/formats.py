@@ -24,6 +24,8 @@ class PictureFormat:
     """Whether it can be written smaller than every value takes, by a quality."""
     has_alpha: bool = True
     largest_extent: int | None = None
+    holds_metadata: bool = True
+    """Whether there is a place for EXIF and XMP in such a file."""
 
     @property
     def label(self) -> str:
@@ -53,7 +55,14 @@ PICTURES = {
             largest_extent=16_383,
         ),
         PictureFormat("TIFF", (".tif", ".tiff"), "PIL.TiffImagePlugin", "TiffImageFile"),
-        PictureFormat("BMP", (".bmp",), "PIL.BmpImagePlugin", "BmpImageFile", has_alpha=False),
+        PictureFormat(
+            "BMP",
+            (".bmp",),
+            "PIL.BmpImagePlugin",
+            "BmpImageFile",
+            has_alpha=False,
+            holds_metadata=False,
+        ),
         PictureFormat(
             "AVIF",
             (".avif",),

@@ -282,7 +282,7 @@ class Surface:
         from dala.media.coding import encode
 
         require_pillow("a surface in a notebook")
-        return encode(self.pixels(), "PNG", "a surface", None)
+        return encode(self.pixels(), "PNG", "a surface", None)[0]
 
     def _repr_mimebundle_(self, **given: Any) -> Any:
         """A live widget, where a notebook has one; else what the other methods give."""

@@ -13,7 +13,7 @@ import numpy as np
 from dala.errors import FileError, MediaError
 from dala.images.lettering import require_pillow
 from dala.media.coding import text_of
-from dala.media.files import load
+from dala.media.files import load, read_picture
 from dala.media.formats import FORMATS, opener
 from dala.media.video.uncoded import UncodedSource, uncoded_info
 
@@ -57,7 +57,9 @@ class Pictures(UncodedSource):
     ) -> None:
         self.files = files
         self._largest_pixels = largest_pixels
-        self._first = self._loaded(files[0])
+        self._first, self.metadata = load(
+            files[0], largest_pixels=largest_pixels, with_metadata=True
+        )
         if len(files) > 1 and self._first.ndim == 2:
             self._first = _widened(self._first, 3)
         height, width = self._first.shape[:2]
@@ -83,12 +85,12 @@ class Pictures(UncodedSource):
         for number in range(int(begin_s * self.info.rate), len(self.files)):
             yield number, self._first if number == 0 else self._next(self.files[number])
 
-    def _loaded(self, path: Path) -> np.ndarray:
-        image: np.ndarray = load(path, largest_pixels=self._largest_pixels)
-        return image
+    def _read(self, path: Path) -> np.ndarray:
+        """A picture after the first, of which it was said what is lost."""
+        return read_picture(path, largest_pixels=self._largest_pixels).pixels
 
     def _next(self, path: Path) -> np.ndarray:
-        image, first = self._loaded(path), self._first
+        image, first = self._read(path), self._first
         if image.shape[:2] != first.shape[:2]:
             raise MediaError(
                 f"{path} is {image.shape[1]} × {image.shape[0]}, but {self.files[0].name} is "
@@ -125,7 +127,7 @@ class Animation(UncodedSource):
     def __init__(self, path: Path, format: str, largest_pixels: int | None = None) -> None:
         require_pillow(f"an animated {format}")
         # Refuses one that is too large, cut off or damaged at its start.
-        load(path, largest_pixels=largest_pixels)
+        read_picture(path, largest_pixels=largest_pixels)
         self._path, self._opener = path, opener(str(path), format)
         with self._image() as image:
             count = int(image.n_frames)

@@ -15,6 +15,7 @@ from dala.errors import ArgumentError, FileError, argument
 from dala.images.frames import levels_of
 from dala.media.files import save
 from dala.media.formats import FORMATS
+from dala.media.metadata import Metadata
 from dala.media.video import raw
 from dala.media.video.described import ColourTags, standard_colours
 from dala.media.video.gif import GifSink
@@ -86,6 +87,8 @@ class PictureSink(Sink):
         check_writable(path)
         self._quality = quality
         self._image: np.ndarray | None = None
+        self.metadata: Metadata | None = None
+        """What goes into the file beside the pixels."""
 
     def _write(self, image: np.ndarray, time_s: float) -> None:
         if self._image is not None:
@@ -97,7 +100,7 @@ class PictureSink(Sink):
         self._image = image.copy()
 
     def _finish(self) -> None:
-        save(self._image, self.path, quality=self._quality)
+        save(self._image, self.path, quality=self._quality, metadata=self.metadata)
 
     def _drop(self) -> None:
         self._image = None

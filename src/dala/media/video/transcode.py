@@ -21,9 +21,10 @@ from dala.media.video.encoding import Encoder, Encoding, Picture, encoding_for
 from dala.media.video.filtering import FrameFilter
 from dala.media.video.overlap import Behind, Stopwatch, read_ahead
 from dala.media.video.packets import PacketFile
+from dala.media.video.pictures import Pictures
 from dala.media.video.segments import FRAMES_IN_SEGMENT, WorkFolder
 from dala.media.video.sink import Sink
-from dala.media.video.sinks import open_sink
+from dala.media.video.sinks import PictureSink, open_sink
 from dala.media.video.source import VideoFrame
 from dala.media.video.sources import Source, open_source
 
@@ -118,6 +119,8 @@ def transcode(
         format = raw_format if os.fspath(target) == "-" else None
         made, given = frames.size, opened.info.rate
         with open_sink(target, made, given, pixel_format=format, quality=quality) as sink:
+            if isinstance(sink, PictureSink) and isinstance(opened, Pictures):
+                sink.metadata = opened.metadata  # a picture of one, which keeps what it says
             return _written(opened, frames, sink, part, progress)
     except (DalaError, BrokenPipeError):
         raise
