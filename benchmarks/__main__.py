@@ -10,7 +10,8 @@ from statistics import geometric_mean
 
 from benchmarks import commands, filters, models, pipelines, surfaces, video, webgpu
 from benchmarks.compute import ROWS as CPU_ROWS
-from benchmarks.harness import Result, table_head, table_line
+from benchmarks.harness import Missing, Result, table_head, table_line
+from benchmarks.peers import measured
 from dala.devices import find_device
 from dala.errors import DeviceError
 from dala.gpu import compute
@@ -35,17 +36,18 @@ def main() -> None:
     arguments = parse_arguments()
     rounds = QUICK_ROUNDS if arguments.quick else ROUNDS
     names = measurable(chosen(arguments.rows))
-    results: dict[str, Result] = {}
+    results: dict[str, Result | Missing] = {}
     if not arguments.json:
         print(table_head())
     for name in names:
         with compute.device("webgpu" if name in ON_WEBGPU else "cpu"):
             # Made one at a time: a row's buffers are gone before the next one's are made.
-            results[name] = ROWS[name]().measure(rounds)
+            results[name] = measured(name, ROWS[name], rounds)
         if not arguments.json:
             print(table_line(results[name]), flush=True)
-    if not arguments.json and set(filters.ROWS) <= set(results):
-        ratios = [results[name].ratio or 1.0 for name in filters.ROWS]
+    found = [results.get(name) for name in filters.ROWS]
+    ratios = [item.ratio for item in found if isinstance(item, Result) and item.ratio]
+    if not arguments.json and len(ratios) == len(filters.ROWS):
         print(f"all filters: {geometric_mean(ratios):.3f} on (geometric) average, bar ≤ 0.70 ×")
     if arguments.json:
         print(json.dumps({name: asdict(result) for name, result in results.items()}, indent=2))
@@ -75,7 +77,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="dala bench",
         description=__doc__,
-        epilog="A bar that does not hold is no failure: the exit code tells whether it ran.",
+        epilog="A bar that does not hold is no failure, nor is a peer that is not installed: the "
+        "exit code tells whether it ran.",
     )
     parser.add_argument("rows", nargs="*", metavar="row", help=f"only these: {known}")
     parser.add_argument("--json", action="store_true", help="for machines; times in seconds")

@@ -109,6 +109,14 @@ class Result:
     spread: tuple[float, float]
 
 
+@dataclass(frozen=True)
+class Missing:
+    """A row that cannot be measured here."""
+
+    work: str
+    missing: str
+
+
 def seconds_per_call(work: Callable[[], object], repeats: int) -> float:
     start = time.perf_counter_ns()
     for _ in range(repeats):
@@ -136,7 +144,9 @@ def table_head() -> str:
     return COLUMNS.format("work", "ours", "peer", "ratio", "bar", "holds", "spread (middle half)")
 
 
-def table_line(result: Result) -> str:
+def table_line(result: Result | Missing) -> str:
+    if isinstance(result, Missing):
+        return f"{result.work:<44} not measured: {result.missing}"
     low, high = result.spread
     ratio = peer = ""
     if result.ours_s is None:

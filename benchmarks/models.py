@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.harness import Duration, Result, quartiles
+from benchmarks.peers import need
 from benchmarks.start_up import printed_seconds
 from dala.devices.cpu import object_cache
 
@@ -116,6 +117,7 @@ def photo() -> np.ndarray:
 
 
 def mobilenet(work: str, size: tuple[int, int] | None) -> Programs:
+    need("cv2", "onnxruntime")
     import cv2
 
     pixels = photo()
@@ -129,6 +131,7 @@ def loading() -> Duration:
     from dala.ml.catalogue import find
     from dala.ml.sources import kept
 
+    need("onnxruntime")
     work, call = "load_model, warm cache", "ml.gpu.load_model('mobilenet_v2')"
     if kept.find(find("mobilenet_v2")) is None:
         work = "load_model, a file"

@@ -19,6 +19,7 @@ from dala.runtime.kernel import Kernel
 _SHADES = " .:-=+*#%@"
 _ROWS, _COLUMNS = 20, 64
 _LARGE = 1 << 22
+CLIP, RESULT = "clip.mp4", "out.mp4"
 
 
 @dala.kernel
@@ -42,15 +43,16 @@ def smooth(x: Any) -> Any:
     return sum(x[i + di - 1, j + dj - 1] for di in range(3) for dj in range(3)) / 9.0
 
 
-def run(folder: Path) -> Iterator[str]:
-    """The demo, line by line; videos go into the folder, which is made if need be."""
+def run(folder: Path | None) -> Iterator[str]:
+    """The demo, line by line; videos go into the folder, made if need be, or are left out."""
     info = compute.device_info()
     yield f"dala {info['version']} on {info['name']} ({info['backend']}, {info['kind']})"
     yield ""
     yield from _vectors()
     yield from _picture()
     yield from _speed()
-    yield from _video(folder)
+    if folder is not None:
+        yield from _video(folder)
 
 
 def _vectors() -> Iterator[str]:
@@ -98,7 +100,7 @@ def _video(folder: Path) -> Iterator[str]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{folder} cannot be made: {error.strerror}.") from error
-    clip, out = folder / "clip.mp4", folder / "out.mp4"
+    clip, out = folder / CLIP, folder / RESULT
     yield f"a clip with sound, written to {clip}, and then:"
     write_clip(clip)
     yield f"    dala process {clip} {out} -f blur:radius=3,sigma=1.5 -f sharpen:amount=0.5"

@@ -28,22 +28,92 @@ DalaError
 ├── ModelError               (ValueError)    a model that cannot be understood or run
 ├── FetchError               (OSError)       a package that cannot be had from where it is kept
 ├── IntegrityError           (ValueError)    a file that is not the one that was promised
+├── LossWarning              (UserWarning)   a file holds what is not kept; raised if told to
 └── InternalError            (RuntimeError)  a mistake in dala itself: please report it
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
+_MARKED = re.compile("\x02([^\x02\x03]*)\x03([^\x02\x03]*)\x03([^\x02\x03]*)\x02")
+
+
+def argument(name: str, value: str = "", typed: str = "") -> str:
+    """An argument as an error is to name it: to callers by its name, to a command by its option.
+
+    `value` is what it could be in Python, `typed` the same on a command line.
+
+    >>> str(ArgumentError(f"give {argument('size', '(640, 360)', '640x360')}."))
+    'give size=(640, 360).'
+    """
+    return (
+        f"\x02{name}\x03{name}={value}\x03{typed}\x02" if value else f"\x02{name}\x03{name}\x03\x02"
+    )
+
+
+def either(python: str, command: str) -> str:
+    """What an error says to callers in one way, and to whoever typed a command in another."""
+    return f"\x02\x03{python}\x03{command}\x02"
+
+
+Spelling = Callable[[str, str, str], str]
+"""How a name is said: of an argument (or of none), what Python says, and what was to be typed."""
 
 
 class DalaError(Exception):
-    """The base of every error that dala raises."""
+    """The base of every error that dala raises.
+
+    Its text is for Python. Where it names arguments, `told` says them in other words.
+    """
+
+    _template: str | None = None
+
+    def __init__(self, *args: object) -> None:
+        if args and isinstance(args[0], str) and "\x02" in args[0]:
+            self._template = args[0]
+            args = (_MARKED.sub(r"\2", args[0]), *args[1:])
+        super().__init__(*args)
+
+    def told(self, spell: Spelling) -> str:
+        """The text, with what it names spelled so; in that of an error that it is about, too."""
+        if self._template is not None:
+            return _MARKED.sub(lambda found: spell(*found.groups()), self._template)
+        text, cause = str(self), self.__cause__
+        if isinstance(cause, DalaError) and str(cause) in text:
+            text = text.replace(str(cause), cause.told(spell))
+        return text
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Have the error name arguments as another call has them."""
+        if self._template is not None:
+            self._template = _MARKED.sub(lambda found: _renamed(found, names), self._template)
+            self.args = (_MARKED.sub(r"\2", self._template), *self.args[1:])
+
+
+def _renamed(found: re.Match[str], names: Mapping[str, str]) -> str:
+    name, python, typed = found.groups()
+    if name not in names:
+        return found[0]
+    said = re.sub(rf"^{re.escape(name)}\b", names[name], python)
+    return f"\x02{names[name]}\x03{said}\x03{typed}\x02"
+
+
+@contextmanager
+def renaming(**names: str) -> Iterator[None]:
+    """Inside, errors about these arguments name those that they were given as."""
+    try:
+        yield
+    except DalaError as error:
+        error.rename(names)
+        raise
 
 
 class ArgumentError(DalaError, ValueError):
@@ -159,6 +229,18 @@ class FetchError(DalaError, OSError):
 
 class IntegrityError(DalaError, ValueError):
     """A file that is not the one that was promised."""
+
+
+class LossWarning(DalaError, UserWarning):
+    """A file holds something that what was made of it does not.
+
+    It is given to Python's `warnings`; a filter there, or `--strict`, makes an error of it. `lost`
+    says what, each in a few words.
+    """
+
+    def __init__(self, message: str = "", lost: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.lost = tuple(lost)
 
 
 class InternalError(DalaError, RuntimeError):

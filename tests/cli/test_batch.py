@@ -90,9 +90,10 @@ def test_a_file_that_is_not_there_does_not_stop_the_others(answer, many):
     [
         (["in/*.tiff", "--out", "out"], "no file matches 'in/*.tiff'", 1),
         (["in/a.png", "in/deep/../../photo.png", "--out", "photo.png"], "is a file: --out", 1),
-        (["in/a.png", "--out", "in"], "is a source itself", 2),
+        (["in/a.png", "--out", "in"], "in/a.png would be written over itself: give another", 2),
+        (["in", "--out", "in"], "would be written over itself: give another folder with --out", 2),
         (["in/a.png", "copy/a.png", "--out", "out"], "would both become out/a.png", 2),
-        (["in", "--out", "out", "--to", "bmp"], "--to bmp: give one of png", 2),
+        (["in", "--out", "out", "--to", "psd"], "--to psd: give one of png", 2),
         (["in", "--out", "out", "-f", "blurr"], "Did you mean 'blur'?", 2),
         (["in", "--out", "out", "--workers", "0"], "'--workers'", 2),
         (["empty", "--out", "out"], "there is no picture and no video in empty", 1),
@@ -102,6 +103,21 @@ def test_what_is_wrong_is_refused_before_anything_is_made(refused, many, argumen
     (many / "empty").mkdir()
     assert said in refused("batch", *arguments, code=code)
     assert not (many / "out").exists()
+
+
+def test_another_format_goes_beside_its_source(answer, many):
+    (many / "in" / "broken.png").unlink()
+    (many / "in" / "clip.mp4").unlink()
+    found = answer("batch", "in", "--out", "in", "--to", "bmp")
+    assert sorted(item["target"] for item in found["made"]) == ["in/a.bmp", "in/b.bmp"]
+
+
+def test_a_video_that_cannot_be_written_as_it_is_named_says_what_to_do(refused, many):
+    (many / "in" / "clip.mp4").rename(many / "in" / "clip.mpg")
+    said = refused("batch", "in/clip.mpg", "--out", "out")
+    assert (
+        "in/clip.mpg: nothing is written as '.mpg': give another format, such as --to mp4" in said
+    )
 
 
 def test_a_bar_is_shown_on_a_terminal(told, many, monkeypatch):

@@ -186,7 +186,7 @@ def test_a_blur_tells_how_radius_and_sigma_follow_from_each_other(
 
 @pytest.mark.parametrize("name", known_filters())
 def test_the_example_of_each_filter_is_one_that_is_read(told, name, monkeypatch):
-    monkeypatch.setattr(files, "load", lambda path: path)
+    monkeypatch.setattr(files, "load", lambda path, **_: path)
     _, out, _ = told("filters", name)
     typed = out.rstrip().splitlines()[-1].split(" -f ")[1]
     assert read_filter(typed)[0] == name

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dala.cli.filter_texts import completions, given_filter, read_filter
-from dala.errors import ArgumentError, FileError
+from dala.errors import ArgumentError, FileError, LimitError
 from dala.media.video.stages import TIMED
 
 
@@ -50,19 +50,28 @@ def test_a_text_is_read_by_the_kinds_of_its_parameters(text, name, params):
         ("", "no filter is named ''"),
         ("blurr", "no filter is named 'blurr'. Did you mean 'blur'?"),
         ("blur:radus=3", "Did you mean 'radius'?"),
-        ("blur:radius=", "'' is not a whole number, 0 to 100"),
-        ("blur:radius=1.5", "blur: radius: '1.5' is not a whole number, 0 to 100"),
-        ("blur:sigma=wide", "blur: sigma: 'wide' is not a number, 0.1 to 50"),
+        ("blur:radius=", "'' is not a whole number, 0 to 1048576, usually 0 to 100"),
+        (
+            "blur:radius=1.5",
+            "blur: radius: '1.5' is not a whole number, 0 to 1048576, u",
+        ),
+        ("blur:sigma=wide", "blur: sigma: 'wide' is not a number, above 0, usually 0.1 to 50"),
         ("blur:radius=3,radius=4", "blur: radius is given twice"),
         ("blur:border=mirrored", "Did you mean 'mirror'?"),
         ("blur:premultiply=perhaps", "'perhaps' is not yes or no"),
         ("invert:3", "invert takes no parameters, but '3' was given"),
         ("invert:x=3", "invert takes no parameters, but 'x' was given"),
-        ("rotate", "rotate needs degrees (a number, -180 to 180): -f rotate:degrees=…"),
+        ("rotate", "rotate needs degrees (a number, usually -180 to 180): -f rotate:degrees=…"),
+        ("brightness:5", "brightness: value is a finite number from -1 to 1, not 5"),
+        ("threshold:value=7", "threshold: value is a finite number from 0 to 1, not 7"),
+        ("median:radius=3", "radius is 1 to 2, not 3: a larger one can be had by filtering again."),
+        ("gamma:0", "gamma: value is a finite number above 0, not 0"),
         ("resize:1280", "'1280' is not a size such as 1280x720, 640x, x360, 50%"),
         ("letterbox:50%", "letterbox: size: '50%' is not a size such as 1280x720."),
         ("resize:0x8", "'0x8' is not a size such as"),
         ("chroma_key:color=255/0/0", "0/0.69/0.25 with parts of 0 to 1"),
+        ("chroma_key:color=gren", "color: 'gren' is no colour: give a name such as green, a code"),
+        ("text:a,color=yelow", "0/0.69/0.25 with parts of 0 to 1. Did you mean 'yellow'?"),
         ("warp_affine:matrix=1:a", "rows of numbers, such as 1:0:10/0:1:20"),
         ("background_replace", "needs background (a picture's file): -f"),
         ("lut", "lut needs table (a .cube file)"),
@@ -79,6 +88,18 @@ def test_an_image_beside_the_frame_is_loaded(picture):
     assert name == "overlay"
     assert params["x"] == 10
     assert np.array_equal(params["layer"], picture)
+
+
+def test_the_picture_of_a_layer_is_loaded(picture):
+    name, params = read_filter("image:photo.png,scale=2,opacity=0.5")
+    assert (name, params["scale"], params["opacity"]) == ("image", 2.0, 0.5)
+    assert np.array_equal(params["source"], picture)
+
+
+def test_a_picture_beside_the_frame_is_held_to_the_pixels_that_are_allowed(picture):
+    assert read_filter("overlay:photo.png", largest_pixels=1200)[1]["layer"].shape == (30, 40, 3)
+    with pytest.raises(LimitError, match=r"^overlay: layer: photo.png is 40 × 30, .* 1,199"):
+        read_filter("overlay:photo.png", largest_pixels=1199)
 
 
 def test_an_image_that_is_not_there_names_the_filter(folder):
@@ -111,9 +132,11 @@ def test_filters_of_time_are_read_by_what_they_are_called_with(monkeypatch):
     [
         ("text:12", {"text": "12"}),
         ("text:Hello, world,position=10/20", {"text": "Hello, world", "position": (10, 20)}),
-        ("text:a,position=top-left,color=#ff0000", {"color": "#ff0000", "position": "top-left"}),
+        (
+            "text:a,position=top-left,color=#ff0000",
+            {"color": (1.0, 0.0, 0.0), "position": "top-left"},
+        ),
         ("text:a,size=auto,end=2,margin=3", {"size": None, "end": 2.0, "margin": 3}),
-        ("image:logo.png,scale=2,opacity=0.5", {"source": "logo.png", "scale": 2.0}),
         ("motion_blur:3", {"frames": 3}),
         ("temporal_denoise:strength=0.7", {"strength": 0.7}),
         ("frame_mix:0.5", {"amount": 0.5}),
@@ -127,4 +150,7 @@ def test_names_parameters_and_choices_are_offered():
     assert [name for name, _ in completions("bl")] == ["blur", "blend"]
     assert [name for name, _ in completions("blur:radius=3,s")] == ["blur:radius=3,sigma="]
     assert [name for name, _ in completions("flip:direction=v")] == ["flip:direction=vertical"]
+    assert [name for name, _ in completions("chroma_key:color=rebecca")] == [
+        "chroma_key:color=rebeccapurple"
+    ]
     assert list(completions("nothing:x")) == []

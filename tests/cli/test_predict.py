@@ -79,11 +79,14 @@ def test_several_pictures_are_written_into_a_folder(told, folder, classes, pictu
     ("arguments", "said"),
     [
         (("bright.png", "dark.png", "-o", "one.png"), "is one picture, but there are 2"),
-        (("bright.png", "-o", "bright.png"), "would be written over"),
+        (
+            ("bright.png", "-o", "bright.png"),
+            "would be written over itself: choose",
+        ),
         (("bright.png", "bright.png", "-o", "found"), "two pictures would become"),
         (("bright.png", "--top", "0"), "--top"),
         (("bright.png", "--threshold", "2"), "--threshold"),
-        (("bright.png", "--threshold", "0.5"), "has no parameter 'threshold'; it takes top_k"),
+        (("bright.png", "--threshold", "0.5"), "has no option --threshold; it takes --top."),
         (("bright.png", "--like", "mobilenet"), "no model is named 'mobilenet'"),
     ],
 )
@@ -97,7 +100,7 @@ def test_an_unknown_model_is_refused_with_one_that_may_have_been_meant(refused, 
 
 
 def test_a_model_of_which_nothing_is_known_says_what_to_do(refused, classes, pictures):
-    assert "was loaded without like=" in refused("predict", classes, "dark.png")
+    assert "was loaded without --like, " in refused("predict", classes, "dark.png")
 
 
 def test_a_picture_that_is_not_there_is_said_to_be_missing(refused, classes):

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from dala import media
 from dala.cli import progress
@@ -50,6 +51,50 @@ def test_a_blur_is_as_wide_as_it_is_asked_to_be(told, picture, folder, typed, sp
     assert np.array_equal(media.load(folder / "again.png"), wanted)
 
 
+@pytest.mark.parametrize("suffix", [".bmp", ".gif", ".avif", ".heic", ".heif"])
+def test_pictures_of_other_formats_are_read(told, folder, suffix):
+    level = np.full((30, 40, 3), (200, 100, 50), np.uint8)
+    if suffix == ".gif":
+        Image.fromarray(level).save("in.gif")
+    else:
+        media.save(level, f"in{suffix}")
+    assert told("process", f"in{suffix}", "out.png", "-f", "invert", "-q") == (0, "", "")
+    assert np.abs(media.load("out.png").astype(int) - (255 - level.astype(int))).max() <= 3
+
+
+@pytest.mark.parametrize("suffix", [".bmp", ".gif", ".avif", ".heic"])
+def test_pictures_of_other_formats_are_written(told, picture, suffix):
+    assert told("process", "photo.png", f"out{suffix}", "-f", "invert", "-q") == (0, "", "")
+    got = media.load(f"out{suffix}")
+    assert got.shape[:2] == (30, 40)
+    if suffix == ".bmp":
+        np.testing.assert_array_equal(got, 255 - picture)
+
+
+def test_a_part_of_a_gif_is_that_of_a_video(told, folder):
+    frames = [Image.fromarray(np.full((8, 8), level, np.uint8)) for level in (10, 90, 200)]
+    frames[0].save("in.gif", save_all=True, append_images=frames[1:], duration=100)
+    part = ("--start", "0.1", "--end", "0.2")
+    assert told("process", "in.gif", "out.png", *part, "-q") == (0, "", "")
+    assert (media.load("out.png", mode="gray") == 90).all()
+
+
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "it seems to be SVG or HTML"),
+        (b"%PDF-1.7", "it seems to be PDF"),
+        (b"8BPS", "it seems to be Photoshop"),
+    ],
+)
+def test_what_is_neither_a_picture_nor_a_video_is_said_to_be_so(refused, folder, head, said):
+    (folder / "in.xyz").write_bytes(head + bytes(400))
+    for target in ("out.png", "out.mp4"):
+        found = refused("process", "in.xyz", target, code=1)
+        assert "is none of the videos that are read, and of the pictures only PNG, JPEG" in found
+        assert f"{said}. Convert it first." in found
+
+
 def test_quiet_prints_nothing(told, picture):
     assert told("process", "photo.png", "out.png", "-f", "invert", "-q") == (0, "", "")
 
@@ -63,8 +108,8 @@ def test_json_tells_what_was_made(answer, picture):
 
 
 def test_the_device_that_is_asked_for_computes(answer, picture, webgpu):
-    assert answer("process", "photo.png", "out.png", "--device", "cpu")["device"] == "cpu"
-    assert answer("process", "photo.png", "out.png", "--device", "webgpu")["device"] == "webgpu"
+    assert answer("process", "photo.png", "a.png", "--device", "cpu")["device"] == "cpu"
+    assert answer("process", "photo.png", "b.png", "--device", "webgpu")["device"] == "webgpu"
 
 
 def test_a_kernel_of_a_file_is_a_filter(told, picture, folder):
@@ -170,7 +215,7 @@ def test_a_size_follows_from_that_of_the_file(
     found = answer("run", "p.json", "photo.png", "again.png")
     assert (found["width"], found["height"]) == picture_size
     (folder / "p.json").write_text('["invert"]')
-    assert answer("run", "p.json", "photo.png", "again.png", "--size", typed)["ok"]
+    assert answer("run", "p.json", "photo.png", "again.png", "--size", typed, "-y")["ok"]
     if video_size is not None:
         found = answer("process", "clip.mp4", "out.mp4", "--end", "0.2", "--size", typed)
         assert (found["width"], found["height"]) == video_size
@@ -301,6 +346,6 @@ def test_a_pipeline_of_buffers_is_run_on_a_picture_that_fits(told, refused, pict
     assert told("run", "one.json", "photo.png", "out.png")[0] == 0
     assert np.array_equal(media.load(folder / "out.png"), 255 - picture)
     media.save(picture[:20], folder / "small.png")
-    assert "was made for pictures of 40 × 30" in refused("run", "one.json", "small.png", "out.png")
+    assert "was made for pictures of 40 × 30" in refused("run", "one.json", "small.png", "b.png")
     assert "--quality" in refused("run", "one.json", "photo.png", "out.png", "--size", "8x8")
     assert json.loads((folder / "one.json").read_text())["version"] == 2

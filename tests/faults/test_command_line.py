@@ -120,16 +120,17 @@ def test_47_ctrl_c_says_how_to_resume_where_that_can_be(tmp_path):
     frames = FRAMES_IN_SEGMENT + 40
     write_long_clip(tmp_path / "clip.mp4", frames)
     arguments = ["process", "clip.mp4", "out.mp4", "-f", "invert"]
-    code, said = interrupted(tmp_path, arguments, FRAMES_IN_SEGMENT + 2)
+    (tmp_path / "out.mp4").write_bytes(b"an older one")
+    code, said = interrupted(tmp_path, [*arguments, "-y"], FRAMES_IN_SEGMENT + 2)
     assert code == 130, said
     kept = f"dala: interrupted; {FRAMES_IN_SEGMENT} frames are kept: "
     assert said == [kept + "the same command with --resume goes on after them."]
-    assert not (tmp_path / "out.mp4").exists()
+    assert (tmp_path / "out.mp4").read_bytes() == b"an older one"
     here = Path.cwd()
     os.chdir(tmp_path)
     try:
         assert main([*arguments, "--resume", "--quiet"]) == 0
     finally:
         os.chdir(here)
-    assert (tmp_path / "out.mp4").exists()
+    assert (tmp_path / "out.mp4").read_bytes() != b"an older one"
     assert [item.name for item in tmp_path.iterdir() if item.name.startswith(".")] == []

@@ -11,7 +11,7 @@ from dala.errors import MediaError
 from dala.gpu import compute
 from dala.images.drawing import Drawing, text_margin, text_size
 from dala.images.drawing_run import drawn
-from dala.images.lettering import lettering
+from dala.images.lettering import lettering, opened_font
 
 H, W = 70, 90
 
@@ -34,11 +34,11 @@ def with_layer(image, method, *given, **named):
 
 
 def test_text_is_what_pillow_draws(device):
-    from PIL import Image, ImageDraw, ImageFont
+    from PIL import Image, ImageDraw
 
     got = with_layer(black(), "draw_text", "gate 7", 6, 8, 21, (1, 1, 1))
     mask = Image.new("L", (W, H))
-    ImageDraw.Draw(mask).text((6, 8), "gate 7", 255, ImageFont.load_default(21))
+    ImageDraw.Draw(mask).text((6, 8), "gate 7", 255, opened_font("test", None, 21))
     np.testing.assert_allclose(got, np.asarray(mask) / 255, atol=1e-6)
 
 

@@ -145,7 +145,7 @@ def test_grayscale_of_levels_is_the_nearest_level(run):
 def test_brightness_of_levels_is_the_nearest_level(run):
     levels = np.arange(256)
     image = levels.astype(np.uint8).reshape(1, 256)
-    for value in (*np.arange(-256, 257, 3) / 255, 0.1, -0.1, 0.499 / 255, 3.0, -3.0, 1e30):
+    for value in (*np.arange(-255, 256, 3) / 255, 0.1, -0.1, 0.499 / 255):
         got = run("brightness", [image], image.shape, "u8", value=value)
         want = (levels + float(value) * 255).clip(0, 255)
         assert np.abs(got[0] - want).max() <= 0.5 + 1e-4
@@ -251,7 +251,7 @@ IMAGE = ((4, 4, 3), "u8")
     ("name", "params", "words"),
     [
         ("brightness", {}, "parameter 'value' is missing"),
-        ("brightness", {"value": "much"}, "brightness: value is a finite number, not 'much'"),
+        ("brightness", {"value": "much"}, "value is a finite number from -1 to 1, not 'much'"),
         ("contrast", {"value": "much"}, "is a number, not str"),
         ("hue", {}, "parameter 'degrees' is missing"),
         ("hue", {"degrees": "90"}, "hue: degrees is a finite number, not '90'"),
@@ -261,7 +261,7 @@ IMAGE = ((4, 4, 3), "u8")
         ("gamma", {"value": np.nan}, "above 0, not nan"),
         ("sepia", {"intensity": 1.1}, "sepia: intensity is a finite number from 0 to 1, not 1.1"),
         ("sepia", {"intensity": None}, "from 0 to 1, not None"),
-        ("threshold", {"value": np.nan}, "threshold: value is a finite number, not nan"),
+        ("threshold", {"value": np.nan}, "value is a finite number from 0 to 1, not nan"),
         ("hdr", {"exposure": 0}, "hdr: exposure is a finite number from 1e-06 to 1e+06, not 0"),
         ("vignette", {"intensity": -0.1}, "intensity is a finite number from 0 to 1, not -0.1"),
         ("vignette", {"radius": -1}, "vignette: radius is a finite number from 0 on, not -1"),

@@ -182,8 +182,8 @@ IMAGE = ((4, 4, 3), "u8")
         ("unsharp", {"threshold": -0.1}, "threshold is a finite number from 0 on, not -0.1"),
         ("denoise", {"strength": 1.1}, "denoise: strength is a finite number from 0 to 1, not 1.1"),
         ("denoise", {"border": "none"}, "denoise: border 'none' is not known: give clamp, "),
-        ("median", {"radius": 0}, "median: radius is 1 or 2, not 0"),
-        ("median", {"radius": 3}, "median: radius is 1 or 2, not 3: a larger one"),
+        ("median", {"radius": 0}, "median: radius is 1 to 2, not 0"),
+        ("median", {"radius": 3}, "median: radius is 1 to 2, not 3: a larger one"),
         ("median", {"radius": 1.0}, "median: radius is a whole number, not 1.0"),
     ],
 )

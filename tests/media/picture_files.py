@@ -7,7 +7,7 @@ import struct
 import zlib
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageCms
 
 
 def noise(shape: tuple[int, ...]) -> np.ndarray:
@@ -21,9 +21,33 @@ def smooth(height: int = 40, width: int = 56) -> np.ndarray:
 
 def encoded(image: Image.Image, format: str, **options: object) -> bytes:
     stream = io.BytesIO()
-    image.save(stream, format, **options)
+    if format == "HEIF":
+        import pillow_heif
+
+        pillow_heif.from_pillow(image).save(stream, **options)
+    else:
+        image.save(stream, format, **options)
     return stream.getvalue()
 
 
 def png_chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def profile(space: str) -> bytes:
+    return ImageCms.ImageCmsProfile(ImageCms.createProfile(space)).tobytes()
+
+
+def tag_places(icc: bytes | bytearray) -> dict[bytes, int]:
+    """Where a profile says at which offset, and how long, each of its parts is."""
+    count = struct.unpack(">I", icc[128:132])[0]
+    return {bytes(icc[132 + 12 * i : 136 + 12 * i]): 136 + 12 * i for i in range(count)}
+
+
+def swapped_profile() -> bytes:
+    """sRGB with red and green exchanged: a profile whose effect cannot be missed."""
+    data = bytearray(profile("sRGB"))
+    tags = tag_places(data)
+    red, green = tags[b"rXYZ"], tags[b"gXYZ"]
+    data[red : red + 8], data[green : green + 8] = data[green : green + 8], data[red : red + 8]
+    return bytes(data)

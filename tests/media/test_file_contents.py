@@ -7,14 +7,25 @@ import zlib
 
 import numpy as np
 import pytest
-from media.picture_files import encoded, noise, png_chunk, smooth
-from PIL import Image, ImageCms, PngImagePlugin
+from media.picture_files import (
+    encoded,
+    noise,
+    png_chunk,
+    profile,
+    smooth,
+    swapped_profile,
+    tag_places,
+)
+from PIL import Image, PngImagePlugin
 
 from dala import errors, media
 
+CUT = pytest.mark.filterwarnings("ignore:.*bits for each value are cut:dala.errors.LossWarning")
+"""For tests of what comes of pixels; that it is said, tests/media/test_metadata.py has."""
+
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "TIFF", "AVIF"])
 def test_exif_orientation_is_honoured(format, orientation):
     upright = np.kron(np.array([[250, 10, 10], [10, 10, 120]], np.uint8), np.ones((16, 16), "u1"))
     upright = np.repeat(upright[..., None], 3, -1)
@@ -80,6 +91,7 @@ def test_a_transparent_colour_of_a_palette_gray_or_rgb_png_becomes_alpha():
     assert got[0, :, 3].tolist() == [255, 0]
 
 
+@CUT
 @pytest.mark.parametrize("format", ["PNG", "TIFF"])
 def test_gray_of_16_bits_is_rounded_to_8(format):
     values = np.array([[0, 128, 129, 385, 386, 65535, 65534, 32768]], np.uint16)
@@ -88,6 +100,7 @@ def test_gray_of_16_bits_is_rounded_to_8(format):
     np.testing.assert_array_equal(got, np.rint(values / 257))
 
 
+@CUT
 def test_big_endian_tiff_of_16_bits_is_rounded_to_8(tmp_path):
     import tifffile
 
@@ -96,6 +109,7 @@ def test_big_endian_tiff_of_16_bits_is_rounded_to_8(tmp_path):
     np.testing.assert_array_equal(media.load(tmp_path / "a.tif"), np.rint(values / 257))
 
 
+@CUT
 def test_a_value_of_a_16_bit_png_that_is_transparent_becomes_alpha():
     raw = zlib.compress(b"\0" + struct.pack(">3H", 0, 1000, 65535))
     parts = [
@@ -115,9 +129,15 @@ def test_float_pixels_have_no_known_range_and_are_refused():
         media.load(data)
 
 
+@pytest.mark.filterwarnings("ignore:.*only the first of its:dala.errors.LossWarning")
 def test_the_first_of_several_frames_is_loaded():
     frames = [Image.fromarray(np.full((8, 9, 3), level, np.uint8)) for level in (200, 50, 90)]
-    for format, options in (("WEBP", {"lossless": True}), ("TIFF", {}), ("PNG", {})):
+    for format, options in (
+        ("WEBP", {"lossless": True}),
+        ("TIFF", {}),
+        ("PNG", {}),
+        ("GIF", {}),
+    ):
         data = encoded(frames[0], format, save_all=True, append_images=frames[1:], **options)
         got = media.load(data, mode="rgb")
         np.testing.assert_array_equal(got, np.asarray(frames[0]), format)
@@ -137,25 +157,6 @@ def test_mode_gives_gray_rgb_or_rgba_of_any_picture():
 
 
 # ---- colours
-
-
-def profile(space: str) -> bytes:
-    return ImageCms.ImageCmsProfile(ImageCms.createProfile(space)).tobytes()
-
-
-def tag_places(icc: bytes | bytearray) -> dict[bytes, int]:
-    """Where a profile says at which offset, and how long, each of its parts is."""
-    count = struct.unpack(">I", icc[128:132])[0]
-    return {bytes(icc[132 + 12 * i : 136 + 12 * i]): 136 + 12 * i for i in range(count)}
-
-
-def swapped_profile() -> bytes:
-    """sRGB with red and green exchanged: a profile whose effect cannot be missed."""
-    data = bytearray(profile("sRGB"))
-    tags = tag_places(data)
-    red, green = tags[b"rXYZ"], tags[b"gXYZ"]
-    data[red : red + 8], data[green : green + 8] = data[green : green + 8], data[red : red + 8]
-    return bytes(data)
 
 
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "TIFF"])

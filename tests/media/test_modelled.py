@@ -129,7 +129,7 @@ def test_a_mask_and_a_model_together_are_refused(bright):
     ("every", "said"),
     [
         (3, "every = 3 is for video"),
-        (0, "every is 1 to 1000 frames, not 0"),
+        (0, "every is 1 to 1000, not 0"),
         (1.5, "every is a whole number, not 1.5"),
     ],
 )

@@ -58,9 +58,9 @@ def test_a_video_is_opened_whatever_its_suffix(tmp_path):
 
 PICTURES = [
     (suffix, pixel_format)
-    for suffix in (".png", ".jpg", ".webp", ".tiff")
+    for suffix in (".png", ".jpg", ".webp", ".tiff", ".bmp", ".avif", ".heic")
     for pixel_format in ("gray", "rgb24", "rgba")
-    if (suffix, pixel_format) != (".jpg", "rgba")  # JPEG has no transparency
+    if pixel_format != "rgba" or suffix not in (".jpg", ".bmp")  # which have no transparency
 ]
 
 
@@ -106,6 +106,17 @@ def test_an_animated_webp_is_read_twice_and_sought(tmp_path):
                 np.testing.assert_array_equal(frame.image()[..., :3], want)
         source.seek(0.1)
         assert [(frame.index, frame.time_s) for frame in source] == [(0, 0.15), (1, 0.35)]
+
+
+def test_every_frame_of_an_animated_avif_is_read(tmp_path):
+    levels = (20, 90, 160, 230)
+    images = [np.full((24, 32, 3), level, np.uint8) for level in levels]
+    path = save_animated(tmp_path / "a.avif", images, quality=100)
+    with open_source(path) as source:
+        assert (source.info.size, source.info.frame_count) == ((32, 24), 4)
+        found = [(frame.time_s, frame.image().mean()) for frame in source]
+    assert [time_s for time_s, _ in found] == pytest.approx([0, 0.05, 0.15, 0.35])
+    assert [level for _, level in found] == pytest.approx(levels, abs=2)
 
 
 def test_an_animated_webp_that_is_cut_is_refused(tmp_path):

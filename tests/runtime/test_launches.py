@@ -172,3 +172,10 @@ def test_all_kernels_together_remember_so_many_launches(monkeypatch):
         assert len(kernel_module._latest) == kernel_module.MOST_LAUNCHES_IN_ALL
         compute.run_kernel(kernels[0], [x], y)  # what was forgotten is made again
         assert compute.read_list(y) == [0, 0]
+
+
+def test_code_that_two_dtypes_share_takes_the_arguments_of_each(device):
+    for dtype, value in [("u32", 2**32 - 1), ("s32", -1), ("u32", 7)]:
+        out = compute.buffer_zeros((3,), dtype)
+        compute.run_kernel("fill", [], out, {"value": value})
+        assert compute.read_list(out) == [value] * 3

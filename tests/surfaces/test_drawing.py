@@ -8,11 +8,12 @@ import weakref
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image, ImageDraw
 
 from dala import gpu
 from dala.errors import ArgumentError, DtypeError, FreedError, ShapeError
 from dala.gpu import compute
+from dala.images.lettering import opened_font
 from dala.ml.results import Detection, Segmentation
 from dala.surfaces import drawing
 
@@ -121,7 +122,7 @@ def test_text_is_pillows(device):
     surface = surface_of()
     gpu.draw_text(surface, "Quick 8", 6, 9, size=20, color="#ffffff")
     want = Image.new("L", (W, H))
-    ImageDraw.Draw(want).text((6, 9), "Quick 8", 255, ImageFont.load_default(20))
+    ImageDraw.Draw(want).text((6, 9), "Quick 8", 255, opened_font("test", None, 20))
     got = gpu.get_pixels(surface)
     np.testing.assert_allclose(got[..., 3], np.asarray(want), atol=1)
     assert got[..., 3].max() > 200

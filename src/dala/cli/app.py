@@ -14,12 +14,15 @@ from typer.main import get_command
 
 from dala import __version__
 from dala.cli import batch, check, doctor, models, predict, process, show
+from dala.cli.losses import heard
 from dala.cli.terminal import Interrupted, complain, is_debugging, one_line, print_json
+from dala.cli.wording import speak_for
 from dala.errors import (
     ArgumentError,
     DalaError,
     InternalError,
     KernelError,
+    LossWarning,
     UnknownKernelError,
     UnknownModelError,
 )
@@ -77,6 +80,7 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option(
@@ -88,17 +92,19 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    pass
+    speak_for(context)
 
 
 @kernel_app.callback()
-def _kernel() -> None:
+def _kernel(context: typer.Context) -> None:
     """Kernels of your own."""
+    speak_for(context)
 
 
 @models_app.callback()
-def _models() -> None:
+def _models(context: typer.Context) -> None:
     """Models that are known by name: those of the catalogue, fetched and kept."""
+    speak_for(context)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,11 +114,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app(prog_name="dala", args=given)
     try:
         try:
-            code = _run(given)
+            with heard():
+                code = _run(given)
         except BaseException as error:
             if arguments is None and isinstance(error, KeyboardInterrupt | Interrupted):
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one would only add noise
-            if is_debugging() and not isinstance(error, typer.Exit):
+            if is_debugging() and not isinstance(error, typer.Exit | SystemExit):
                 traceback.print_exc()
             code = _ended(error, given)
         sys.stdout.flush()
@@ -136,6 +143,8 @@ def _ended(error: BaseException, given: list[str]) -> int:
         # Python flushes standard output once more as it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
+    if isinstance(error, SystemExit) and isinstance(error.code, int | None):
+        return error.code or 0  # whoever ends the program so, as Typer does, has said all there is
     if isinstance(error, KeyboardInterrupt | Interrupted):
         return _told(str(error) or "interrupted.", INTERRUPTED, given)
     if isinstance(error, UsageError):
@@ -170,6 +179,8 @@ def _usage(error: Any) -> str:
 
 
 def _plain(error: BaseException) -> str:
+    if isinstance(error, LossWarning):
+        return f"{one_line(error)} That is an error by --strict, and nothing was written."
     if isinstance(error, DalaError):
         return one_line(error)
     if isinstance(error, MemoryError):
@@ -180,8 +191,6 @@ def _plain(error: BaseException) -> str:
 
 
 def _mistake(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return "something ended the program."
     said = one_line(f"{type(error).__name__}: {error}")
     return f"a mistake in dala itself: {said}. DALA_DEBUG=1 shows where; please report it."
 

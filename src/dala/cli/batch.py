@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dala.cli import options
+from dala.cli import losses, options
+from dala.cli.overwriting import Existing
 from dala.cli.process import chosen
 from dala.cli.terminal import Interrupted, print_json, say
 
@@ -41,7 +42,11 @@ def batch(
     ] = min(MOST_WORKERS, os.cpu_count() or 1),
     size: options.Size = None,
     quality: options.Quality = None,
+    largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
+    strict: options.Strict = False,
     codec: options.Codec = None,
     preset: options.Preset = None,
     start: options.Start = None,
@@ -81,11 +86,16 @@ def batch(
         end=end,
         resume=resume,
         sound=not no_sound,
+        largest_pixels=largest_pixels,
     )
+    losses.refuse(strict=strict)
     with chosen(device):
-        chain = read_filters(filter or [], load_kernels(kernels or []))
-        jobs = plan(sources, out, to=to, recursive=recursive)
-        work = Work(jobs, chain, settings, workers=workers, quiet=quiet)
+        chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
+        existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+        jobs = plan(sources, out, to=to, recursive=recursive, overwrite=overwrite)
+        # What is resumed replaces what is older than its source, and leaves the rest out itself.
+        kept = [] if resume else existing.left_alone([job.target for job in jobs])
+        work = Work(jobs, chain, settings, kept=kept, workers=workers, quiet=quiet)
         try:
             work.run()
         except KeyboardInterrupt:
@@ -100,6 +110,8 @@ def batch(
     parts += [f"{len(work.left_out)} left out"] if work.left_out else []
     parts += [f"{len(work.failed)} failed"] if work.failed else []
     say(f"{_files(len(jobs))}: {', '.join(parts)}, in {seconds(work.seconds)}", quiet=quiet)
+    for made in work.made:
+        losses.tell(made.source, made.lost, quiet=quiet)
     for source, error in work.failed.items():
         say(f"dala: {source}: {error}")
     return 1 if work.failed else 0

@@ -28,6 +28,7 @@ LIBRARIES = (
     ("wgpu", "wgpu", "gpu", "kernels on GPUs"),
     ("PIL", "Pillow", "media", "pictures"),
     ("av", "PyAV", "media", "video"),
+    ("pillow_heif", "pillow-heif", "heic", "pictures in HEIC"),
     ("cv2", "OpenCV", "camera", "cameras"),
     ("onnxruntime", "ONNX Runtime", "ml", "models"),
     ("onnx", "ONNX", "ml", "models that are converted"),

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from dala.cli import losses
 from dala.cli.filter_texts import Filter, given_filter
-from dala.cli.jobs import Made
+from dala.cli.jobs import Made, Settings
 from dala.errors import ArgumentError
 from dala.runtime.buffer import buffer_zeros, from_numpy
 from dala.runtime.document import at, hint, key, mapping, sequence, text
@@ -41,7 +42,12 @@ def is_pipeline(document: Mapping[str, Any]) -> bool:
     return "stages" in document
 
 
-def filters_of(path: Path, document: Mapping[str, Any], own: Sequence[str]) -> list[Filter]:
+def filters_of(
+    path: Path,
+    document: Mapping[str, Any],
+    own: Sequence[str],
+    largest_pixels: int | None = None,
+) -> list[Filter]:
     """The filters of a list: each has a name, and parameters in `params` or beside the name."""
     with at(str(path)):
         for name in document:
@@ -51,10 +57,15 @@ def filters_of(path: Path, document: Mapping[str, Any], own: Sequence[str]) -> l
                     f"`buffers` and `stages`.{hint(name, ['filters', 'stages'])}"
                 )
         listed = sequence(document.get("filters"), "$.filters")
-        return [_filter(item, f"$.filters[{i}]", own, path.parent) for i, item in enumerate(listed)]
+        return [
+            _filter(item, f"$.filters[{i}]", own, path.parent, largest_pixels)
+            for i, item in enumerate(listed)
+        ]
 
 
-def _filter(given: Any, place: str, own: Sequence[str], base: Path) -> Filter:
+def _filter(
+    given: Any, place: str, own: Sequence[str], base: Path, largest_pixels: int | None
+) -> Filter:
     if isinstance(given, str):
         given = {"name": given}
     item = mapping(given, place)
@@ -62,11 +73,11 @@ def _filter(given: Any, place: str, own: Sequence[str], base: Path) -> Filter:
     beside = {name: value for name, value in item.items() if name not in ("name", "params")}
     params = mapping(item.get("params", {}), f"{place}.params")
     with at(place):
-        return given_filter(name, {**params, **beside}, own, base)
+        return given_filter(name, {**params, **beside}, own, base, largest_pixels)
 
 
 def run_pipeline(
-    path: Path, document: Mapping[str, Any], source: str, target: str, quality: float | None
+    path: Path, document: Mapping[str, Any], source: str, target: str, settings: Settings
 ) -> Made:
     """Run a pipeline of buffers on a picture that fits it."""
     from dala.media.files import load, save
@@ -76,7 +87,11 @@ def run_pipeline(
         read_name, written_name = _ends(document)
         shape, dtype = _kind(document, read_name)
         out_shape, out_dtype = _kind(document, written_name)
-    image = load(source, mode=_MODES[shape[2] if len(shape) == 3 else 1])  # type: ignore[arg-type]
+    mode: Any = _MODES[shape[2] if len(shape) == 3 else 1]
+    with losses.collected() as lost:
+        image, metadata = load(
+            source, mode=mode, largest_pixels=settings.largest_pixels, with_metadata=True
+        )
     if image.shape != shape:
         raise ArgumentError(
             f"{source} is {image.shape[1]} × {image.shape[0]}, but {path} was made for pictures of "
@@ -86,9 +101,11 @@ def run_pipeline(
     out = buffer_zeros(out_shape, out_dtype)
     pipeline = load_pipeline(path, {read_name: from_numpy(pixels), written_name: out})
     pipeline.run()
-    save(out, target, quality=None if quality is None else round(quality))
+    with losses.collected() as lost_later:
+        save(out, target, quality=settings.picture_quality, metadata=metadata)
     elapsed_s = time.perf_counter() - started_s
-    return Made(source, target, "picture", 1, 0, out_shape[1], out_shape[0], elapsed_s, {})
+    size = out_shape[1], out_shape[0]
+    return Made(source, target, "picture", 1, 0, *size, elapsed_s, {}, lost + lost_later)
 
 
 def _ends(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from dala.errors import ArgumentError, FileError
 from dala.ir.record import record
-from dala.media.files import FORMATS
+from dala.media.formats import FORMATS
 from dala.media.video.encoding import SUFFIXES
 from dala.runtime.document import hint
 
 _READ_ONLY = (".gif", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".ogv", ".wmv", ".3gp")
+_WRITTEN = (*FORMATS, *SUFFIXES, ".gif")
 TAKEN = (*FORMATS, *SUFFIXES, *_READ_ONLY)
 """The suffixes of what is taken out of a folder."""
 
@@ -25,11 +26,13 @@ class Job:
     target: Path
 
 
-def plan(given: Sequence[str], out: str, *, to: str | None, recursive: bool) -> list[Job]:
-    """What is to be made of each file; nothing twice, and nothing over its own source."""
+def plan(
+    given: Sequence[str], out: str, *, to: str | None, recursive: bool, overwrite: bool = False
+) -> list[Job]:
+    """What is to be made of each file; nothing twice, and nothing over its own source unasked."""
     suffix = None if to is None else f".{to.lower().lstrip('.')}"
-    if suffix is not None and suffix not in {*FORMATS, *SUFFIXES, ".gif"}:
-        known = [item.removeprefix(".") for item in (*FORMATS, *SUFFIXES, ".gif")]
+    if suffix is not None and suffix not in _WRITTEN:
+        known = [item.removeprefix(".") for item in _WRITTEN]
         raise ArgumentError(f"--to {to}: give one of {', '.join(known)}.{hint(suffix[1:], known)}")
     folder = Path(out)
     if folder.exists() and not folder.is_dir():
@@ -43,8 +46,17 @@ def plan(given: Sequence[str], out: str, *, to: str | None, recursive: bool) -> 
                 f"{known_job.source} and {source} would both become {target}: give their folder "
                 f"instead, or run batch for each."
             )
-        if target.exists() and source.exists() and target.samefile(source):
-            raise ArgumentError(f"{target} is a source itself: give another folder with --out.")
+        if target.suffix.lower() not in _WRITTEN and source.exists():
+            raise ArgumentError(
+                f"{source}: nothing is written as {target.suffix!r}: give another format, such as "
+                f"--to mp4."
+            )
+        is_itself = target.exists() and source.exists() and target.samefile(source)
+        if is_itself and not overwrite:
+            raise ArgumentError(
+                f"{target} would be written over itself: give another folder with --out, another "
+                f"format with --to, or --overwrite."
+            )
         jobs[target] = Job(source, target)
     if not jobs:
         raise FileError(f"there is no picture and no video in {', '.join(given)}.")
@@ -70,9 +82,10 @@ def _sources(given: Sequence[str], out: Path, *, recursive: bool) -> Iterator[tu
 
 def _in_folder(folder: Path, out: Path, *, recursive: bool) -> Iterator[Path]:
     made = out.resolve()
+    is_inside = made != folder.resolve()  # else what is made lies beside what it is made of
     for found in sorted(folder.rglob("*") if recursive else folder.iterdir()):
         inside = found.relative_to(folder)
         hidden = any(part.startswith(".") for part in inside.parts)
         taken = found.suffix.lower() in TAKEN and found.is_file()
-        if taken and not hidden and made not in found.resolve().parents:
+        if taken and not hidden and not (is_inside and made in found.resolve().parents):
             yield found

@@ -11,6 +11,8 @@ from typing import Any
 from dala.cli import values
 from dala.errors import ArgumentError, DalaError
 from dala.ir.types import BOOL
+from dala.kernels.image.paint import names
+from dala.kernels.limits import hold
 from dala.media.catalogue import FILTERS, filters
 from dala.media.video.stages import TEMPORAL, TIMED
 from dala.ml.catalogue import MODELS
@@ -19,19 +21,21 @@ from dala.runtime.kernel import KERNELS, Kernel
 
 Filter = tuple[str, dict[str, Any]]
 _NEXT_PARAM = re.compile(r"(?<!\\),(?=\s*[A-Za-z_]\w*\s*=)")
-_BY_NAME = {"text": "text", "source": "file", "font": "file", "position": "place"}
-_BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "paint")
+_BY_NAME = {"text": "text", "source": "image", "font": "file", "position": "place"}
+_BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "colour")
 _BY_TYPE = {"float": "number", "int": "whole", "bool": "flag", "str": "text"}
 """The kinds of what filters of time take, which are in no catalogue."""
 _FILES = ("image", "table", "file")
 
 
-def read_filters(texts: Sequence[str], own: Sequence[str] = ()) -> list[Filter]:
+def read_filters(
+    texts: Sequence[str], own: Sequence[str] = (), largest_pixels: int | None = None
+) -> list[Filter]:
     """The filters of texts in order; `own` are the names of the user's kernels."""
-    return [read_filter(text, own) for text in texts]
+    return [read_filter(text, own, largest_pixels) for text in texts]
 
 
-def read_filter(text: str, own: Sequence[str] = ()) -> Filter:
+def read_filter(text: str, own: Sequence[str] = (), largest_pixels: int | None = None) -> Filter:
     """A filter and its parameters; an ArgumentError says what is wrong and what is allowed."""
     name, _, rest = text.partition(":")
     name = name.strip()
@@ -40,11 +44,17 @@ def read_filter(text: str, own: Sequence[str] = ()) -> Filter:
     for key, value in _pairs(name, rest, takes):
         if key in given:
             raise ArgumentError(f"{name}: {key} is given twice.")
-        given[key] = _value(name, key, value, takes[key])
+        given[key] = _value(name, key, value, takes[key], largest_pixels)
     return checked(name, given, takes)
 
 
-def given_filter(name: str, params: Mapping[str, Any], own: Sequence[str], base: Path) -> Filter:
+def given_filter(
+    name: str,
+    params: Mapping[str, Any],
+    own: Sequence[str],
+    base: Path,
+    largest_pixels: int | None = None,
+) -> Filter:
     """A filter of a document, whose texts are read as typed ones; files are beside the document."""
     takes = params_of(name, own)
     made = {}
@@ -53,7 +63,8 @@ def given_filter(name: str, params: Mapping[str, Any], own: Sequence[str], base:
         if isinstance(value, str):
             is_file = param["kind"] in _FILES or (param["kind"] == "model" and value not in MODELS)
             beside = is_file and not values.is_nothing(value, param)
-            made[key] = _value(name, key, str(base / value) if beside else value, param)
+            typed = str(base / value) if beside else value
+            made[key] = _value(name, key, typed, param, largest_pixels)
         else:
             made[key] = value
     return checked(name, made, takes)
@@ -65,7 +76,12 @@ def checked(name: str, given: dict[str, Any], takes: Mapping[str, Any]) -> Filte
     if missing:
         what = " and ".join(f"{key} ({values.allowed(takes[key])})" for key in missing)
         raise ArgumentError(f"{name} needs {what}: -f {name}:{missing[0]}=…")
-    return name, given
+    return name, hold(name, given, [key for key in takes if _may_be_left(takes[key])])
+
+
+def _may_be_left(param: dict[str, Any]) -> bool:
+    """Whether None stands for a value that is found out."""
+    return "rule" in param or param.get("default", 0) is None
 
 
 def knows_time(filters: Sequence[Filter]) -> bool:
@@ -156,7 +172,9 @@ def _param(name: str, key: str, takes: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
-def _value(name: str, key: str, text: str, param: dict[str, Any]) -> Any:
+def _value(
+    name: str, key: str, text: str, param: dict[str, Any], largest_pixels: int | None
+) -> Any:
     try:
         value = values.read(param["kind"], text, param)
     except ArgumentError as error:
@@ -166,7 +184,7 @@ def _value(name: str, key: str, text: str, param: dict[str, Any]) -> Any:
     from dala.media.files import load
 
     try:
-        return load(value)
+        return load(value, largest_pixels=largest_pixels)
     except DalaError as error:
         raise type(error)(f"{name}: {key}: {error}") from error
 
@@ -189,7 +207,8 @@ def completions(incomplete: str, own: Sequence[str] = ()) -> Iterator[tuple[str,
     key, equals, value = last.partition("=")
     if equals:
         param = takes.get(key, {})
-        offered = {"flag": ("yes", "no"), "model": tuple(MODELS)}.get(param.get("kind", ""), ())
+        words = {"flag": ("yes", "no"), "model": tuple(MODELS), "colour": tuple(names())}
+        offered = words.get(param.get("kind", ""), ())
         for choice in param.get("choices", offered):
             if choice.startswith(value):
                 yield f"{head}{key}={choice}", ""

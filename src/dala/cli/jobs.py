@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dala.cli import losses
 from dala.cli.filter_texts import Filter, knows_time
 from dala.cli.progress import Meter, Step, seconds
 from dala.errors import ArgumentError, FileError
-from dala.ir.record import record, value
+from dala.ir.record import changed, record, value
 from dala.kernels.image.sizes import FORMS, WantedSize, exact_size, wanted_size
-from dala.media.files import FORMATS
+from dala.media.formats import READ_SUFFIXES
 from dala.media.video.encoding import SUFFIXES
+from dala.media.video.sink import aside
 from dala.runtime.document import hint
 
 STANDARD = "-"
@@ -35,6 +37,7 @@ class Settings:
     rate: float | None = None
     raw_size: tuple[int, int] | None = None
     raw_format: str | None = None
+    largest_pixels: int | None = None
 
     @staticmethod
     def of(
@@ -53,6 +56,11 @@ class Settings:
             raw_size=None if raw_size is None else _raw_size("--raw-size", raw_size),
             **given,
         )
+
+    @property
+    def picture_quality(self) -> int | None:
+        """The quality as pictures have it, in whole numbers."""
+        return None if self.quality is None else round(self.quality)
 
     def for_video(self) -> list[str]:
         """The options that were given and that pictures have no use for."""
@@ -81,6 +89,8 @@ class Made:
     height: int
     seconds: float
     stages_s: dict[str, float]
+    lost: Sequence[str] = ()
+    """What of the source is not in the target, in a few words each."""
 
     @property
     def frames_per_s(self) -> float:
@@ -112,15 +122,29 @@ def make(
     progress: Callable[[Step], None] | None = None,
 ) -> Made:
     """Make the target of the source; nothing is there under its name until it is whole."""
+    with losses.collected() as lost:
+        made = _made(source, target, filters, settings, progress)
+    return changed(made, lost=lost)
+
+
+def _made(
+    source: str,
+    target: str,
+    filters: Sequence[Filter],
+    settings: Settings,
+    progress: Callable[[Step], None] | None,
+) -> Made:
     _check_source(source)
-    if is_picture(source) and not _may_hold_frames(target) and not knows_time(filters):
+    # A GIF is a picture where one is wanted of it, unless it is told which part.
+    is_video = knows_time(filters) or (source.lower().endswith(".gif") and settings.for_video())
+    if is_picture(source) and not _may_hold_frames(target) and not is_video:
         return _make_picture(source, target, filters, settings)
     return _make_video(source, target, filters, settings, progress)
 
 
 def is_picture(path: str) -> bool:
     """Whether the name is that of a single picture."""
-    return Path(path).suffix.lower() in FORMATS and "%" not in path
+    return Path(path).suffix.lower() in READ_SUFFIXES and "%" not in path
 
 
 def _may_hold_frames(target: str) -> bool:
@@ -141,11 +165,11 @@ def _make_picture(source: str, target: str, filters: Sequence[Filter], settings:
     chain = list(filters)
     if settings.size is not None:
         chain.append(("resize", {"size": settings.size}))
-    image = load(source)
+    image, metadata = load(source, largest_pixels=settings.largest_pixels, with_metadata=True)
     read_s = time.perf_counter()
     result = gpu.filter_chain(image, chain)
     filtered_s = time.perf_counter()
-    save(result, target, quality=None if settings.quality is None else round(settings.quality))
+    save(result, target, quality=settings.picture_quality, metadata=metadata)
     ended_s = time.perf_counter()
     stages = {
         "read": read_s - started_s,
@@ -181,9 +205,13 @@ def _make_video(
         if progress is not None:
             progress(step)
 
+    # A picture is not written over while frames may still be read of it, but takes its place.
+    where = Path(target)
+    is_itself = is_picture(target) and where.is_file() and where.samefile(source)
+    draft = aside(where) if is_itself else where
     done = transcode(
         source,
-        target,
+        target if not is_itself else draft,
         filters,
         codec=settings.codec,
         quality=settings.quality,
@@ -196,8 +224,11 @@ def _make_video(
         rate=settings.rate,
         raw_size=settings.raw_size,
         raw_format=settings.raw_format,
+        largest_pixels=settings.largest_pixels,
         progress=tell,
     )
+    if is_itself:
+        draft.replace(where)
     width, height = done.size
     return Made(
         source,

@@ -54,6 +54,14 @@ Size = Annotated[
         "rounded, in video to even numbers.",
     ),
 ]
+LargestPixels = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        min=1,
+        help="How many pixels a picture that is read may have; 268435456 unless given.",
+    ),
+]
 Quality = Annotated[
     float | None,
     typer.Option(metavar="0-100", help="How good the result looks; smaller files look worse."),
@@ -85,6 +93,29 @@ Start = Annotated[
 End = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Where to end: seconds, or 1:23.5.", rich_help_panel=VIDEO),
+]
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        "-y",
+        help="Replace what is there already, without asking.",
+        show_default=False,
+    ),
+]
+SkipExisting = Annotated[
+    bool,
+    typer.Option(
+        "--skip-existing", help="Leave what is there already as it is.", show_default=False
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Fail where something of a picture cannot be kept, such as its 16 bits or its EXIF.",
+        show_default=False,
+    ),
 ]
 Resume = Annotated[
     bool,

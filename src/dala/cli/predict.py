@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dala.cli import options
+from dala.cli import losses, options
 from dala.cli.models import complete
+from dala.cli.overwriting import Existing
 from dala.cli.process import chosen
 from dala.cli.terminal import print_json, say
 
@@ -57,6 +58,10 @@ def predict(
             autocompletion=complete,
         ),
     ] = None,
+    largest_pixels: options.LargestPixels = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
+    strict: options.Strict = False,
     device: options.Device = None,
     quiet: options.Quiet = False,
     json: options.Json = False,
@@ -70,17 +75,24 @@ def predict(
     from dala.media.files import load, save
     from dala.ml.loading import load_model
 
-    targets = _targets(pictures, out)
+    losses.refuse(strict=strict)
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+    targets = _targets(pictures, out, overwrite=overwrite)
+    kept = existing.left_alone([target for target in targets if target is not None])
     with chosen(device):
         loaded = load_model(model, like)
         given = _options(loaded, top, threshold)
         described = []
         for picture, target in zip(pictures, targets, strict=True):
-            image = load(picture)
-            results = loaded(image, **given)
-            if target is not None:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                save(results.draw(image), target)
+            if target in kept:
+                continue
+            with losses.collected() as lost:
+                image, metadata = load(picture, largest_pixels=largest_pixels, with_metadata=True)
+                results = loaded(image, **given)
+                if target is not None:
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    save(results.draw(image), target, metadata=metadata)
+            losses.tell(picture, lost, quiet=quiet or json)
             if json:
                 described.append(_described(picture, target, image, results))
                 continue
@@ -93,10 +105,10 @@ def predict(
         print_json({"ok": True, **about, "pictures": described})
 
 
-def _targets(pictures: Sequence[str], out: str | None) -> list[Path | None]:
-    """Where each picture goes with what was found; nothing over another, or over its source."""
+def _targets(pictures: Sequence[str], out: str | None, *, overwrite: bool) -> list[Path | None]:
+    """Where each picture goes with what was found; nothing over another, or itself unasked."""
     from dala.errors import ArgumentError
-    from dala.media.files import FORMATS
+    from dala.media.formats import FORMATS
 
     if out is None:
         return [None] * len(pictures)
@@ -113,8 +125,11 @@ def _targets(pictures: Sequence[str], out: str | None) -> list[Path | None]:
             raise ArgumentError(
                 f"--out {out}: two pictures would become {target}: give them one after another."
             )
-        if target.resolve() == Path(pictures[place]).resolve():
-            raise ArgumentError(f"--out {out}: {target} would be written over: choose another.")
+        if target.resolve() == Path(pictures[place]).resolve() and not overwrite:
+            raise ArgumentError(
+                f"--out {out}: {target} would be written over itself: choose another, or give "
+                f"--overwrite."
+            )
     return list(targets)
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dala.cli import options
+from dala.cli import losses, options
+from dala.cli.overwriting import Existing
 from dala.cli.terminal import Interrupted, print_json, say
 
 if TYPE_CHECKING:
@@ -32,7 +33,11 @@ def process(
     kernels: options.Kernels = None,
     size: options.Size = None,
     quality: options.Quality = None,
+    largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
+    strict: options.Strict = False,
     codec: options.Codec = None,
     preset: options.Preset = None,
     start: options.Start = None,
@@ -70,10 +75,14 @@ def process(
         rate=rate,
         raw_size=raw_size,
         raw_format=raw_format,
+        largest_pixels=largest_pixels,
     )
+    losses.refuse(strict=strict)
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     with chosen(device):
-        chain = read_filters(filter or [], load_kernels(kernels or []))
-        make_one(source, target, chain, settings, quiet=quiet, json=json)
+        chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
+        if not _is_left(source, target, existing, settings, json=json):
+            make_one(source, target, chain, settings, quiet=quiet, json=json)
 
 
 def run(
@@ -85,7 +94,11 @@ def run(
     kernels: options.Kernels = None,
     size: options.Size = None,
     quality: options.Quality = None,
+    largest_pixels: options.LargestPixels = None,
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
+    strict: options.Strict = False,
     codec: options.Codec = None,
     preset: options.Preset = None,
     start: options.Start = None,
@@ -119,21 +132,43 @@ def run(
         rate=rate,
         raw_size=raw_size,
         raw_format=raw_format,
+        largest_pixels=largest_pixels,
     )
+    losses.refuse(strict=strict)
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     with chosen(device):
         own = load_kernels(kernels or [])
         document = documents.read(Path(pipeline))
         if documents.is_pipeline(document):
-            if settings != Settings(quality=quality):
+            if settings != Settings(quality=quality, largest_pixels=largest_pixels):
                 raise typer.BadParameter(
                     f"{pipeline} is a pipeline of buffers, for pictures of one size: of the "
-                    f"options only --quality, --device, --quiet and --json go with it."
+                    f"options only --quality, --largest-pixels, --device, --overwrite, "
+                    f"--skip-existing, --strict, --quiet and --json go with it."
                 )
-            made = documents.run_pipeline(Path(pipeline), document, source, target, quality)
-            finish(made, quiet=quiet, json=json)
-        else:
-            chain = documents.filters_of(Path(pipeline), document, own)
+            if not _is_left(source, target, existing, settings, json=json):
+                made = documents.run_pipeline(Path(pipeline), document, source, target, settings)
+                finish(made, quiet=quiet, json=json)
+            return
+        chain = documents.filters_of(Path(pipeline), document, own, largest_pixels)
+        if not _is_left(source, target, existing, settings, json=json):
             make_one(source, target, chain, settings, quiet=quiet, json=json)
+
+
+def _is_left(
+    source: str, target: str, existing: Existing, settings: Settings, *, json: bool
+) -> bool:
+    """Whether the target is there and stays as it is; a run that is resumed asks nothing."""
+    from dala.cli.jobs import STANDARD
+    from dala.media.video.segments import finished_frames
+
+    if target == STANDARD or (settings.resume and finished_frames(Path(target))):
+        return False
+    if not existing.left_alone([Path(target)]):
+        return False
+    if json:
+        print_json({"ok": True, "source": source, "target": target, "left_out": True})
+    return True
 
 
 def make_one(
@@ -168,6 +203,7 @@ def finish(made: Made, *, quiet: bool, json: bool) -> None:
         print_json({"ok": True, **made.describe(), "device": current_device().id})
     else:
         say(made.line(), quiet=quiet)
+    losses.tell(made.source, made.lost, quiet=quiet or json)
 
 
 def _how_to_go_on(target: str) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dala.cli import options
+from dala.cli.overwriting import Existing
 from dala.cli.process import chosen
 from dala.cli.terminal import is_terminal, output, print_json, say
 
@@ -49,17 +50,43 @@ def filters(
             print(line)
 
 
-def kernels(json: options.Json = False) -> None:
-    """List every kernel: its inputs, its parameters and what it does."""
+def _complete_kernels(incomplete: str) -> list[str]:
     from dala.gpu import compute
 
+    return [name for name in compute.Kernel.list() if name.startswith(incomplete)]
+
+
+def kernels(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="One kernel, to see all of it.", autocompletion=_complete_kernels
+        ),
+    ] = None,
+    kernels: options.Kernels = None,
+    json: options.Json = False,
+) -> None:
+    """List the kernels, or say what one of them takes and does."""
+    from dala.cli import kernel_list
+    from dala.cli.kernel_files import load_kernels
+    from dala.gpu import compute
+
+    load_kernels(kernels or [])
+    if name is not None:
+        found = kernel_list.described(name)
+        if json:
+            print_json({"name": name, **found})
+            return
+        for line in kernel_list.page(name, found, min(100, output().width)):
+            print(line)
+        return
     described = {name: compute.Kernel.lookup(name).describe() for name in compute.Kernel.list()}
     if json:
         print_json(described)
         return
-    for name, item in described.items():
-        params = map(str, compute.Kernel.lookup(name).params)
-        print(f"{name}({', '.join([*item['inputs'], *params])})\n    {item['doc']}")
+    for known, item in described.items():
+        params = map(str, compute.Kernel.lookup(known).params)
+        print(f"{known}({', '.join([*item['inputs'], *params])})\n    {item['doc']}")
 
 
 def devices(json: options.Json = False) -> None:
@@ -81,12 +108,16 @@ def demo(
         str, typer.Argument(metavar="FOLDER", help="Where the videos go; made if need be.")
     ] = "dala-demo",
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
 ) -> None:
     """Run kernels on buffers, make a short clip, and filter it."""
-    from dala.demo import run
+    from dala.demo import CLIP, RESULT, run
 
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=False)
+    kept = existing.left_alone([Path(folder) / name for name in (CLIP, RESULT)])
     with chosen(device):
-        for line in run(Path(folder)):
+        for line in run(None if kept else Path(folder)):
             print(line, flush=True)
 
 
@@ -95,12 +126,17 @@ def gallery(
         str, typer.Argument(metavar="FOLDER", help="Where the page goes; made if need be.")
     ],
     device: options.Device = None,
+    overwrite: options.Overwrite = False,
+    skip_existing: options.SkipExisting = False,
     quiet: options.Quiet = False,
     json: options.Json = False,
 ) -> None:
     """Write a page that shows what every filter does to a picture."""
-    from dala.media.gallery import write_gallery
+    from dala.media.gallery import INDEX_NAME, write_gallery
 
+    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+    if existing.left_alone([Path(folder) / INDEX_NAME]):
+        return
     with chosen(device):
         page = write_gallery(folder)
     if json:

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 from rich.console import Console
 
+from dala.cli.wording import told
+
 DEBUG = "DALA_DEBUG"
 """The variable that has errors show where they come from."""
 
@@ -56,8 +58,12 @@ def print_json(value: Any) -> None:
 
 
 def one_line(message: object) -> str:
-    """A message without its line breaks, and without what would move the cursor."""
-    text = " ".join(str(message).split())
+    """A message without its line breaks, and without what would move the cursor.
+
+    Of an error it is what whoever typed the command is told.
+    """
+    said = told(message) if isinstance(message, BaseException) else str(message)
+    text = " ".join(said.split())
     return "".join(character if character.isprintable() else "�" for character in text)
 
 

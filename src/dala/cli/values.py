@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from dala.errors import ArgumentError
+from dala.kernels.image.paint import names, paint_of
 from dala.kernels.image.sizes import FORMS, exact_size, wanted_size
+from dala.media.catalogue import range_of
 from dala.runtime.document import hint
 
 FLAGS = {"yes": True, "true": True, "on": True, "1": True}
 FLAGS |= {"no": False, "false": False, "off": False, "0": False}
 _NOTHING = ("none", "auto")
+_COLOUR = "a name such as green, a code such as #00b140, or 0/0.69/0.25 with parts of 0 to 1"
 
 
 def read(kind: str, text: str, param: dict[str, Any]) -> Any:
@@ -53,19 +57,20 @@ def choice(text: str, param: dict[str, Any]) -> str:
     return text
 
 
-def colour(text: str, param: dict[str, Any]) -> tuple[float, float, float]:
-    """Red, green and blue in 0..1."""
-    if re.fullmatch("#?([0-9a-fA-F]{3}){2}", text):
-        red, green, blue = (level / 255 for level in bytes.fromhex(text.removeprefix("#")))
-        return red, green, blue
+def colour(text: str, param: dict[str, Any]) -> tuple[float, ...]:
+    """Red, green and blue in 0..1, and alpha unless it is 1."""
+    # A shell may take what begins with # for a comment, so codes go without it too.
+    given: Any = f"#{text}" if re.fullmatch("([0-9a-fA-F]{3}){2}|[0-9a-fA-F]{8}", text) else text
+    with suppress(ValueError):
+        given = tuple(float(part) for part in given.split("/"))
+        given = given * 3 if len(given) == 1 else given
     try:
-        parts = [float(part) for part in text.split("/")]
-    except ValueError:
-        parts = []
-    if len(parts) not in (1, 3) or not all(0 <= part <= 1 for part in parts):
-        raise _refused(text, "a colour such as #00b140, or 0/0.69/0.25 with parts of 0 to 1")
-    red, green, blue = parts * (3 // len(parts))
-    return red, green, blue
+        paint = paint_of("", "", given)
+    except ArgumentError:
+        raise ArgumentError(
+            f"{text!r} is no colour: give {_COLOUR}.{hint(text.lower(), names())}"
+        ) from None
+    return paint[:3] if paint[3] == 1 else paint
 
 
 def size(text: str, param: dict[str, Any]) -> tuple[int, int] | str:
@@ -124,7 +129,6 @@ READERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
     "file": path,
     "model": path,
     "place": place,
-    "paint": lambda text, param: text,
     "text": lambda text, param: text,
     "any": guess,
 }
@@ -137,7 +141,7 @@ def allowed(param: dict[str, Any]) -> str:
         return ", ".join(param["choices"])
     said = {
         "flag": "yes or no",
-        "colour": "a colour: #rrggbb, or r/g/b in 0..1",
+        "colour": f"a colour: {_COLOUR}",
         "size": FORMS if param.get("relative") else "WIDTHxHEIGHT",
         "matrix": "rows of numbers: 1:0:10/0:1:20",
         "table": "a .cube file",
@@ -145,7 +149,6 @@ def allowed(param: dict[str, Any]) -> str:
         "file": "a file",
         "model": "a model's name, or an ONNX file",
         "place": "a place such as top-left, or x/y in pixels",
-        "paint": "a colour: white, #rrggbb",
         "whole": f"a whole number{_range(param)}",
         "number": f"a number{_range(param)}",
     }
@@ -153,7 +156,8 @@ def allowed(param: dict[str, Any]) -> str:
 
 
 def _range(param: dict[str, Any]) -> str:
-    return f", {param['least']:g} to {param['most']:g}" if "least" in param else ""
+    said = range_of(param)
+    return f", {said}" if said else ""
 
 
 def _refused(text: str, wanted: str) -> ArgumentError:

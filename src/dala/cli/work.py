@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from pathlib import Path
 from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn
@@ -34,10 +35,13 @@ class Work:
         filters: Sequence[Filter],
         settings: Settings,
         *,
+        kept: Sequence[Path] = (),
         workers: int,
         quiet: bool,
     ) -> None:
         self._jobs, self._filters, self._settings = jobs, filters, settings
+        self._kept = frozenset(kept)
+        """Targets that are there, and stay as they are."""
         self._workers = workers
         self._stop = threading.Event()
         self._show: _Lines | _Bars = _Lines(len(jobs), quiet=quiet)
@@ -69,7 +73,7 @@ class Work:
         """One file; None where it was made already."""
         if self._stop.is_set():
             raise _Stopped
-        if self._settings.resume and _is_newer(job):
+        if job.target in self._kept or (self._settings.resume and _is_newer(job)):
             return None
         job.target.parent.mkdir(parents=True, exist_ok=True)
         with self._show.running(job.source.name) as tell:
@@ -95,7 +99,7 @@ class Work:
         else:
             if made is None:
                 self.left_out.append(name)
-                self._show.finished(f"{name}: left out, it is made already")
+                self._show.finished(f"{name}: left out, it is there already")
             else:
                 self.made.append(made)
                 self._show.finished(made.line())

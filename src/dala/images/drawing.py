@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.images.drawing_colours import Paint, paint_of
 from dala.images.drawing_places import (
     EVERYWHERE,
     Box,
@@ -29,6 +28,7 @@ from dala.images.drawing_places import (
 from dala.images.frames import Frame, frame_of
 from dala.images.lettering import Font, Lettering, lettering
 from dala.ir.record import record
+from dala.kernels.image.paint import Paint, paint_of
 from dala.kernels.shapes import number_within
 
 MOST_LABELS = 256

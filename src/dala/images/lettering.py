@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import os
-from functools import lru_cache
+import unicodedata
+from functools import cache, lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,10 @@ LEAST_SIZE, MOST_SIZE = 4, 1000
 """How high letters can be, in pixels."""
 _TRIED_SIZE = 32
 _NO_LETTER = "\U0010ffff"
+_UNSEEN = ("Cf", "Mn")
+"""The categories of what steers, and of what is put over letters: alone they may show nothing."""
+_MOST_NAMED = 8
+_OWN_FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
 _MOST_REMEMBERED = 512
 
 Font = str | os.PathLike[str] | None
@@ -109,12 +115,12 @@ def text_coverage(text: str, style: dict[str, Any], bounds: Bounds, stroke: int 
 
 
 def opened_font(what: str, font: Any, size: int) -> Any:
-    """Pillow's font of that size: its built-in one, or that of a file."""
+    """Pillow's font of that size: that of a file, or DejaVu Sans, which comes with dala."""
     from PIL import ImageFont
 
     path = _font_path(what, font)
     if path is None:
-        return ImageFont.load_default(size)
+        return ImageFont.truetype(BytesIO(_own_font()), size)
     if not Path(path).is_file():
         raise FileError(f"{what}: there is no font {path}: give the path of its file.")
     try:
@@ -122,6 +128,12 @@ def opened_font(what: str, font: Any, size: int) -> Any:
     except OSError as error:
         problem = (str(error) or type(error).__name__).rstrip(".").replace("\n", " ")
         raise MediaError(f"{path} is no font: {problem}.") from error
+
+
+@cache
+def _own_font() -> bytes:
+    """The file of the font that has Latin, Greek and Cyrillic letters; see fonts/LICENSE."""
+    return _OWN_FONT.read_bytes()
 
 
 def _font_path(what: str, font: Any) -> str | None:
@@ -133,7 +145,10 @@ def _font_path(what: str, font: Any) -> str | None:
 
 
 def checked_text(what: str, text: Any) -> str:
-    """The text in lines, without tabs; an error where it is none, or too long."""
+    """The text in lines, without tabs, letters with their accents as one; an error if it is none.
+
+    So is one that is too long.
+    """
     shown = str(text) if isinstance(text, int | float) and not isinstance(text, bool) else text
     if not isinstance(shown, str) or not shown.strip():
         raise ArgumentError(f"{what}: text is what to show, not {text!r}.")
@@ -142,24 +157,33 @@ def checked_text(what: str, text: Any) -> str:
             f"{what}: {len(shown):,} characters are more than the {MOST_CHARACTERS:,} that are "
             f"shown."
         )
-    return "\n".join(shown.expandtabs(4).splitlines())
+    return "\n".join(unicodedata.normalize("NFC", shown).expandtabs(4).splitlines())
 
 
 def require_font(what: str, text: str, font: Any) -> None:
     """An error unless the font can be opened and has the text's letters."""
     opened = opened_font(what, font, _TRIED_SIZE)
-    # A font shows empty boxes for what it does not have.
+    # A font shows a box, or nothing at all, for what it does not have.
     box = bytes(opened.getmask(_NO_LETTER))
     missing = [
-        item
+        _named(item)
         for item in sorted(set(text))
         if not item.isspace() and bytes(opened.getmask(item)) == box
+        if any(box) or unicodedata.category(item) not in _UNSEEN
     ]
-    if any(box) and missing:
-        which = "the built-in font" if font is None else os.fspath(font)
+    if missing:
+        which = "the built-in font, DejaVu Sans," if font is None else os.fspath(font)
+        more = f" and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
         raise ArgumentError(
-            f"{what}: {which} has no {' '.join(missing)}: give font=… the path of a font that has."
+            f"{what}: {which} has no {', '.join(missing[:_MOST_NAMED])}{more}: give font=… the "
+            f"path of a font that has."
         )
+
+
+def _named(letter: str) -> str:
+    """The letter and its number, for whoever cannot see it."""
+    number = f"U+{ord(letter):04X}"
+    return f"{letter} ({number})" if letter.isprintable() else number
 
 
 def pixels_of(what: str, name: str, value: Any, least: int, most: int) -> int:

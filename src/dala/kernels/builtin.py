@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from dala.devices import using
 from dala.ir.nodes import Border
 from dala.kernels import language
+from dala.kernels.limits import LIMITS, hold
 from dala.lang.lower import Definition
 from dala.lang.signature import REQUIRED, Parameter
 from dala.lang.source import from_function, from_text
 from dala.runtime.arguments import Params, check_buffers
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import KERNELS, Kernel
-from dala.runtime.recipe import Expand, Library, Opaque, Recipe
+from dala.runtime.recipe import Expand, Library, Opaque, Recipe, Stage
 
 Inputs = Sequence[Buffer]
 Given = dict[str, Any]
@@ -73,10 +74,15 @@ def _registered(
     kind: type[Recipe], inputs: tuple[str, ...], params: dict[str, Any]
 ) -> Callable[[Expand], Recipe]:
     declared = tuple(Parameter(name, "host", None, default) for name, default in params.items())
+    optional = [name for name, default in params.items() if default is None]
 
     def register(expand: Expand) -> Recipe:
         name, doc = expand.__name__, inspect.cleandoc(expand.__doc__ or "")
-        made = kind(name, doc, inputs, declared, expand)
+
+        def held(inputs: Sequence[Buffer], output: Buffer, given: Given) -> Iterator[Stage]:
+            return expand(inputs, output, hold(name, given, optional))
+
+        made = kind(name, doc, inputs, declared, held if name in LIMITS else expand)
         KERNELS[name] = made
         return made
 

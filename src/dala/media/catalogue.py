@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dala.ir.nodes import BORDERS
@@ -12,13 +13,17 @@ from dala.kernels.image.interpolation import METHODS as POINT_METHODS
 from dala.kernels.image.lookup_tables import INTERPOLATIONS
 from dala.kernels.image.pixel_formats import FORMATS
 from dala.kernels.image.resizing import METHODS
+from dala.kernels.limits import LIMITS, Limit
 from dala.media.modelled import filter_kernel, filter_params, optional_images
 from dala.ml.catalogue import MODELS
 
 
 @record
 class Param:
-    """What a parameter is, and between which values a slider for it would go."""
+    """What a parameter is, and between which values a slider for it would go.
+
+    A slider is no limit: those are in `dala.kernels.limits`.
+    """
 
     kind: str
     least: float | None = None
@@ -183,22 +188,38 @@ def filters() -> dict[str, dict[str, Any]]:
     """Every filter by name: its group, its images, its parameters, and what it does.
 
     A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size, shape, model),
-    a default unless it must be given, and `least` and `most`, within which it is useful, or
-    `choices`. A `relative` size may be a text such as "50%". A `rule` says what it is instead of
-    the default where others are given without it. `optional` are the images that it can do without.
+    a default unless it must be given, and `least` and `most`, between which a slider would go, or
+    `choices`. What is beyond its `limits` (`least` or `above`, and `most`) is refused. A `relative`
+    size may be a text such as "50%". A `rule` says what it is instead of the default where others
+    are given without it. `optional` are the images that it can do without.
 
     >>> from dala.media import gpu
-    >>> gpu.filters()["sepia"]["params"]
-    {'intensity': {'kind': 'number', 'least': 0, 'most': 1, 'default': 0.8}}
+    >>> gpu.filters()["gamma"]["params"]["value"]
+    {'kind': 'number', 'least': 0.1, 'most': 5, 'limits': {'above': 0}}
     """
     return {name: _described(name, item) for name, item in FILTERS.items()}
 
 
+def range_of(param: Mapping[str, Any]) -> str:
+    """What a described number can be, and what it usually is, in words; "" for any number.
+
+    >>> range_of(filters()["gamma"]["params"]["value"])
+    'above 0, usually 0.1 to 5'
+    """
+    usual = f"usually {param['least']:g} to {param['most']:g}" if "least" in param else ""
+    if "limits" not in param:
+        return usual
+    limit = str(Limit.described(param["limits"]))
+    return limit if usual in ("", f"usually {limit}") else f"{limit}, {usual}"
+
+
 def _described(name: str, item: Filter) -> dict[str, Any]:
-    kernel = filter_kernel(name)
+    kernel, limits = filter_kernel(name), LIMITS.get(name, {})
     params = {}
     for declared in filter_params(name):
         params[declared.name] = item.params[declared.name].describe()
+        if declared.name in limits:
+            params[declared.name]["limits"] = limits[declared.name].describe()
         if not declared.required:
             params[declared.name].setdefault("default", declared.default)
     return {

@@ -5,22 +5,39 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, LimitError, MediaError
+from dala.errors import ArgumentError, LimitError, MediaError, argument, either
+from dala.ir.record import record
 from dala.media import containers
+from dala.media.formats import PICTURES, listed, opener, plugin
+from dala.media.metadata import Metadata, bits_of, lost_pixels, options_for, parts_of
+from dala.media.tiff_parts import with_parts
 
-_LARGEST_EXTENTS = {"JPEG": 65_535, "WEBP": 16_383}
-_JPEG_QUALITY = 90
-_EXIF_PART, _EXIF_COLOR_SPACE, _EXIF_SRGB = 0x8769, 0xA001, 1
+_QUALITY = 90
+"""Of formats that cannot keep every value, unless another is given."""
 _settings = threading.Lock()
+SAVE = either("save: ", "")
+"""The call that errors are about; a command has its own name."""
 
 
-def decode(name: str, data: bytes, largest_pixels: int) -> Any:
-    """Pillow's image, decoded and upright; a LimitError or MediaError before, or instead."""
+@record
+class Decoded:
+    """Pillow's image, upright; what its file is, and what of it is not in the image."""
+
+    image: Any
+    opened: Any
+    """As it lies in the file, which tells what it holds beside pixels."""
+    format: str
+    bits: int
+    lost: list[str]
+
+
+def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
+    """A picture, decoded and upright; a LimitError or MediaError before, or instead."""
     from PIL import ImageOps
 
     format = containers.format_of(data[: containers.HEAD_BYTES])
@@ -28,7 +45,9 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Any:
     if format == "WEBP":
         _check_size(name, containers.webp_size(data), largest_pixels)
     try:
-        image = _opener(format)(io.BytesIO(data))
+        image = opener(name, format)(io.BytesIO(data))
+    except MediaError:
+        raise
     except Exception as error:  # whatever a decoder trips over, the file is the cause
         found = containers.missing_from(format, data) or text_of(error)
         raise _broken(name, format, found) from error
@@ -37,26 +56,16 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Any:
     if missing is not None:
         raise _broken(name, format, missing)
     try:
+        bits = bits_of(image, format, data)
+        lost = lost_pixels(image, format, bits)
         with _strictly(image):
             image.load()
     except Exception as error:
         raise _broken(name, format, text_of(error)) from error
-    try:
-        return ImageOps.exif_transpose(image)
-    except Exception:  # damaged metadata says nothing about the pixels
-        return image
-
-
-def _opener(format: str) -> Any:
-    """Pillow's class for a format; unlike Image.open it leaves the limit on sizes to us."""
-    from PIL import JpegImagePlugin, PngImagePlugin, TiffImagePlugin, WebPImagePlugin
-
-    return {
-        "PNG": PngImagePlugin.PngImageFile,
-        "JPEG": JpegImagePlugin.JpegImageFile,
-        "WEBP": WebPImagePlugin.WebPImageFile,
-        "TIFF": TiffImagePlugin.TiffImageFile,
-    }[format]
+    upright = image
+    with suppress(Exception):  # damaged metadata says nothing about the pixels
+        upright = ImageOps.exif_transpose(image)
+    return Decoded(upright, image, format, bits, lost)
 
 
 def _check_size(name: str, size: tuple[int, int] | None, largest_pixels: int) -> None:
@@ -64,7 +73,7 @@ def _check_size(name: str, size: tuple[int, int] | None, largest_pixels: int) ->
         raise LimitError(
             f"{name} is {size[0]:,} × {size[1]:,}, which is {size[0] * size[1]:,} pixels, but at "
             f"most {largest_pixels:,} are loaded: if you trust the file, give a larger "
-            f"largest_pixels."
+            f"{argument('largest_pixels')}."
         )
 
 
@@ -93,69 +102,92 @@ def _strictly(image: Any) -> Iterator[None]:
             ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS = lenient, limit
 
 
-def encode(pixels: np.ndarray, format: str, target: object, quality: int | None) -> bytes:
-    """The bytes of a file of that format; `target` is what errors call it."""
+def encode(
+    pixels: np.ndarray,
+    format: str,
+    target: object,
+    quality: int | None,
+    metadata: Metadata | None = None,
+) -> tuple[bytes, list[str]]:
+    """The bytes of a file of that format, and what of the metadata is not in them.
+
+    `target` is what errors call it.
+    """
     from PIL import Image
 
     _check_quality(format, target, quality)
-    largest = _LARGEST_EXTENTS.get(format)
+    largest = PICTURES[format].largest_extent
     if largest is not None and max(pixels.shape[:2]) > largest:
         raise LimitError(
-            f"save: {target}: the image is {pixels.shape[1]:,} × {pixels.shape[0]:,}, but {format} "
+            f"{SAVE}{target}: the image is {pixels.shape[1]:,} × {pixels.shape[0]:,}, but {format} "
             f"holds at most {largest:,} each way: resize it, or save it as .png or .tiff."
         )
-    if format == "JPEG":
-        pixels = _opaque(pixels, target)
+    if not PICTURES[format].has_alpha:
+        pixels = _opaque(pixels, format, target)
+    module = plugin(str(target), format)
+    size = pixels.shape[1], pixels.shape[0]
+    beside, lost = options_for(metadata, PICTURES[format], size)
+    options = {**beside, **_compression(format, quality)}
     stream = io.BytesIO()
     try:
-        Image.fromarray(pixels).save(stream, format, **_options(format, quality))
+        image = Image.fromarray(pixels)
+        if format == "HEIF":
+            module.from_pillow(image).save(stream, **options)
+        else:
+            image.save(stream, format, **options)
     except (OSError, ValueError) as error:
-        raise MediaError(f"save: {target} cannot be encoded: {text_of(error)}.") from error
-    return stream.getvalue()
+        raise MediaError(f"{SAVE}{target} cannot be encoded: {text_of(error)}.") from error
+    data, parts = stream.getvalue(), parts_of(metadata, size) if format == "TIFF" else {}
+    return with_parts(data, parts) if parts else data, lost
 
 
 def _check_quality(format: str, target: object, quality: Any) -> None:
     if quality is None:
         return
-    if format not in ("JPEG", "WEBP"):
+    if not PICTURES[format].is_lossy:
+        lossy = listed(item for item in PICTURES.values() if item.is_lossy)
         raise ArgumentError(
-            f"save: quality is for JPEG and WebP; {target} is {format}, which keeps every value. "
-            f"Leave quality out."
+            f"{SAVE}{argument('quality')} is for {lossy}; {target} is {format}, which keeps every "
+            f"value. Leave {argument('quality')} out."
         )
     if isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= 100:
-        raise ArgumentError(f"save: quality is a whole number of 1 to 100, not {quality!r}.")
+        raise ArgumentError(
+            f"{SAVE}{argument('quality')} is a whole number of 1 to 100, not {quality!r}."
+        )
 
 
-def _options(format: str, quality: int | None) -> dict[str, Any]:
-    """What Pillow is told: how to compress, and that the colours are sRGB."""
-    from PIL import Image, PngImagePlugin
-
+def _compression(format: str, quality: int | None) -> dict[str, Any]:
+    """How Pillow is told to compress."""
     if format == "TIFF":
         return {"compression": "tiff_adobe_deflate"}
-    if format == "PNG":
-        info = PngImagePlugin.PngInfo()
-        info.add(b"sRGB", b"\x00")
-        return {"pnginfo": info}
-    exif = Image.Exif()
-    exif.get_ifd(_EXIF_PART)[_EXIF_COLOR_SPACE] = _EXIF_SRGB
-    if format == "WEBP":
-        how = {"lossless": True, "exact": True} if quality is None else {"quality": quality}
-        return {"exif": exif, **how}
-    used = _JPEG_QUALITY if quality is None else quality
+    if format == "WEBP" and quality is None:
+        return {"lossless": True, "exact": True}
+    if not PICTURES[format].is_lossy:
+        return {}
+    used = _QUALITY if quality is None else quality
     # 4:4:4 where the caller wants quality: halved colour shows at sharp edges.
-    return {"exif": exif, "quality": used, "subsampling": 0 if used >= _JPEG_QUALITY else 2}
+    whole = used >= _QUALITY
+    colours: dict[str, dict[str, Any]] = {
+        "JPEG": {"subsampling": 0 if whole else 2},
+        "AVIF": {"subsampling": "4:4:4" if whole else "4:2:0"},
+        "HEIF": {"chroma": 444 if whole else 420},
+    }
+    return {"quality": used, **colours.get(format, {})}
 
 
-def _opaque(pixels: np.ndarray, target: object) -> np.ndarray:
+def _opaque(pixels: np.ndarray, format: str, target: object) -> np.ndarray:
     """The pixels without their alpha, which has to be opaque."""
     if pixels.ndim == 2 or pixels.shape[2] == 3:
         return pixels
     clear = int((pixels[..., 3] != 255).sum())
     if clear:
         raise ArgumentError(
-            f"save: {target}: JPEG has no transparency, but {clear:,} pixels are not opaque: save "
-            f"as .png or .webp, put the image over a background (the filter overlay), or give "
-            f"image[..., :3]."
+            f"{SAVE}{target}: {format} has no transparency, but {clear:,} pixels are not opaque: "
+            f"save as .png or .webp"
+            + either(
+                ", put the image over a background (the filter overlay), or give image[..., :3].",
+                ", or put the image over a background, with the filter overlay.",
+            )
         )
     return np.ascontiguousarray(pixels[..., :3])
 

@@ -13,30 +13,46 @@ SIGNATURES = {
     "JPEG": re.compile(rb"\xff\xd8\xff"),
     "WEBP": re.compile(rb"RIFF.{4}WEBP", re.DOTALL),
     "TIFF": re.compile(rb"II[*+]\x00|MM\x00[*+]"),
+    "BMP": re.compile(rb"BM.{4}\x00{4}.{2}\x00{2}", re.DOTALL),
+    "GIF": re.compile(rb"GIF8[79]a"),
+    # Of a box of brands, the first is the file's own, and those after its version go for it too.
+    "AVIF": re.compile(rb"\x00{3}.ftyp(avi[fs]|mif1.{4}(.{4})*?avif)", re.DOTALL),
+    "HEIF": re.compile(rb"\x00{3}.ftyp(hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL),
 }
 """How a file of each format begins that is read."""
 
 OTHERS = {
-    "GIF": re.compile(rb"GIF8"),
-    "BMP": re.compile(rb"BM.{4}\x00{4}", re.DOTALL),
     "PDF": re.compile(rb"%PDF"),
-    "AVIF or HEIC": re.compile(rb".{4}ftyp(avi|hei|hev|mif)", re.DOTALL),
+    "Photoshop": re.compile(rb"8BPS"),
+    "JPEG 2000": re.compile(rb"\x00{3}\x0cjP  |\xff\x4f\xff\x51"),
+    "JPEG XL": re.compile(rb"\x00{3}\x0cJXL |\xff\x0a"),
+    "OpenEXR": re.compile(rb"v/1\x01"),
+    "an icon": re.compile(rb"\x00\x00[\x01\x02]\x00"),
     "video": re.compile(rb".{4}ftyp|\x1aE\xdf\xa3", re.DOTALL),
     "PostScript": re.compile(rb"%!PS"),
     "SVG or HTML": re.compile(rb"\s*<"),
 }
 """How others begin that are met by mistake."""
 
-HEAD_BYTES = 16
+HEAD_BYTES = 64
+_SHOWN_BYTES = 16
 
 # What follows a 0xFF inside compressed data, but is no marker: a stuffed zero, a restart, a filler.
 _JPEG_MARKER = re.compile(rb"\xff([\x02-\xcf\xd8-\xfe])")
 _JPEG_END = 0xD9
+_GIF_TRAILER, _GIF_IMAGE = 0x3B, 0x2C
+_BMP_HEADER, _BMP_PLAIN = 40, (0, 3, 6)
 
 
 def format_of(head: bytes) -> str | None:
     """The format that these first bytes of a file belong to, if it is one that is read."""
     return _matching(SIGNATURES, head)
+
+
+def other_format(head: bytes) -> str | None:
+    """What a file that is neither a picture nor a video seems to be, if that is known."""
+    other = _matching(OTHERS, head)
+    return None if other == "video" else other
 
 
 def describe(head: bytes) -> str:
@@ -45,7 +61,8 @@ def describe(head: bytes) -> str:
     if other is not None:
         return f"it seems to be {other}"
     if head and all(byte in b"\t\n\r" or byte >= 32 for byte in head):
-        return f"it seems to be text, and begins with {head.decode('utf-8', 'replace')!r}"
+        start = head[:_SHOWN_BYTES].decode("utf-8", "replace")
+        return f"it seems to be text, and begins with {start!r}"
     return f"it begins with the bytes {head[:8].hex(' ')}"
 
 
@@ -69,14 +86,16 @@ def webp_size(data: bytes) -> tuple[int, int] | None:
 
 
 def missing_from(format: str, data: bytes) -> str | None:
-    """What is missing at the end of a PNG, JPEG or WebP file; None where nothing is known to be."""
+    """What is missing at the end of a file; None where nothing is known to be."""
     match format:
         case "PNG":
             return _missing_from_png(data)
         case "JPEG":
             return _missing_from_jpeg(data)
-        case "WEBP":
-            wanted = _little(data[4:8]) + 8
+        case "GIF":
+            return _missing_from_gif(data)
+        case "WEBP" | "BMP":
+            wanted = _little(data[4:8]) + 8 if format == "WEBP" else _bmp_bytes(data)
             if wanted > len(data):
                 return f"it ends after {len(data):,} bytes of {wanted:,}"
     return None
@@ -99,6 +118,35 @@ def _missing_from_jpeg(data: bytes) -> str | None:
             return None
         at += int.from_bytes(data[at : at + 2], "big")
     return f"it ends after {len(data):,} bytes, without the marker of its end"
+
+
+def _missing_from_gif(data: bytes) -> str | None:
+    """Blocks follow each other up to a trailer; those of data are chains of shorter ones."""
+    at = 13 + _palette_bytes(data[10:11])
+    while at < len(data) and data[at] != _GIF_TRAILER:
+        if data[at] == _GIF_IMAGE:
+            at += 11 + _palette_bytes(data[at + 9 : at + 10])
+        else:
+            at += 2
+        while at < len(data) and data[at]:
+            at += 1 + data[at]
+        at += 1
+    return None if at < len(data) else f"it ends after {len(data):,} bytes, without its last block"
+
+
+def _palette_bytes(flags: bytes) -> int:
+    """How long the table of colours is that a block of a GIF says it has."""
+    return 3 << (flags[0] & 7) + 1 if flags and flags[0] & 0x80 else 0
+
+
+def _bmp_bytes(data: bytes) -> int:
+    """How long a BMP has to be, where its pixels are not compressed."""
+    header, width, height = (_little(data[at : at + 4]) for at in (14, 18, 22))
+    if header < _BMP_HEADER or _little(data[30:34]) not in _BMP_PLAIN:
+        return 0
+    height = min(height, (1 << 32) - height)  # negative where the first row is at the top
+    row = (width * _little(data[28:30]) + 31) // 32 * 4
+    return _little(data[10:14]) + row * height
 
 
 def _little(data: bytes) -> int:

@@ -5,16 +5,28 @@ from __future__ import annotations
 import io
 import os
 import threading
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from dala.errors import ArgumentError, FileError, LimitError, MediaError, ShapeError
+from dala.errors import (
+    ArgumentError,
+    FileError,
+    LimitError,
+    LossWarning,
+    MediaError,
+    ShapeError,
+    argument,
+)
 from dala.images.frames import frame_of, levels_of
 from dala.images.lettering import require_pillow
+from dala.ir.record import record
 from dala.media import containers
-from dala.media.coding import decode, encode, text_of
+from dala.media.coding import SAVE, decode, encode, text_of
+from dala.media.formats import FORMATS, PICTURES, listed
+from dala.media.metadata import Metadata, checked_metadata, read_metadata
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -22,25 +34,22 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 LARGEST_PIXELS = 1 << 28
 """How many pixels a picture may have that is loaded, unless `largest_pixels` says otherwise."""
 
-FORMATS = {
-    ".png": "PNG",
-    ".jpg": "JPEG",
-    ".jpeg": "JPEG",
-    ".webp": "WEBP",
-    ".tif": "TIFF",
-    ".tiff": "TIFF",
-}
-"""The format that each suffix stands for."""
-
 _MODES = {"gray": "L", "rgb": "RGB", "rgba": "RGBA"}
 # No format that is read takes more for a pixel, and metadata has room besides.
 _BYTES_PER_PIXEL, _SPARE_BYTES = 8, 1 << 26
 
 
-def load(source: Source, *, mode: Mode = "auto", largest_pixels: int = LARGEST_PIXELS) -> Any:
-    """The picture in a PNG, JPEG, WebP or TIFF file, as a new array of u8 in sRGB.
+def load(
+    source: Source,
+    *,
+    mode: Mode = "auto",
+    largest_pixels: int | None = None,
+    with_metadata: bool = False,
+) -> Any:
+    """The picture in a file, as a new array of u8 in sRGB.
 
-    `source` is a path, or the bytes of such a file. The array is (height, width) for a gray
+    `source` is a path, or the bytes of a file: PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF (Pillow 11.3
+    or newer) or HEIC (`pip install "dala-gpu[heic]"`). The array is (height, width) for a gray
     picture, (height, width, 3) for a coloured one and (height, width, 4) for one with transparency;
     `mode` asks for "gray" (luma), "rgb" or "rgba" instead. What files hold besides is converted:
 
@@ -48,39 +57,85 @@ def load(source: Source, *, mode: Mode = "auto", largest_pixels: int = LARGEST_P
     - Colours of an embedded ICC profile become sRGB; a profile that moves no colour by more than
       1 of 255, and one that is broken, leave the pixels as they are. A PNG's gAMA chunk is honoured
       where there is neither a profile nor an sRGB chunk; its cHRM chunk is not.
-    - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte.
+    - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte. So do the 10 and 12
+      of AVIF and HEIC.
     - Palettes and 1 bit become gray or colours, gray with transparency RGBA, CMYK and YCbCr RGB.
 
-    A picture of more than `largest_pixels` is refused from its header (LimitError). A file that
-    ends too early, or cannot be decoded, is a MediaError and gives no pixels at all. Of the four
-    formats only PNG has checksums: bits that flip inside of another can go unnoticed.
+    With `with_metadata=True` it is the array and its `Metadata`: EXIF, XMP and notes, which `save`
+    writes. What pixels lose on the way, bits and all pictures but the first, is a LossWarning.
+
+    A picture of more than `largest_pixels`, 2²⁸ unless given, is refused from its header
+    (LimitError). A file that ends too early, or cannot be decoded, is a MediaError and gives no
+    pixels at all. Of all formats only PNG has checksums: bits that flip inside of another can go
+    unnoticed.
     """
     if mode != "auto" and mode not in _MODES:
         raise ArgumentError(f"load: mode {mode!r} is not known: give auto, {', '.join(_MODES)}.")
-    if isinstance(largest_pixels, bool) or not isinstance(largest_pixels, int):
-        raise ArgumentError(f"load: largest_pixels is a whole number, not {largest_pixels!r}.")
+    if largest_pixels is not None and (
+        isinstance(largest_pixels, bool) or not isinstance(largest_pixels, int)
+    ):
+        raise ArgumentError(
+            f"load: {argument('largest_pixels')} is a whole number, not {largest_pixels!r}."
+        )
+    picture = read_picture(source, mode, largest_pixels)
+    if picture.lost:
+        _warn(picture.name, picture.lost)
+    return (picture.pixels, picture.metadata) if with_metadata else picture.pixels
+
+
+@record
+class Picture:
+    """A picture that was read: what it is called, its pixels and metadata, and what was lost."""
+
+    name: str
+    pixels: np.ndarray
+    metadata: Metadata
+    lost: list[str]
+
+
+def read_picture(source: Source, mode: Mode = "auto", largest_pixels: int | None = None) -> Picture:
+    """A picture and all that is known of it; nobody is warned."""
+    if largest_pixels is None:
+        largest_pixels = LARGEST_PIXELS
     name, data = _read(source, _BYTES_PER_PIXEL * max(largest_pixels, 0) + _SPARE_BYTES)
     require_pillow("load")
-    image = decode(name, data, largest_pixels)
+    decoded = decode(name, data, largest_pixels)
     from dala.media.profiles import as_srgb
 
     try:
-        image = as_srgb(image)
+        image, profile = as_srgb(decoded.image)
         if mode != "auto" and image.mode != _MODES[mode]:
             image = image.convert(_MODES[mode])
-        return np.array(image)
+        pixels = np.array(image)
     except (ValueError, OSError) as error:
         raise MediaError(f"{name} cannot be converted to sRGB: {text_of(error)}.") from error
+    metadata = read_metadata(decoded.opened, decoded.format, decoded.bits, profile)
+    return Picture(name, pixels, metadata, decoded.lost)
 
 
-def save(image: Any, path: str | os.PathLike[str], *, quality: int | None = None) -> None:
-    """Write a picture to a file, in the format of its suffix: .png .jpg .jpeg .webp .tif .tiff.
+def _warn(name: str, lost: list[str]) -> None:
+    # The warning is about the line that called load or save.
+    warnings.warn(LossWarning(f"{name}: {'; '.join(lost)}.", lost), stacklevel=3)
+
+
+def save(
+    image: Any,
+    path: str | os.PathLike[str],
+    *,
+    quality: int | None = None,
+    metadata: Metadata | None = None,
+) -> None:
+    """Write a picture to a file, in the format of its suffix.
 
     `image` is an array, a Buffer or a Pillow image: gray, RGB or RGBA, u8 or f32 (0..1: clamped and
-    rounded to nearest, NaN is 0), its colours sRGB. PNG, TIFF and WebP keep every value, though a
-    gray WebP is loaded as RGB; JPEG is written with quality 90. A `quality` of 1 to 100 is for JPEG
-    and for WebP, which then is lossy as well. JPEG knows no transparency: it takes RGBA only when
-    all of it is opaque.
+    rounded to nearest, NaN is 0), its colours sRGB. .png, .tif, .tiff, .bmp and .webp keep every
+    value, though a gray WebP is loaded as RGB; .jpg, .jpeg, .avif and .heic (see `load`) are
+    written with quality 90. A `quality` of 1 to 100 is for those, and for WebP, which then is lossy
+    as well. JPEG and BMP know no transparency: they take RGBA only when all of it is opaque.
+
+    `metadata` is what `load` gave with a picture. It says so of the result: upright, of its size,
+    in sRGB. What the format cannot hold is left out, with a LossWarning; so is a colour profile,
+    which is no longer true.
 
     The file appears under its name when it is whole; where writing fails, what was there stays.
     """
@@ -88,11 +143,15 @@ def save(image: Any, path: str | os.PathLike[str], *, quality: int | None = None
     format = FORMATS.get(target.suffix.lower())
     if format is None:
         raise ArgumentError(
-            f"save: {target} ends in {target.suffix or 'no suffix'!r}, which stands for no format: "
+            f"{SAVE}{target} ends in {target.suffix or 'no suffix'!r}, which stands for no format: "
             f"give one of {', '.join(FORMATS)}."
         )
     require_pillow("save")
-    data = encode(_bytes_of(frame_of("save", image).pixels), format, target, quality)
+    given = checked_metadata(metadata)
+    pixels = _bytes_of(frame_of("save", image).pixels)
+    data, lost = encode(pixels, format, target, quality, given)
+    if lost:
+        _warn(str(target), [f"{item} is not kept" for item in lost])
     try:
         if target.exists() and not target.is_file() and not target.is_dir():
             target.write_bytes(data)  # a device or a pipe is not replaced
@@ -121,14 +180,14 @@ def _read_stream(name: str, stream: Any, largest_bytes: int) -> bytes:
         raise MediaError(f"{name} is empty: there is no picture in it.")
     if containers.format_of(head) is None:
         raise MediaError(
-            f"{name} is none of the pictures that are read, PNG, JPEG, WebP and TIFF: "
+            f"{name} is none of the pictures that are read, {listed(PICTURES.values())}: "
             f"{containers.describe(head)}. Convert it to one of them."
         )
     data: bytes = head + stream.read(largest_bytes)
     if len(data) > largest_bytes:
         raise LimitError(
             f"{name} has more than {largest_bytes:,} bytes, which is the most that is read: give a "
-            f"larger largest_pixels, or a smaller file."
+            f"larger {argument('largest_pixels')}, or a smaller file."
         )
     return data
 
@@ -137,7 +196,7 @@ def _bytes_of(pixels: Any) -> np.ndarray:
     """The pixels as u8."""
     values = np.asarray(pixels)
     if not values.size:
-        raise ShapeError(f"save: an image of shape {values.shape} has no pixels to write.")
+        raise ShapeError(f"{SAVE}an image of shape {values.shape} has no pixels to write.")
     return np.ascontiguousarray(levels_of(values))
 
 

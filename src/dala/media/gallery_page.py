@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from dala.ir.record import record
+from dala.media.catalogue import range_of
 from dala.media.gallery_style import SCRIPT, STYLE
 
 MARK = '<meta name="generator" content="dala gallery">'
@@ -144,8 +145,8 @@ def _params(card: Card) -> str:
 def _range_text(about: Mapping[str, Any]) -> str:
     if "choices" in about:
         return ", ".join(map(str, about["choices"]))
-    if "least" in about:
-        return f"{about['least']:g} to {about['most']:g}"
+    if about["kind"] in ("number", "whole"):
+        return range_of(about)
     return {"flag": "True or False"}.get(about["kind"], str(about["kind"]))
 
 

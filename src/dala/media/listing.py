@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dala.kernels.image.sizes import FORMS
-from dala.media.catalogue import filters
+from dala.media.catalogue import filters, range_of
 
 _ORDERS = {"size": "(width, height)", "shape": "(height, width)"}
 
@@ -43,10 +43,9 @@ def _allowed(name: str, param: dict[str, Any]) -> str:
         return ""
     if "choices" in param:
         return f" {', '.join(param['choices'])}"
-    if "least" in param:
-        whole = ", whole" if param["kind"] == "whole" else ""
+    if param["kind"] in ("number", "whole"):
         rule = f"; {param['rule']}" if "rule" in param else ""
-        return f" {param['least']:g} to {param['most']:g}{whole}{rule}"
+        return f" {'whole, ' * (param['kind'] == 'whole')}{range_of(param)}{rule}"
     if param["kind"] in _ORDERS:
         texts = f", or a text: {FORMS}" if param.get("relative") else ""
         return f" {_ORDERS[param['kind']]}{texts}"

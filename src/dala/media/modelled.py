@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from dala.errors import ArgumentError
-from dala.kernels.shapes import whole_number
+from dala.errors import ArgumentError, either
+from dala.kernels.limits import LIMITS
 from dala.lang.signature import Parameter
 from dala.ml.annotation import DETECT
 from dala.ml.catalogue import MODELS
@@ -20,7 +20,6 @@ SEGMENTING = "selfie_segmentation"
 MASKED = ("background_blur", "background_replace")
 """Filters whose last image is a mask, which a model makes where none is given."""
 MASK = "mask"
-MOST_FRAMES = 1000
 _EVERY = Parameter("every", "host", None, 1)
 _MASKING = (Parameter("model", "host", None, SEGMENTING), _EVERY)
 
@@ -59,10 +58,7 @@ def model_of(name: str, params: Mapping[str, Any]) -> Model:
 
 def every_of(name: str, params: Mapping[str, Any]) -> int:
     """After how many frames the model is run again; an ArgumentError where it is no such number."""
-    every = whole_number(name, "every", params.get("every", 1))
-    if 1 <= every <= MOST_FRAMES:
-        return every
-    raise ArgumentError(f"{name}: every is 1 to {MOST_FRAMES} frames, not {every}.")
+    return int(LIMITS[name]["every"].hold(name, "every", params.get("every", 1)))
 
 
 def step_kernel(name: str | Kernel, given: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
@@ -81,7 +77,7 @@ def step_kernel(name: str | Kernel, given: Mapping[str, Any]) -> tuple[Kernel, d
     if every_of(name, params) != 1:
         raise ArgumentError(
             f"{name}: every = {params['every']} is for video, whose frames follow each other: "
-            f"leave it out, or give the filter to media.transcode()."
+            f"leave it out{either(', or give the filter to media.transcode()', '')}."
         )
     params.pop("every", None)
     if kernel is DETECT:

@@ -14,8 +14,11 @@ _GAMMA_TOLERANCE = 0.01
 _GRAY_MODES = ("1", "L", "LA", "La")
 
 
-def as_srgb(image: Any) -> Any:
-    """The decoded image as mode L, RGB or RGBA, in sRGB; a ValueError where that is not known."""
+def as_srgb(image: Any) -> tuple[Any, str | None]:
+    """The decoded image as mode L, RGB or RGBA, in sRGB; a ValueError where that is not known.
+
+    With it, the name of the profile that its colours were converted from, where they were.
+    """
     if image.mode.startswith("I;16"):
         image = _halved(image)
     elif image.mode in ("I", "F", "LAB", "HSV"):
@@ -28,14 +31,14 @@ def as_srgb(image: Any) -> Any:
         base = whole.getchannel("R") if image.mode in _GRAY_MODES else whole.convert("RGB")
     elif image.mode not in ("L", "RGB", "CMYK"):
         base = image.convert("L" if image.mode in _GRAY_MODES else "RGB")
-    base = _converted(base, image.info)
+    base, profile = _converted(base, image.info)
     if base.mode == "CMYK":
         base = base.convert("RGB")
     if alpha is None:
-        return base
+        return base, profile
     base = base.convert("RGB")
     base.putalpha(alpha)
-    return base
+    return base, profile
 
 
 def _halved(image: Any) -> Any:
@@ -49,7 +52,7 @@ def _halved(image: Any) -> Any:
     return gray
 
 
-def _converted(base: Any, info: dict[Any, Any]) -> Any:
+def _converted(base: Any, info: dict[Any, Any]) -> tuple[Any, str | None]:
     """The image (L, RGB or CMYK) with its profile, or else its gamma, taken into account."""
     profile = info.get("icc_profile")
     if profile:
@@ -57,21 +60,22 @@ def _converted(base: Any, info: dict[Any, Any]) -> Any:
             return _from_profile(base, profile)
         except (ImageCms.PyCMSError, OSError, TypeError, ValueError):
             # As browsers do: the pixels are whole, and sRGB is the likeliest reading of them.
-            return base
+            return base, "(damaged)"
     gamma = info.get("gamma")
     if "srgb" in info or not isinstance(gamma, float) or base.mode == "CMYK" or gamma <= 0:
-        return base
+        return base, None
     if abs(gamma - _SRGB_GAMMA) < _GAMMA_TOLERANCE:
-        return base
+        return base, None
     linear = (np.arange(256) / 255) ** (1 / gamma)
     encoded = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
     table = np.rint(encoded * 255).astype(np.uint8)
-    return Image.fromarray(table[np.asarray(base)])
+    return Image.fromarray(table[np.asarray(base)]), None
 
 
-def _from_profile(base: Any, profile: bytes) -> Any:
+def _from_profile(base: Any, profile: bytes) -> tuple[Any, str | None]:
+    parsed = ImageCms.ImageCmsProfile(io.BytesIO(profile))
     transform = ImageCms.buildTransform(
-        ImageCms.ImageCmsProfile(io.BytesIO(profile)),
+        parsed,
         ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")),
         base.mode,
         "RGB",
@@ -82,9 +86,10 @@ def _from_profile(base: Any, profile: bytes) -> Any:
         probe = _probe(base.mode)
         moved = np.asarray(ImageCms.applyTransform(probe, transform)).astype(int)
         if np.abs(moved - np.asarray(probe.convert("RGB"))).max() <= 1:
-            return base
+            return base, None
     result: Any = ImageCms.applyTransform(base, transform)
-    return result.getchannel("G") if base.mode == "L" else result
+    name = ImageCms.getProfileDescription(parsed).strip() or "without a name"
+    return result.getchannel("G") if base.mode == "L" else result, name
 
 
 def _probe(mode: str) -> Any:

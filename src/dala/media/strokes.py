@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dala.kernels.image.paint import colour_of
+
 Field = np.ndarray
 """A number for each pixel."""
 
@@ -73,7 +75,7 @@ class Canvas:
 
 def colour(text: str) -> np.ndarray:
     """The three numbers in 0..1 of a colour such as "#ffd400"."""
-    return np.array([int(text[i : i + 2], 16) for i in (1, 3, 5)]) / 255.0
+    return np.array(colour_of("paint", "colour", text))
 
 
 def disc(u: Field, v: Field, cu: float, cv: float, radius: float) -> Field:

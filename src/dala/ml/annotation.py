@@ -7,7 +7,8 @@ from typing import Any
 
 from dala.devices import using
 from dala.kernels.image.images import require_image
-from dala.kernels.shapes import number_within, require_alike
+from dala.kernels.limits import hold
+from dala.kernels.shapes import require_alike
 from dala.lang.signature import REQUIRED, Parameter
 from dala.ml.chosen import chosen_model
 from dala.runtime.arguments import Params
@@ -74,8 +75,7 @@ def _expand(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) ->
     require_image("detect", "the image", image)
     require_image("detect", "the output", output)
     require_alike("detect", image, output)
-    if params["threshold"] is not None:
-        number_within("detect", "threshold", params["threshold"], 0, 1)
+    hold("detect", params, optional=["threshold"])
     chosen_model("detect", params["model"], params["like"])
     yield Stage(_annotate, inputs, output, params)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.devices.cpu.threads import thread_count
-from dala.errors import ArgumentError
+from dala.errors import ArgumentError, argument
 from dala.ml.loading import load_model
 from dala.ml.model import Model
 
@@ -24,7 +24,8 @@ def chosen_model(what: str, given: Any, like: str | None = None) -> Model:
     if isinstance(given, Model):
         if like is not None:
             raise ArgumentError(
-                f"{what}: like={like!r} is for files, but {given.name} is loaded: leave it out."
+                f"{what}: {argument('like', repr(like))} is for files, but {given.name} is loaded: "
+                f"leave it out."
             )
         return given
     if not isinstance(given, str | os.PathLike):

@@ -8,7 +8,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from dala.devices.cpu.threads import thread_count
-from dala.errors import ArgumentError, ModelError
+from dala.errors import ArgumentError, ModelError, argument, either
 from dala.ml.catalogue import MODELS, Entry, find
 from dala.ml.engine import Engine
 from dala.ml.model import ENGINES, Choice, Model, tensor_shape
@@ -41,8 +41,9 @@ def load_model(
     if isinstance(source, str) and source in MODELS:
         if like is not None:
             raise ArgumentError(
-                f"load_model: {source!r} is in the catalogue and like={like!r} is for files: leave "
-                f"one out, or give the file as a Path."
+                f"{either('load_model: ', '')}{source!r} is in the catalogue and "
+                f"{argument('like', repr(like), like)} is for files: leave one out, or give the "
+                f"file as {either('a Path', f'./{source}')}."
             )
         return _named(find(source), engine, accept_licence)
     entry = None if like is None else find(like)
@@ -91,6 +92,6 @@ def _check_alike(engine: Engine, entry: Entry) -> None:
     given = ", ".join(f"{item.name}: {item}" for item in takes)
     raise ModelError(
         f"{engine.model} is not like {entry.name}, which takes one input, {entry.dtype} "
-        f"{shape}: this one takes {given}. Load it without like=, and give predict() "
-        f"what it takes."
+        f"{shape}: this one takes {given}."
+        + either(" Load it without like=, and give predict() what it takes.", "")
     )

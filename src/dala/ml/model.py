@@ -10,7 +10,7 @@ import numpy as np
 
 from dala import __version__
 from dala.devices import CPU, Device, current_device, using
-from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError
+from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError, either
 from dala.images.frames import new_buffer
 from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Choice = Literal["auto", "onnxruntime", "dala"]
 """What computes a model: see `load_model`."""
 ENGINES: tuple[Choice, ...] = ("auto", "onnxruntime", "dala")
+_INSTEAD = either("Load it with engine='onnxruntime'.", "Choose --device cpu.")
 
 
 class Model(Recipe):
@@ -55,7 +56,7 @@ class Model(Recipe):
             rest = len(self._missing) - 5
             raise ModelError(
                 f"{name}: dala's own kernels cannot compute {'; '.join(self._missing[:5])}"
-                f"{f'; and {rest} more' if rest > 0 else ''}: load it with engine='onnxruntime'."
+                f"{f'; and {rest} more' if rest > 0 else ''}. {_INSTEAD}"
             )
 
     @cached_property
@@ -167,7 +168,7 @@ class Model(Recipe):
         try:
             return self._graph.stages(dict(zip(self.inputs, inputs, strict=True)), outputs)
         except ModelError as error:
-            raise ModelError(f"{self.name}: {error} Load it with engine='onnxruntime'.") from error
+            raise ModelError(f"{self.name}: {error} {_INSTEAD}") from error
 
     def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
         """Every output by its name, computed by kernels on the inputs' device, the current one.

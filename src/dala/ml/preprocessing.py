@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dala.devices import current_device, using
-from dala.errors import ArgumentError
+from dala.errors import ArgumentError, argument
 from dala.images.frames import frame_of, new_buffer
 from dala.ir.types import dtype_of
 from dala.kernels.image.canvas import rows_and_columns
@@ -45,7 +45,10 @@ def preprocess(
     frame = frame_of("preprocess", image)
     found = rows_and_columns("preprocess", {"size": size, "shape": shape}, 1)
     if found is None:
-        raise ArgumentError("preprocess: give size=(width, height), such as size=(224, 224).")
+        raise ArgumentError(
+            f"preprocess: give {argument('size', '(width, height)')}, such as "
+            f"{argument('size', '(224, 224)', '224x224')}."
+        )
     made = (1, *found, 3) if layout == "nhwc" else (1, 3, *found)
     is_plain = normalize is None and mean is None and std is None
     given: dict[str, Any] = {

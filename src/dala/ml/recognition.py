@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dala.devices import current_device, using
-from dala.errors import ArgumentError
+from dala.errors import ArgumentError, argument, either
 from dala.images.frames import frame_of, new_buffer
 from dala.ml.catalogue import Entry
 from dala.ml.model import Model, tensor_shape
@@ -38,10 +38,11 @@ def require_entry(model: Model) -> Entry:
     if model.entry is not None:
         return model.entry
     takes = ", ".join(f"{item.name}: {item}" for item in model.takes)
+    otherwise = either(f", or give predict(model, tensors) what it takes ({takes})", "")
     raise ArgumentError(
-        f"{model.name} was loaded without like=, so nothing says how an image goes into it: load "
-        f"it with like=, the name of a model of the catalogue that it is fed and read as, or give "
-        f"predict(model, tensors) what it takes ({takes})."
+        f"{model.name} was loaded without {argument('like')}, so nothing says how an image goes "
+        f"into it: load it with {argument('like', '…', 'NAME')}, a model of the catalogue that it "
+        f"is fed and read as{otherwise}."
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.devices import current_device, using
-from dala.errors import ArgumentError, DtypeError, ShapeError, UnknownKernelError
+from dala.errors import ArgumentError, DtypeError, ShapeError, UnknownKernelError, argument
 from dala.ir.types import dtype_of
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.document import at, hint, key, mapping, plain, sequence, text, value
@@ -209,7 +209,7 @@ def _stage(
         if name not in kernels and name not in PROVIDERS:
             raise UnknownKernelError(
                 f"{place}.kernel: no kernel is named {name!r}.{hint(name, kernels)} One of your "
-                f"own is given by kernels={{{name!r}: it}}."
+                f"own is given by {argument('kernels', f'{{{name!r}: it}}', 'FILE')}."
             )
         read["kernel"] = kernels[name] if name in kernels else Kernel.lookup(name)
     if "name" in read:

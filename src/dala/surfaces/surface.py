@@ -17,8 +17,8 @@ from dala.errors import (
     FreedError,
     ShapeError,
 )
-from dala.images.drawing_colours import paint_of
 from dala.images.frames import flat_bytes
+from dala.kernels.image.paint import paint_of
 from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
@@ -282,7 +282,7 @@ class Surface:
         from dala.media.coding import encode
 
         require_pillow("a surface in a notebook")
-        return encode(self.pixels(), "PNG", "a surface", None)
+        return encode(self.pixels(), "PNG", "a surface", None)[0]
 
     def _repr_mimebundle_(self, **given: Any) -> Any:
         """A live widget, where a notebook has one; else what the other methods give."""

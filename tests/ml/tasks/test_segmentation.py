@@ -74,7 +74,7 @@ def test_probabilities_are_interpolated_over_the_image():
 
 
 def test_masks_take_no_options():
-    with pytest.raises(errors.ArgumentError, match="takes no parameters"):
+    with pytest.raises(errors.ArgumentError, match="has no option threshold; it takes none"):
         decoded("deeplab", {"out": classes()}, (50, 70), shape=SHAPE, threshold=0.5)
 
 

@@ -50,7 +50,7 @@ class Cpu(Device):
     is_host = True
 
     def __init__(self) -> None:
-        self._executables: dict[str, Executable] = {}
+        self._executables: dict[tuple[str, str], Executable] = {}
 
     @cached_property
     def compiler(self) -> Compiler:
@@ -157,12 +157,13 @@ class Cpu(Device):
 
     def compiled(self, text: str, formats: str, options: Options) -> Executable:
         """The machine code of a module whose slots are packed so."""
-        known = self._executables.get(text)
+        key = (text, formats)  # s32 and u32 are one type of LLVM, but packed differently
+        known = self._executables.get(key)
         if known is None:
             code = self.compiler.compile(text, ENTRY, options=options)
             packer = struct.Struct("=" + formats)
             known = Executable(packer.pack, _STRIP(code.addresses[ENTRY]), code)
-            self._executables[text] = known
+            self._executables[key] = known
             forget_oldest(self._executables, MOST_EXECUTABLES)
         return known
 

@@ -11,7 +11,7 @@ from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.image.colours import recoloured
 from dala.kernels.image.images import require_image
 from dala.kernels.image.smoothing import bilateral_mean
-from dala.kernels.shapes import number_within, require_alike
+from dala.kernels.shapes import require_alike
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.recipe import Stage
 
@@ -41,10 +41,9 @@ def beauty(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     require_image("beauty", "the image", image)
     require_image("beauty", "the output", output)
     require_alike("beauty", image, output)
-    strength = number_within("beauty", "strength", params["strength"], 0, 1)
     smooth = scratch(image.shape, F32)
     yield bilateral_mean(image, image, smooth, "clamp", RADIUS, SIGMA_COLOR, SIGMA_SPACE)
-    yield Stage(_beautify, [image, smooth], output, {"strength": strength})
+    yield Stage(_beautify, [image, smooth], output, {"strength": params["strength"]})
 
 
 @helper

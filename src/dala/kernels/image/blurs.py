@@ -22,10 +22,11 @@ from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.image.images import LARGEST_RADIUS, checked_border, flat, radius_of, reader
+from dala.kernels.image.images import checked_border, flat, radius_of, reader
 from dala.kernels.image.narrow_blurs import MOST_NARROW, MOST_NARROW_BOX, narrow_boxes, narrow_means
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.wide_blurs import wide_boxes, wide_means
+from dala.kernels.limits import LARGEST_RADIUS
 from dala.kernels.shapes import positive_number
 from dala.runtime.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernel import Kernel

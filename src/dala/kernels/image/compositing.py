@@ -19,7 +19,7 @@ from dala.kernels.builtin import Given, Inputs, choice, helper
 from dala.kernels.image.blend_modes import COLOURS, CURVES
 from dala.kernels.image.images import require_image
 from dala.kernels.image.pixel_pairs import view
-from dala.kernels.shapes import number_within, require_alike, whole_number
+from dala.kernels.shapes import require_alike, whole_number
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel, function
 from dala.runtime.recipe import Stage
@@ -39,7 +39,7 @@ def overlay(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     image, layer = _checked("overlay", inputs, output)
     given = {name: whole_number("overlay", name, params[name]) for name in ("x", "y")}
     place = {name: max(-FARTHEST, min(at, FARTHEST)) for name, at in given.items()}
-    alpha = number_within("overlay", "alpha", params["alpha"], 0, 1)
+    alpha = params["alpha"]
     if 0 in layer.shape:
         # Reads of what is not there are zeros: as the image itself is, it is hidden by alpha 0.
         layer, alpha = image, 0.0
@@ -68,8 +68,8 @@ def blend(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
             f"same height and width (resize it), or place it with overlay."
         )
     mode = _mode(params["mode"])
-    alpha = number_within("blend", "alpha", params["alpha"], 0, 1)
-    yield Stage(_blend_kernel(mode, _channels(image)), inputs, output, {"alpha": alpha})
+    kernel = _blend_kernel(mode, _channels(image))
+    yield Stage(kernel, inputs, output, {"alpha": params["alpha"]})
 
 
 def _checked(kernel: str, inputs: Inputs, output: Buffer) -> tuple[Buffer, Buffer]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,12 +12,11 @@ from dala.kernels import language as dala
 from dala.kernels.builtin import REQUIRED, Given, Inputs, choice, helper
 from dala.kernels.image.colours import entries, mix_channels
 from dala.kernels.image.images import require_image
-from dala.kernels.shapes import number_within
+from dala.kernels.image.paint import colour_of
 from dala.runtime.buffer import Buffer
 from dala.runtime.recipe import Stage
 
 NEUTRAL_K = 6500
-LEAST_K, MOST_K = 2000, 40_000
 LUMA = np.array([0.299, 0.587, 0.114])
 STEEPEST = 1e30
 """How alpha rises without a blend."""
@@ -57,10 +55,8 @@ def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
     a higher temperature makes the image warmer, a higher tint more magenta; 6500 and 0 change
     nothing. Temperature is 2000 to 40000, tint -1 to 1.
     """
-    given = params["temperature"]
-    temperature = number_within("white_balance", "temperature", given, LEAST_K, MOST_K)
-    tint = number_within("white_balance", "tint", params["tint"], -1, 1)
-    gains = _white(NEUTRAL_K) / (_white(temperature) * [1, 2**tint, 1])
+    light = _white(params["temperature"]) * [1, 2 ** params["tint"], 1]
+    gains = _white(NEUTRAL_K) / light
     red, green, blue = gains / (LUMA @ gains)
     yield Stage(_multiply, inputs, output, {"red": red, "green": green, "blue": blue})
 
@@ -72,7 +68,8 @@ def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     With d = √((ΔCb² + ΔCr²) / 2), Cb = (b - luma) / 1.772 and Cr = (r - luma) / 1.402, alpha is
     multiplied by (d - similarity) / blend, kept in 0..1: nothing is left up to a distance of
     similarity, all from similarity + blend on. With a blend of 0 there is nothing between. The
-    colour is (r, g, b) in 0..1 or a text such as "#00ff00"; similarity and blend are 0 to 1.
+    colour is a name such as "green", a code such as "#00b140", or (r, g, b) in 0..1; similarity
+    and blend are 0 to 1.
     """
     (image,) = inputs
     require_image("chroma_key", "the image", image)
@@ -83,10 +80,10 @@ def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
             f"chroma_key: the image is {image.shape}, but the output is {output.shape}: give one "
             f"with alpha, {(*image.shape[:2], 4)}."
         )
-    red, green, blue = _colour(params["color"])
+    red, green, blue = colour_of("chroma_key", "color", params["color"])
     light = float(LUMA @ (red, green, blue))
-    similarity = number_within("chroma_key", "similarity", params["similarity"], 0, 1)
-    blend = number_within("chroma_key", "blend", params["blend"], 0, 1)
+    similarity = params["similarity"]
+    blend = params["blend"]
     key = {"key_cb": (blue - light) / 1.772, "key_cr": (red - light) / 1.402}
     if blend:
         ramp = {"start": similarity, "steepness": 1 / blend}
@@ -123,20 +120,6 @@ def _matrix(given: Any) -> np.ndarray:
     if not np.isfinite(matrix).all():
         raise ArgumentError(f"color_matrix: matrix is of finite numbers, not {matrix.tolist()}.")
     return matrix
-
-
-def _colour(given: Any) -> tuple[float, float, float]:
-    """Red, green and blue in 0..1, given so or as the text "#rrggbb" or "#rgb"."""
-    if isinstance(given, str) and re.fullmatch("#([0-9a-fA-F]{3}){1,2}", given):
-        digits = given[1:] if len(given) == 7 else "".join(digit * 2 for digit in given[1:])
-        red, green, blue = (level / 255 for level in bytes.fromhex(digits))
-        return red, green, blue
-    if isinstance(given, tuple | list | np.ndarray) and len(given) == 3:
-        red, green, blue = (number_within("chroma_key", "color", item, 0, 1) for item in given)
-        return red, green, blue
-    raise ArgumentError(
-        f"chroma_key: color is (r, g, b) in 0..1, or a text such as '#00ff00', not {given!r}."
-    )
 
 
 def _white(temperature_k: float) -> np.ndarray:

@@ -9,13 +9,12 @@ from typing import Any
 from dala.errors import ArgumentError, ShapeError
 from dala.ir.nodes import BORDERS, Border
 from dala.kernels.builtin import Given
+from dala.kernels.limits import LARGEST_RADIUS
 from dala.kernels.shapes import require_alike, whole_number
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import function
 from dala.runtime.launch import image_channels
 from dala.runtime.recipe import reshaped
-
-LARGEST_RADIUS = 1 << 20
 
 
 def radius_of(kernel: str, params: Given) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dala.errors import ArgumentError
 from dala.ir.types import F32, S64, U8, U32, Scalar
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
@@ -17,9 +16,10 @@ from dala.kernels.image import resampling
 from dala.kernels.image.canvas import one_of, require_images, require_room, sized
 from dala.kernels.image.geometry import crop
 from dala.kernels.image.images import flat
+from dala.kernels.image.paint import colour_of
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.sizes import is_relative, wanted_size
-from dala.kernels.shapes import Shape, number_within
+from dala.kernels.shapes import Shape
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.recipe import Stage, reshaped
 
@@ -84,14 +84,14 @@ def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     `size` of the frame is (width, height), the output's own unless given; `shape` is the same as an
     array has it, (height, width), in its place. The side that fits tighter fills the frame; the
     other keeps the aspect, rounded to the nearest pixel (ties to even) and at least 1. An odd rest
-    has its larger half below and on the right. `color` is a gray or (r, g, b) in 0..1, opaque.
-    `method` is that of `resize`.
+    has its larger half below and on the right. `color`, which is opaque, is a name, a code such as
+    "#ff8000", a gray or (r, g, b) in 0..1. `method` is that of `resize`.
     """
     (image,) = inputs
     require_images("letterbox", image, output)
     require_room("letterbox", params, output.shape, output.shape[:2])
     method = one_of("letterbox", "method", params, METHODS)
-    red, green, blue = _colour(params["color"])
+    red, green, blue = colour_of("letterbox", "color", params["color"])
     if 0 in output.shape:
         return
     tall, wide = output.shape[:2]
@@ -113,17 +113,6 @@ def fitted(shape: Shape, frame: Shape) -> tuple[int, int]:
     if tall * width <= wide * height:
         return tall, max(1, round(width * tall / height))
     return max(1, round(height * wide / width)), wide
-
-
-# -- what is given ---------------------------------------------------------------------------------
-
-
-def _colour(value: Any) -> tuple[float, float, float]:
-    given = value if isinstance(value, tuple | list) else (value,) * 3
-    if len(given) != 3:
-        raise ArgumentError(f"letterbox: color is a number or (r, g, b), not {value!r}.")
-    red, green, blue = (number_within("letterbox", "color", item, 0, 1) for item in given)
-    return red, green, blue
 
 
 # -- stages ----------------------------------------------------------------------------------------

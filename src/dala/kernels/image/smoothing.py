@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from dala.devices import Device, current_device, using
-from dala.errors import ArgumentError
 from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels import language as dala
@@ -24,8 +23,6 @@ from dala.runtime.recipe import Stage
 
 MOST_WRITTEN = 4
 """The radius up to which the taps of a window are written out; larger ones are loops."""
-MOST_BILATERAL = 256
-"""The largest radius of a bilateral mean."""
 MOST_WEIGHTS = 32
 """Sets of weights that are remembered, the latest ones."""
 NOTHING = -1000.0
@@ -70,15 +67,15 @@ def bilateral(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     and alpha is one of them.
     """
     border = checked_border("bilateral", inputs[0], output, params)
-    radius = radius_of("bilateral", params)
-    if radius > MOST_BILATERAL:
-        raise ArgumentError(
-            f"bilateral: radius is 0 to {MOST_BILATERAL}, not {radius}: every pixel in a circle of "
-            f"it is looked at. Filter a smaller image instead."
-        )
-    color = positive_number("bilateral", "sigma_color", params["sigma_color"])
-    space = positive_number("bilateral", "sigma_space", params["sigma_space"])
-    yield bilateral_mean(inputs[0], inputs[0], output, border, radius, color, space)
+    yield bilateral_mean(
+        inputs[0],
+        inputs[0],
+        output,
+        border,
+        params["radius"],
+        params["sigma_color"],
+        params["sigma_space"],
+    )
 
 
 @recipe("image", strength=0.5, border="clamp", premultiply=False)
@@ -92,7 +89,7 @@ def denoise(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     it shows which pixels are alike under the noise. Strength 0 leaves the image as it was.
     """
     (image,), border = inputs, checked_border("denoise", inputs[0], output, params)
-    strength = number_within("denoise", "strength", params["strength"], 0, 1)
+    strength = params["strength"]
     guide = scratch(image.shape, F32)
     yield from gaussian(image, guide, border, 1, 1.0)
     # At a sigma of almost 0 no pixel but the one itself has a weight.

@@ -8,7 +8,7 @@ from heapq import merge
 from pathlib import Path
 from typing import Any
 
-from dala.errors import MediaError
+from dala.errors import MediaError, argument
 from dala.ir.record import record
 from dala.media.video.decoding import open_file, pyav
 from dala.media.video.encoding import Encoding, Picture, configure
@@ -80,7 +80,8 @@ def _stream_like(out: Any, stream: Any) -> Any:
         name = "unknown" if stream.codec_context is None else stream.codec_context.name
         raise MediaError(
             f"a file {out.format.name!r} cannot hold the source's {stream.type} ({name}) as it is: "
-            f"write .mkv, which holds everything, or leave the audio out."
+            f"write .mkv, which holds everything, or leave the sound out by "
+            f"{argument('sound', 'False')}."
         )
     made = out.add_stream_from_template(stream)
     made.metadata.update(stream.metadata)

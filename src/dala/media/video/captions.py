@@ -11,7 +11,6 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ArgumentError
-from dala.images.drawing_colours import Colour, colour_of
 from dala.images.frames import Shape, frame_of, new_buffer
 from dala.images.lettering import (
     LEAST_SIZE,
@@ -26,6 +25,7 @@ from dala.images.lettering import (
     text_coverage,
     text_style,
 )
+from dala.kernels.image.paint import Paint, paint_of
 from dala.kernels.shapes import number_within, positive_number
 from dala.media.chain import FilterStep, filter_step
 from dala.media.files import load
@@ -107,7 +107,8 @@ class TextLayer(_Layer):
 
     `size` is the height of the letters, a twentieth of the frame's unless given. They have an
     outline, unless `box` gives them a background of that colour. Colours are names such as "white",
-    codes such as "#ff8000", or numbers from 0 to 1: a gray or (r, g, b).
+    codes such as "#ff8000" or "#ff800080", or numbers from 0 to 1: a gray, (r, g, b) or (r, g, b,
+    a).
     """
 
     def __init__(
@@ -136,9 +137,9 @@ class TextLayer(_Layer):
         self._outline_px = (
             None if outline is None else pixels_of("text", "outline", outline, 0, MOST_SIZE)
         )
-        self._color = colour_of("text", "color", color)
-        self._outline_color = colour_of("text", "outline_color", outline_color)
-        self._box = None if box is None else colour_of("text", "box", box)
+        self._color = paint_of("text", "color", color)
+        self._outline_color = paint_of("text", "outline_color", outline_color)
+        self._box = None if box is None else paint_of("text", "box", box)
         self._box_opacity = number_within("text", "box_opacity", box_opacity, 0, 1)
         self._font = font
         named = place.position if isinstance(place.position, str) else "left"
@@ -173,12 +174,13 @@ class TextLayer(_Layer):
         return _composed(parts)
 
 
-def _composed(parts: list[tuple[np.ndarray, Colour]]) -> np.ndarray:
+def _composed(parts: list[tuple[np.ndarray, Paint]]) -> np.ndarray:
     """Colours over each other, the first at the bottom, each as far as its mask covers it."""
     # Not drawn over each other by Pillow, which mixes the black of what is transparent into edges.
     alpha = np.zeros_like(parts[0][0])
     colours = np.zeros((*alpha.shape, 3))
-    for mask, colour in parts:
+    for coverage, (*colour, opacity) in parts:
+        mask = coverage * opacity
         below = alpha * (1 - mask)
         alpha = mask + below
         share = np.divide(mask, alpha, out=np.zeros_like(mask), where=alpha > 0)[..., None]

@@ -12,8 +12,8 @@ import numpy as np
 
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, ClosedError
-from dala.images.drawing_colours import colour_of
 from dala.images.frames import Frame
+from dala.kernels.image.paint import colour_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.kernels.shapes import positive_number, whole_number
 from dala.media.chain import Chains, FilterStep, filter_step
@@ -122,6 +122,7 @@ class Composition(Seekable):
         infos = [item.info for item in self._moving]
         self._rate = rate or max([info.rate for info in infos], default=_STILL_RATE)
         self.info = _described(size, self._rate, infos, until)
+        self.files = [path for item in inputs for path in item.files]
         self.path: Path = next(
             (item.path for item in inputs if item.source is not None), Path("composition")
         )

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from dala.errors import FileError, MediaError
+from dala.media import containers
+from dala.media.formats import PICTURES, listed
 
 FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,apng,mpegts,mpeg,mpegvideo,flv,ogg,asf,nut,mxf,ivf,"
@@ -49,7 +51,7 @@ def open_file(path: str | os.PathLike[str]) -> Any:
     try:
         return av.open(f"file:{found}", options=_OPTIONS, metadata_errors="replace")
     except av.error.FFmpegError as error:
-        raise MediaError(f"{found} cannot be read as video: {_reason(found, error)}") from error
+        raise MediaError(f"{found} {_reason(found, error)}") from error
 
 
 def _check_file(path: Path) -> None:
@@ -67,7 +69,14 @@ def _reason(path: Path, error: Any) -> str:
         head = file.read(512)
     if any(mark in head[:64] for mark in _REFERRING):
         return (
-            "it is a playlist, which names other files or addresses; only files that hold their "
-            "frames themselves are opened. Give one of those."
+            "cannot be read as video: it is a playlist, which names other files or addresses; only "
+            "files that hold their frames themselves are opened. Give one of those."
         )
-    return f"{error.strerror or error}. It is damaged, cut off, or no video."
+    other = containers.other_format(head)
+    if other is not None:
+        pictures = listed(PICTURES.values())
+        return (
+            f"is none of the videos that are read, and of the pictures only {pictures} are: it "
+            f"seems to be {other}. Convert it first."
+        )
+    return f"cannot be read as video: {error.strerror or error}. It is damaged, cut off, or none."

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dala.errors import ArgumentError, MediaError
+from dala.errors import ArgumentError, MediaError, argument
 from dala.ir.record import record
 from dala.media.video.decoding import pyav
 from dala.media.video.described import ColourTags
@@ -78,14 +78,16 @@ def encoding_for(
         name = "av1"  # a WebM that keeps them
     if name not in CODECS:
         raise ArgumentError(
-            f"codec {codec!r} is not known: give one of {', '.join(CODECS)}.{hint(name, CODECS)}"
+            f"{argument('codec')} {codec!r} is not known: give one of {', '.join(CODECS)}."
+            f"{hint(name, CODECS)}"
         )
     chosen = CODECS[name]
     pixels = chosen.pixels if bits <= 8 else chosen.deep_pixels
     if pixels is None:
         deep = ", ".join(item for item in CODECS if CODECS[item].deep_pixels)
         raise ArgumentError(
-            f"{path}: {name} would cut the {bits} bits of the source to 8: take one of {deep}."
+            f"{path}: {name} would cut the {bits} bits of the source to 8: as {argument('codec')} "
+            f"give one of {deep}."
         )
     options = _options(chosen, quality, preset)
     return Encoding(chosen.encoder, pixels, options)
@@ -99,7 +101,9 @@ def _options(codec: Codec, quality: float | None, preset: str | None) -> dict[st
             or not isinstance(quality, int | float)
             or not 0 <= quality <= 100
         ):
-            raise ArgumentError(f"quality is a number from 0 to 100, not {quality!r}.")
+            raise ArgumentError(
+                f"{argument('quality')} is a number from 0 to 100, not {quality!r}."
+            )
         if codec.worst is not None:
             options["crf"] = f"{round(codec.worst * (100 - quality) / 100)}"
         if codec.encoder == "libvpx-vp9":
@@ -107,7 +111,7 @@ def _options(codec: Codec, quality: float | None, preset: str | None) -> dict[st
     if preset is not None:
         if preset not in PRESETS:
             raise ArgumentError(
-                f"preset {preset!r} is not known: give one of {', '.join(PRESETS)}."
+                f"{argument('preset')} {preset!r} is not known: give one of {', '.join(PRESETS)}."
                 f"{hint(preset, PRESETS)}"
             )
         options |= _speed(codec.encoder, PRESETS.index(preset))
@@ -141,7 +145,7 @@ def configure(codec: Any, encoding: Encoding, picture: Picture) -> None:
         width, height = picture.size
         raise ArgumentError(
             f"av1 takes frames of at least {LEAST_AV1_SIDE} pixels a side, not {width} × {height}: "
-            f"take another codec."
+            f"give another {argument('codec')}."
         )
     codec.width, codec.height = picture.size
     codec.pix_fmt = encoding.pixels

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices import current_device, using
-from dala.errors import ArgumentError, DalaError, MediaError
+from dala.errors import ArgumentError, DalaError, MediaError, argument
 from dala.images.frames import Frame, Shape
 from dala.kernels.image.sizes import WantedSize
 from dala.media.chain import Chain, Chains, FilterStep, filter_step
@@ -87,9 +87,11 @@ class FrameFilter:
             and self._pixels.startswith("yuv420p")
             and (height % 2 or width % 2)
         ):
+            even = width // 2 * 2, height // 2 * 2
+            wanted = argument("size", str(even), f"{even[0]}x{even[1]}")
             raise ArgumentError(
                 f"the video would be {width} × {height}, but its pixels ({self._pixels}) come in "
-                f"pairs: give a size of even numbers, such as {width // 2 * 2} × {height // 2 * 2}."
+                f"pairs: give even numbers, such as {wanted}."
             )
         return width, height
 

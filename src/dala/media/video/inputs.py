@@ -30,6 +30,8 @@ class Input:
     def __init__(self, source: Any, picture: Frame | None, path: Path) -> None:
         self.source = source
         self.path = path
+        self.files: list[Path] = getattr(source, "files", [path])
+        """Those that frames are read from."""
         self._picture = picture
         self._turned = 0 if source is None else source.info.rotation % 360
         if picture is not None:
@@ -199,7 +201,7 @@ def _opened(source: Source) -> Input:
     if isinstance(source, Pictures) and source.info.frame_count == 1:
         with source:
             (frame,) = source
-        return Input(None, Frame(frame.image(), _itself), source.path)
+        return Input(None, Frame(frame.image(), _itself), source.files[0])
     return Input(source, None, source.path)
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from dala.errors import MediaError
+from dala.errors import MediaError, argument
 from dala.media.video.decoding import pyav
 
 _HEAD = b"dala packets 1\n"
@@ -53,4 +53,6 @@ def read_packets(path: Path, time_base: Fraction) -> Iterator[Any]:
             packet.time_base, packet.is_keyframe = time_base, bool(is_key)
             yield packet
     if not whole:
-        raise MediaError(f"{path} is damaged: run without resuming, which begins anew.")
+        raise MediaError(
+            f"{path} is damaged: run without {argument('resume', 'True')}, which begins anew."
+        )

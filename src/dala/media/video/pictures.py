@@ -1,4 +1,4 @@
-"""Pictures as frames: one, a folder of them, or those in an animated WebP."""
+"""Pictures as frames: one, a folder of them, or those of an animation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import numpy as np
 from dala.errors import FileError, MediaError
 from dala.images.lettering import require_pillow
 from dala.media.coding import text_of
-from dala.media.files import FORMATS, load
+from dala.media.files import load, read_picture
+from dala.media.formats import FORMATS, opener
 from dala.media.video.uncoded import UncodedSource, uncoded_info
 
 _PATTERN = re.compile(r"%(?:0(\d+))?d")
@@ -51,9 +52,14 @@ def _natural(path: Path) -> list[Any]:
 class Pictures(UncodedSource):
     """Picture files, each of which is a frame; all have the size of the first."""
 
-    def __init__(self, path: Path, files: list[Path], rate: Fraction) -> None:
-        self._files = files
-        self._first = _loaded(files[0])
+    def __init__(
+        self, path: Path, files: list[Path], rate: Fraction, largest_pixels: int | None = None
+    ) -> None:
+        self.files = files
+        self._largest_pixels = largest_pixels
+        self._first, self.metadata = load(
+            files[0], largest_pixels=largest_pixels, with_metadata=True
+        )
         if len(files) > 1 and self._first.ndim == 2:
             self._first = _widened(self._first, 3)
         height, width = self._first.shape[:2]
@@ -63,7 +69,7 @@ class Pictures(UncodedSource):
         super().__init__(path, info, 1 / rate)
 
     @staticmethod
-    def of_folder(path: Path, rate: Fraction) -> Pictures:
+    def of_folder(path: Path, rate: Fraction, largest_pixels: int | None = None) -> Pictures:
         """The pictures of a folder, or of a pattern, in the order of the numbers in their names."""
         if is_pattern(path) and not path.is_dir():
             files = matching(path)
@@ -73,24 +79,28 @@ class Pictures(UncodedSource):
             what = f"{path} has no picture in it ({', '.join(FORMATS)})"
         if not files:
             raise FileError(f"{what}: give a folder of frames.")
-        return Pictures(path, files, rate)
+        return Pictures(path, files, rate, largest_pixels)
 
     def _arrays(self, begin_s: float) -> Iterator[tuple[int, np.ndarray]]:
-        for number in range(int(begin_s * self.info.rate), len(self._files)):
-            yield number, self._first if number == 0 else self._next(self._files[number])
+        for number in range(int(begin_s * self.info.rate), len(self.files)):
+            yield number, self._first if number == 0 else self._next(self.files[number])
+
+    def _read(self, path: Path) -> np.ndarray:
+        """A picture after the first, of which it was said what is lost."""
+        return read_picture(path, largest_pixels=self._largest_pixels).pixels
 
     def _next(self, path: Path) -> np.ndarray:
-        image, first = _loaded(path), self._first
+        image, first = self._read(path), self._first
         if image.shape[:2] != first.shape[:2]:
             raise MediaError(
-                f"{path} is {image.shape[1]} × {image.shape[0]}, but {self._files[0].name} is "
+                f"{path} is {image.shape[1]} × {image.shape[0]}, but {self.files[0].name} is "
                 f"{first.shape[1]} × {first.shape[0]}: all frames have to be of one size."
             )
         channels = first.shape[2]
         if image.ndim == 3 and image.shape[2] > channels:
             if (image[..., 3] != 255).any():
                 raise MediaError(
-                    f"{path} has transparency, but {self._files[0].name} has none: save all "
+                    f"{path} has transparency, but {self.files[0].name} has none: save all "
                     f"frames with it, or none."
                 )
             return np.ascontiguousarray(image[..., :3])
@@ -99,11 +109,6 @@ class Pictures(UncodedSource):
 
 def _is_picture(path: Path) -> bool:
     return path.suffix.lower() in FORMATS and not path.name.startswith(".") and path.is_file()
-
-
-def _loaded(path: Path) -> np.ndarray:
-    image: np.ndarray = load(path)
-    return image
 
 
 def _widened(image: np.ndarray, channels: int) -> np.ndarray:
@@ -116,26 +121,25 @@ def _widened(image: np.ndarray, channels: int) -> np.ndarray:
     return image
 
 
-class AnimatedWebP(UncodedSource):
-    """The frames of an animated WebP, which PyAV does not read; Pillow does."""
+class Animation(UncodedSource):
+    """The frames of an animated WebP or AVIF, which PyAV does not read; Pillow does."""
 
-    def __init__(self, path: Path) -> None:
-        require_pillow("an animated WebP")
-        load(path)  # refuses one that is too large, cut off or damaged at its start
-        self._path = path
+    def __init__(self, path: Path, format: str, largest_pixels: int | None = None) -> None:
+        require_pillow(f"an animated {format}")
+        # Refuses one that is too large, cut off or damaged at its start.
+        read_picture(path, largest_pixels=largest_pixels)
+        self._path, self._opener = path, opener(str(path), format)
         with self._image() as image:
             count = int(image.n_frames)
             times = self._times(image, count)
             alpha = image.mode == "RGBA"
             size = image.size
         rate = Fraction(count * 1000, max(times[-1], 1)).limit_denominator(1001)
-        info = uncoded_info(size, rate, count, PIXELS[3 + alpha], "webp")
+        info = uncoded_info(size, rate, count, PIXELS[3 + alpha], format.lower())
         super().__init__(path, info, _MILLISECOND)
 
     def _image(self) -> Any:
-        from PIL import WebPImagePlugin
-
-        return WebPImagePlugin.WebPImageFile(self._path)
+        return self._opener(self._path)
 
     def _times(self, image: Any, count: int) -> list[int]:
         """When each frame begins, and when the last ends, in ms."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, LimitError, MediaError
+from dala.errors import ArgumentError, LimitError, MediaError, argument
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.files import LARGEST_PIXELS
 from dala.media.video.uncoded import UncodedSource, uncoded_info
@@ -35,11 +35,13 @@ def raw_size_of(what: str, size: Any, pixel_format: Any) -> tuple[int, int]:
     """The width and height of frames of that format in bytes; an error where it cannot be."""
     if pixel_format not in FORMATS:
         raise ArgumentError(
-            f"{what}: pixel_format {pixel_format!r} is not known: give one of "
+            f"{what}: {argument('pixel_format')} {pixel_format!r} is not known: give one of "
             f"{', '.join(FORMATS)}.{hint(str(pixel_format), FORMATS)}"
         )
     if size is None:
-        raise ArgumentError(f"{what}: raw frames have no size: give size=(width, height).")
+        raise ArgumentError(
+            f"{what}: raw frames have no size: give {argument('size', '(width, height)')}."
+        )
     width, height = exact_size(what, size)
     if width * height > LARGEST_PIXELS:
         raise LimitError(
@@ -82,7 +84,8 @@ class RawSource(UncodedSource):
             if filled < len(room):
                 raise MediaError(
                     f"standard input ended within frame {self._read}: {len(room) - filled:,} bytes "
-                    f"of its {len(room):,} are missing. Are size and pixel_format right?"
+                    f"of its {len(room):,} are missing. Are {argument('size')} and "
+                    f"{argument('pixel_format')} right?"
                 )
             number, self._read = self._read, self._read + 1
             yield number, array

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dala import __version__
-from dala.errors import ArgumentError
+from dala.errors import ArgumentError, argument
 from dala.ir.record import record
 
 FRAMES_IN_SEGMENT = 300
@@ -85,7 +85,7 @@ class WorkFolder:
         if not isinstance(found, dict) or found.get("job") != self._fingerprint:
             raise ArgumentError(
                 f"{target} cannot be resumed: what is there was made from another source or with "
-                f"other settings. Run it without resuming, which begins anew."
+                f"other settings. Run it without {argument('resume', 'True')}, which begins anew."
             )
 
     def unfinished(self) -> Path:

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, FileError
+from dala.errors import ArgumentError, FileError, argument
 from dala.images.frames import levels_of
 from dala.kernels.image.sizes import GivenSize
-from dala.media.files import FORMATS, save
+from dala.media.files import save
+from dala.media.formats import FORMATS
+from dala.media.metadata import Metadata
 from dala.media.video import raw
 from dala.media.video.described import ColourTags, standard_colours
 from dala.media.video.gif import GifSink
@@ -58,7 +60,8 @@ def open_sink(
         return RawSink(size, pixel_format or "rgba")
     if pixel_format is not None:
         raise ArgumentError(
-            f"{name}: pixel_format is for raw frames on standard output (-); leave it out."
+            f"{name}: {argument('pixel_format')} is for raw frames on standard output (-); leave "
+            f"it out."
         )
     suffix = where.suffix.lower()
     is_picture = suffix in FORMATS and not where.is_dir() and not name.endswith(("/", os.sep))
@@ -85,6 +88,8 @@ class PictureSink(Sink):
         check_writable(path)
         self._quality = quality
         self._image: np.ndarray | None = None
+        self.metadata: Metadata | None = None
+        """What goes into the file beside the pixels."""
 
     def _write(self, image: np.ndarray, time_s: float) -> None:
         if self._image is not None:
@@ -96,7 +101,7 @@ class PictureSink(Sink):
         self._image = image.copy()
 
     def _finish(self) -> None:
-        save(self._image, self.path, quality=self._quality)
+        save(self._image, self.path, quality=self._quality, metadata=self.metadata)
 
     def _drop(self) -> None:
         self._image = None

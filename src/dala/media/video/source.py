@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, ClosedError, MediaError
+from dala.errors import ArgumentError, ClosedError, MediaError, argument
 from dala.ir.record import record
 from dala.media.video.decoding import open_file, telling
 from dala.media.video.described import ColourTags, StreamInfo, VideoInfo, standard_colours
@@ -171,8 +171,8 @@ class VideoFile(Seekable):
         promised = self.info.frame_count
         if promised is not None and count < 0.9 * promised - 2:
             raise MediaError(
-                f"{self.path} ends after {count} of {promised} frames: it is cut off. Give an end "
-                f"before that to use what is there."
+                f"{self.path} ends after {count} of {promised} frames: it is cut off. Give "
+                f"{argument('end')} a time before that to use what is there."
             )
 
     def _decoded_from(self, begin_s: float) -> Iterator[Any]:

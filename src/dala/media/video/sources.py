@@ -9,11 +9,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
-from dala.errors import ArgumentError, FileError
+from dala.errors import ArgumentError, FileError, argument
 from dala.kernels.image.sizes import GivenSize
 from dala.media import containers
 from dala.media.video.described import VideoInfo
-from dala.media.video.pictures import AnimatedWebP, Pictures, is_pattern
+from dala.media.video.pictures import Animation, Pictures, is_pattern
 from dala.media.video.raw import RawSource
 from dala.media.video.source import VideoFile, VideoFrame
 from dala.media.video.uncoded import RATE, checked_rate
@@ -21,6 +21,7 @@ from dala.media.video.uncoded import RATE, checked_rate
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _HEAD_BYTES = 1 << 16
 _WEBP_ANIMATED = 0x02
+_AVIF_ANIMATED = b"avis"
 
 
 class Source(Protocol):
@@ -54,15 +55,18 @@ def open_source(
     rate: float | Fraction | None = None,
     size: GivenSize | None = None,
     pixel_format: str | None = None,
+    largest_pixels: int | None = None,
 ) -> Source:
     """The frames of a video, of a GIF, of a picture, of a folder of pictures, or of a pipe.
 
-    What a file is, its first bytes say. A PNG, JPEG, WebP or TIFF is a video of one frame, unless
-    it is animated. The pictures of a folder come in the order of the numbers in their names, as
-    do those of a pattern such as `frames/%05d.png`; what else is in the folder is left alone. `-`
-    is standard input with nothing but pixels: `size` is (width, height), and `pixel_format` rgba
-    (unless given), rgb, gray or yuv420p.
+    What a file is, its first bytes say. A picture is a video of one frame, unless it is animated:
+    all frames of a GIF, and of an animated PNG, WebP or AVIF, are read. The pictures of a folder
+    come in the order of the numbers in their names, as do those of a pattern such as
+    `frames/%05d.png`; what else is in the folder is left alone. `-` is standard input with nothing
+    but pixels: `size` is (width, height), and `pixel_format` rgba (unless given), rgb, gray or
+    yuv420p.
     `rate` is frames in a second, 30 unless given, for those that have no times of their own.
+    `largest_pixels` is how many a picture may have: see `media.load`.
     Nothing is fetched: an address, with a scheme such as http:, is refused.
     """
     if not isinstance(path, str | os.PathLike) or not os.fspath(path):
@@ -73,8 +77,8 @@ def open_source(
         return RawSource(size, pixel_format or "rgba", given or RATE)
     if size is not None or pixel_format is not None:
         raise ArgumentError(
-            f"{name}: size and pixel_format are for raw frames on standard input (-); a file says "
-            f"both itself."
+            f"{name}: {argument('size')} and {argument('pixel_format')} are for raw frames on "
+            f"standard input (-); a file says both itself."
         )
     # A path is one of this machine, whatever it looks like; only a text can be an address.
     scheme = _SCHEME.match(name)
@@ -84,21 +88,25 @@ def open_source(
             f"it first. For a file of such a name, give ./{name}."
         )
     if where.is_dir() or is_pattern(where):
-        return Pictures.of_folder(where, given or RATE)
-    return _opened(where, given)
+        return Pictures.of_folder(where, given or RATE, largest_pixels)
+    return _opened(where, given, largest_pixels)
 
 
-def _opened(path: Path, rate: Fraction | None) -> Source:
+def _opened(path: Path, rate: Fraction | None, largest_pixels: int | None) -> Source:
     head = _head(path)
     format = containers.format_of(head)
     if format == "WEBP" and head[12:16] == b"VP8X" and head[20] & _WEBP_ANIMATED:
         _refuse_rate(path, rate)
-        return AnimatedWebP(path)
+        return Animation(path, "WEBP", largest_pixels)
+    if format == "AVIF" and head[8:12] == _AVIF_ANIMATED:
+        _refuse_rate(path, rate)
+        return Animation(path, "AVIF", largest_pixels)
     # An animated PNG has to say so before its first pixels.
-    if format is None or (format == "PNG" and b"acTL" in head.partition(b"IDAT")[0]):
+    is_animated = format == "GIF" or (format == "PNG" and b"acTL" in head.partition(b"IDAT")[0])
+    if format is None or is_animated:
         _refuse_rate(path, rate)
         return VideoFile(path)
-    return Pictures(path, [path], rate or RATE)
+    return Pictures(path, [path], rate or RATE, largest_pixels)
 
 
 def _head(path: Path) -> bytes:
@@ -116,5 +124,6 @@ def _head(path: Path) -> bytes:
 def _refuse_rate(path: Path, rate: Fraction | None) -> None:
     if rate is not None:
         raise ArgumentError(
-            f"{path}: rate is for pictures and raw frames; a video has times of its own."
+            f"{path}: {argument('rate')} is for pictures and raw frames; a video has times of "
+            f"its own."
         )

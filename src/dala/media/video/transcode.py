@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ArgumentError, DalaError, FileError, MediaError
+from dala.errors import ArgumentError, DalaError, FileError, MediaError, argument, renaming
 from dala.ir.record import record
 from dala.kernels.image.sizes import WantedSize, wanted_size
 from dala.media.chain import Filter, listed_filters
@@ -23,9 +23,10 @@ from dala.media.video.filtering import FrameFilter
 from dala.media.video.fingerprints import described_filters, file_stamp
 from dala.media.video.overlap import Behind, Stopwatch, read_ahead
 from dala.media.video.packets import PacketFile
+from dala.media.video.pictures import Pictures
 from dala.media.video.segments import FRAMES_IN_SEGMENT, WorkFolder
 from dala.media.video.sink import Sink
-from dala.media.video.sinks import open_sink
+from dala.media.video.sinks import PictureSink, open_sink
 from dala.media.video.source import VideoFrame
 from dala.media.video.sources import Source, open_source
 
@@ -77,6 +78,7 @@ def transcode(
     rate: float | Fraction | None = None,
     raw_size: tuple[int, int] | None = None,
     raw_format: str | None = None,
+    largest_pixels: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Write the video with filters applied to each frame; sound, subtitles and chapters are kept.
@@ -90,7 +92,8 @@ def transcode(
     output; a source may also be one that is open. `codec` is h264, hevc, vp9, av1, ffv1 or prores,
     and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow;
     `start` and `end` are seconds. `rate` is for sources without times, and `raw_size` and
-    `raw_format` are for raw frames: see `open_source` and `open_sink`.
+    `raw_format` are for raw frames: see `open_source` and `open_sink`; `largest_pixels` is for
+    pictures: see `media.load`.
 
     `size` is (width, height) as a player shows it, or a text: "1280x720"; "640x" or "x360" for one
     side; "50%"; "fit:640x360" for as large as fits into that box, also where the video is smaller;
@@ -109,9 +112,17 @@ def transcode(
     if not isinstance(source, str | os.PathLike):
         opened, ours = source, False
     else:
-        opened = open_source(source, rate=rate, size=raw_size, pixel_format=raw_format)
+        with _of_raw_frames():
+            opened = open_source(
+                source,
+                rate=rate,
+                size=raw_size,
+                pixel_format=raw_format,
+                largest_pixels=largest_pixels,
+            )
         ours = True
     try:
+        _refuse_own_source(opened, where)
         if where.suffix.lower() in CONTAINERS and os.fspath(target) != "-":
             encoding = encoding_for(where, opened.info.bits, codec, quality, preset)
             run = _Run(opened, where, listed, encoding, wanted, part, resume=resume, sound=sound)
@@ -119,11 +130,15 @@ def transcode(
         if resume:
             raise ArgumentError(f"{target} cannot be resumed: only runs that write video can.")
         if codec is not None or preset is not None:
-            raise ArgumentError(f"{target} is no video: codec and preset are for those.")
+            raise ArgumentError(
+                f"{target} is no video: {argument('codec')} and {argument('preset')} are for those."
+            )
         frames = FrameFilter(opened.info, None, listed, wanted)
         format = raw_format if os.fspath(target) == "-" else None
         made, given = frames.size, opened.info.rate
         with open_sink(target, made, given, pixel_format=format, quality=quality) as sink:
+            if isinstance(sink, PictureSink) and isinstance(opened, Pictures):
+                sink.metadata = opened.metadata  # a picture of one, which keeps what it says
             return _written(opened, frames, sink, part, progress)
     except (DalaError, BrokenPipeError):
         raise
@@ -172,11 +187,26 @@ def _frames(
         begin_s = float((after_pts - source.first_pts) * source.time_base)
     if begin_s > 0:
         source.seek(begin_s)
-    for frame in source:
-        if end_s is not None and frame.time_s >= end_s:
-            return
-        if after_pts is None or frame.coded.pts > after_pts:
-            yield frame
+    with _of_raw_frames():
+        for frame in source:
+            if end_s is not None and frame.time_s >= end_s:
+                return
+            if after_pts is None or frame.coded.pts > after_pts:
+                yield frame
+
+
+def _refuse_own_source(source: Source, target: Path) -> None:
+    """An error where the target is a file that frames come from."""
+    if not target.is_file():
+        return
+    for path in getattr(source, "files", None) or [source.path]:
+        if path.exists() and target.samefile(path):
+            raise ArgumentError(f"{target} is the source itself: write to another name.")
+
+
+def _of_raw_frames() -> AbstractContextManager[None]:
+    """Inside, errors of a source name the arguments that are its, not those of the target."""
+    return renaming(size="raw_size", pixel_format="raw_format")
 
 
 def _progress(
@@ -210,8 +240,6 @@ class _Run:
         self._filter = FrameFilter(video.info, encoding.pixels, filters, size)
         if not target.parent.is_dir():
             raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
-        if target.exists() and video.path.exists() and target.samefile(video.path):
-            raise ArgumentError(f"{target} is the source itself: write to another name.")
         # Sound and the like are those of a file: of the source, or of the first that it is made of.
         self._sound = getattr(video, "sound", None) if sound else None
         described, told = described_filters(filters)
@@ -298,7 +326,7 @@ def _checked_part(start: float | None, end: float | None) -> tuple[float, float 
     """When to begin and to end, in seconds."""
     for name, value in (("start", start), ("end", end)):
         if value is not None and (not isinstance(value, int | float) or not value >= 0):
-            raise ArgumentError(f"{name} is in seconds, from 0 on, not {value!r}.")
+            raise ArgumentError(f"{argument(name)} is in seconds, from 0 on, not {value!r}.")
     if start is not None and end is not None and end <= start:
         raise ArgumentError(f"the part ends ({end} s) before it begins ({start} s).")
     return float(start or 0), None if end is None else float(end)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dala.errors import ArgumentError, ClosedError
+from dala.errors import ArgumentError, ClosedError, argument
 from dala.media.video.decoding import pyav
 from dala.media.video.described import StreamInfo, VideoInfo, standard_colours
 from dala.media.video.source import Seekable, VideoFrame
@@ -28,7 +28,8 @@ def checked_rate(rate: Any) -> Fraction:
     known = isinstance(rate, int | float | Fraction) and not isinstance(rate, bool)
     if not known or not 0 < rate <= _FASTEST:
         raise ArgumentError(
-            f"rate is frames in a second, more than 0 and at most {_FASTEST}, not {rate!r}."
+            f"{argument('rate')} is frames in a second, more than 0 and at most {_FASTEST}, not "
+            f"{rate!r}."
         )
     exact = Fraction(rate).limit_denominator(1001)
     if isinstance(rate, float) and exact.denominator != 1:

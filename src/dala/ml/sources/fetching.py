@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dala.errors import ArgumentError, FetchError
+from dala.errors import ArgumentError, FetchError, either
 from dala.ml.catalogue import MODELS, Entry
 from dala.ml.sources import kept
 
@@ -119,7 +119,7 @@ def _check_licence(entry: Entry, accepted: bool) -> None:
         raise ArgumentError(
             f"{entry.name}: its weights are under {entry.licence} ({entry.credit}): whoever offers "
             "a program that uses them, over a network too, has to offer its source. Where that is "
-            f"accepted, give accept_licence=True, run dala models get {entry.name} "
+            f"accepted, {either('give accept_licence=True, ', '')}run dala models get {entry.name} "
             f"--accept-licence, or set {ACCEPTED}={entry.name}."
         )
 

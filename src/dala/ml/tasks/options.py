@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dala.errors import ArgumentError
+from dala.errors import ArgumentError, argument
 from dala.kernels.shapes import number_within, whole_number
 from dala.ml.catalogue import Entry
-from dala.runtime.arguments import unknown_parameter
+from dala.runtime.document import hint
 
 SETTINGS = {"threshold": "score", "iou": "overlap", "top_k": "count", "max_results": "count"}
 """The names under which the catalogue has the defaults of options."""
@@ -20,7 +20,11 @@ def chosen(entry: Entry, given: Mapping[str, Any], *names: str) -> dict[str, Any
     """The options of these names: as given, else as the catalogue has them; checked."""
     for name in given:
         if name not in names:
-            raise ArgumentError(unknown_parameter(entry.name, str(name), list(names)))
+            takes = f"it takes {', '.join(map(argument, names))}" if names else "it takes none"
+            raise ArgumentError(
+                f"{entry.name} has no option {argument(str(name))}; {takes}."
+                f"{hint(str(name), names)}"
+            )
     defaults = {name: entry.settings.get(SETTINGS[name], DEFAULTS[name]) for name in names}
     return {name: _checked(entry, name, {**defaults, **given}[name]) for name in names}
 
@@ -31,6 +35,7 @@ def _checked(entry: Entry, name: str, value: Any) -> Any:
     count = whole_number(entry.name, name, value)
     if not 1 <= count <= MOST_RESULTS:
         raise ArgumentError(
-            f"{entry.name}: {name} is a whole number from 1 to {MOST_RESULTS}, not {value!r}."
+            f"{entry.name}: {argument(name)} is a whole number from 1 to {MOST_RESULTS}, not "
+            f"{value!r}."
         )
     return count

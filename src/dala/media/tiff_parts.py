@@ -1,0 +1,41 @@
+"""Directories of EXIF tags put into TIFF files: libtiff, which compresses, cannot write them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any
+
+_ENTRY_BYTES = 12
+_LONG = 4
+"""The type of an offset."""
+
+
+def with_parts(tiff: bytes, parts: Mapping[int, Mapping[int, Any]]) -> bytes:
+    """The file with each part, a directory of tags, and the tag in its own that points to it.
+
+    What is there stays where it is; its first directory is written anew, behind all else.
+    """
+    from PIL.TiffImagePlugin import ImageFileDirectory_v2
+
+    order = "<" if tiff.startswith(b"II") else ">"
+    head = b"II*\0\0\0\0\0" if order == "<" else b"MM\0*\0\0\0\0"
+    (at,) = struct.unpack_from(f"{order}L", tiff, 4)
+    (count,) = struct.unpack_from(f"{order}H", tiff, at)
+    entries = [
+        tiff[start : start + _ENTRY_BYTES]
+        for start in range(at + 2, at + 2 + count * _ENTRY_BYTES, _ENTRY_BYTES)
+    ]
+    made = bytearray(tiff)
+    for tag, values in parts.items():
+        made += bytes(len(made) % 2)  # directories begin at even places
+        directory = ImageFileDirectory_v2(head, group=tag)
+        for key, value in values.items():
+            directory[key] = value
+        entries.append(struct.pack(f"{order}HHLL", tag, _LONG, 1, len(made)))
+        made += directory.tobytes(len(made))
+    made += bytes(len(made) % 2)
+    struct.pack_into(f"{order}L", made, 4, len(made))
+    made += struct.pack(f"{order}H", len(entries))
+    made += b"".join(sorted(entries, key=lambda entry: struct.unpack_from(f"{order}H", entry)))
+    return bytes(made + bytes(4))
