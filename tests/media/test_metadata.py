@@ -154,6 +154,14 @@ def test_a_picture_without_any_has_none():
     assert (metadata.format, metadata.bits) == ("PNG", 8)
 
 
+@pytest.mark.parametrize("suffix", HOLDING)
+def test_what_is_said_of_every_file_is_nothing_to_lose(tmp_path, suffix):
+    media.save(smooth(), tmp_path / f"a{suffix}")
+    image, metadata = media.load(tmp_path / f"a{suffix}", with_metadata=True)
+    assert metadata.exif is None
+    media.save(image, tmp_path / "b.bmp", metadata=metadata)
+
+
 def test_a_transcoded_picture_keeps_what_it_says(tmp_path):
     (tmp_path / "in.jpg").write_bytes(photo("JPEG", orientation=6))
     media.transcode(tmp_path / "in.jpg", tmp_path / "out.jpg", [("text", {"text": "hi"})])

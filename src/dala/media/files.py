@@ -24,7 +24,7 @@ from dala.images.frames import frame_of, levels_of
 from dala.images.lettering import require_pillow
 from dala.ir.record import record
 from dala.media import containers
-from dala.media.coding import SAVE, decode, encode, text_of
+from dala.media.coding import SAVE, Decoded, decode, encode, text_of
 from dala.media.formats import FORMATS, PICTURES, listed
 from dala.media.metadata import Metadata, checked_metadata, read_metadata
 
@@ -80,21 +80,31 @@ def load(
     picture = read_picture(source, mode, largest_pixels)
     if picture.lost:
         _warn(picture.name, picture.lost)
-    return (picture.pixels, picture.metadata) if with_metadata else picture.pixels
+    return (picture.pixels, picture.metadata()) if with_metadata else picture.pixels
 
 
 @record
 class Picture:
-    """A picture that was read: what it is called, its pixels and metadata, and what was lost."""
+    """A picture that was read: what it is called, its pixels, and what its file tells of it."""
 
     name: str
     pixels: np.ndarray
-    metadata: Metadata
-    lost: list[str]
+    decoded: Decoded
+    profile: str | None
+
+    @property
+    def lost(self) -> list[str]:
+        """What of the file's pixels is not here."""
+        return self.decoded.lost
+
+    def metadata(self) -> Metadata:
+        """What the file holds beside pixels."""
+        found = self.decoded
+        return read_metadata(found.opened, found.format, found.bits, self.profile)
 
 
 def read_picture(source: Source, mode: Mode = "auto", largest_pixels: int | None = None) -> Picture:
-    """A picture and all that is known of it; nobody is warned."""
+    """A picture and all that can be known of it; nobody is warned."""
     if largest_pixels is None:
         largest_pixels = LARGEST_PIXELS
     name, data = _read(source, _BYTES_PER_PIXEL * max(largest_pixels, 0) + _SPARE_BYTES)
@@ -109,8 +119,7 @@ def read_picture(source: Source, mode: Mode = "auto", largest_pixels: int | None
         pixels = np.array(image)
     except (ValueError, OSError) as error:
         raise MediaError(f"{name} cannot be converted to sRGB: {text_of(error)}.") from error
-    metadata = read_metadata(decoded.opened, decoded.format, decoded.bits, profile)
-    return Picture(name, pixels, metadata, decoded.lost)
+    return Picture(name, pixels, decoded, profile)
 
 
 def _warn(name: str, lost: list[str]) -> None:

@@ -20,6 +20,10 @@ _OF_THE_FILE = frozenset((*range(254, 260), 262, 266, *range(273, 274), *range(2
     317, *range(320, 326), 330, *range(338, 348), *range(512, 522), *range(529, 533), 700, 33723,
     34377, 34675))  # fmt: skip
 _TIFF_XMP = 700
+# What is true of any file, as it is written: nothing that could be lost.
+_TECHNICAL = frozenset(
+    (0x011A, 0x011B, 0x0128, 0x9000, 0x9101, 0xA000, _COLOR_SPACE, _WIDTH, _HEIGHT)
+)
 _XMP = "XML:com.adobe.xmp"
 _XMP_ORIENTATION = re.compile(
     rb'tiff:Orientation="[0-9]"|<tiff:Orientation>[0-9]</tiff:Orientation>'
@@ -105,9 +109,8 @@ def _upright_exif(image: Any) -> bytes | None:
     for part in PARTS:
         if within := found.get_ifd(part):
             made.get_ifd(part).update(within)
-    if not made and not made.get_ifd(_EXIF) and not made.get_ifd(_GPS):
-        return None
-    return bytes(made.tobytes())
+    told = {*made, *made.get_ifd(_EXIF)} - _TECHNICAL
+    return bytes(made.tobytes()) if told or made.get_ifd(_GPS) else None
 
 
 def _texts(image: Any) -> dict[str, str]:
@@ -160,7 +163,7 @@ def options_for(
     if name == "PNG":
         options["pnginfo"] = _png_info(PngImagePlugin.PngInfo(), given.xmp, texts)
         texts = {}
-    elif name == "JPEG" and _COMMENT in texts:
+    elif name == "JPEG" and 0 < len(texts.get(_COMMENT, "").encode()) <= _JPEG_EXIF_BYTES:
         options["comment"] = texts.pop(_COMMENT)
     lost += [f"its text {key}" for key in texts]
     lost += given.unread
