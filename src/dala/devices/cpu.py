@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dala.devices.device import Device, GroupRunner, Held, forget_oldest
+from dala.devices.device import Device, GroupRunner, Held, check_sizes, forget_oldest
 from dala.devices.memory import HOST, HostMemory
 from dala.emit.llvm import ENTRY, Emitted, emit
 from dala.emit.llvm_functions import Target
@@ -98,6 +98,7 @@ class Cpu(Device):
         return memory.as_array(U8.numpy, (memory.size_bytes,)).copy()
 
     def copy(self, source: HostMemory, target: HostMemory) -> None:
+        check_sizes("copy", [source], [target.size_bytes])
         ctypes.memmove(target.address, source.address, target.size_bytes)
 
     def held(self) -> Held:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
 
-from dala.errors import DeviceError
+from dala.errors import DeviceError, ShapeError
 from dala.ir.record import record
 from dala.lang.wgsl import Groups, Module
 from dala.plan.fuse import Group
@@ -71,6 +71,16 @@ class Pending:
         if self._memory is None:
             self._memory = self.device.allocate(self.size_bytes, zeroed=False)
         return self._memory
+
+
+def check_sizes(name: str, memories: Iterable[Memory], sizes_bytes: Iterable[int]) -> None:
+    """Refuse memory that has fewer bytes than would be read or written there."""
+    for memory, size_bytes in zip(memories, sizes_bytes, strict=True):
+        if memory.size_bytes < size_bytes:
+            raise ShapeError(
+                f"{name}: {size_bytes:,} bytes would be read or written in memory that has "
+                f"{memory.size_bytes:,}."
+            )
 
 
 class Runner(Protocol):

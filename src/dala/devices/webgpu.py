@@ -14,7 +14,7 @@ import wgpu
 
 from dala.devices import webgpu_guard, webgpu_process
 from dala.devices.adapters import Adapter, largest_buffer
-from dala.devices.device import Device, Held, Timing
+from dala.devices.device import Device, Held, Timing, check_sizes
 from dala.devices.webgpu_guard import Guard
 from dala.devices.webgpu_memory import Blocks, GpuMemory
 from dala.devices.webgpu_transfer import Transfers
@@ -246,6 +246,7 @@ class WebGpu(Device):
 
     def write(self, memory: GpuMemory, data: np.ndarray) -> None:
         self.check()
+        check_sizes("write", [memory], [data.nbytes])
         if memory.size_bytes:
             with self.guard(), self.lock:
                 self.flush()
@@ -262,6 +263,7 @@ class WebGpu(Device):
 
     def copy(self, source: GpuMemory, target: GpuMemory) -> None:
         self.check()
+        check_sizes("copy", [source], [target.size_bytes])
         if source is target or not target.size_bytes:
             return
         size = -(-target.size_bytes // 4) * 4

@@ -13,6 +13,7 @@ import numpy as np
 from wgpu import TextureUsage
 
 from dala.devices.adapters import largest_buffer
+from dala.devices.device import check_sizes
 from dala.devices.webgpu_transfer import CHUNK_BYTES
 from dala.errors import LimitError
 from dala.lang.wgsl import read_module
@@ -72,6 +73,7 @@ class Texture:
         """Replace all pixels by those of a memory of the device, by a copy there."""
         device = self.device
         device.check()
+        check_sizes("a surface", [memory], [self.row_bytes * self.height])
         with device.batch():
             source = memory
             if self.row_bytes != self.pitch_bytes:

@@ -168,6 +168,8 @@ class Model(Recipe):
             return self._graph.stages(dict(zip(self.inputs, inputs, strict=True)), outputs)
         except ModelError as error:
             raise ModelError(f"{self.name}: {error} Load it with engine='onnxruntime'.") from error
+        except ShapeError as error:
+            raise ShapeError(f"{self.name}: {error}") from error
 
     def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
         """Every output by its name, computed by kernels on the inputs' device, the current one.

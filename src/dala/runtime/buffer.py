@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -42,6 +43,13 @@ class Buffer:
         if Buffer._export_pending:
             pybuffer.install(Buffer, "_exported")
             Buffer._export_pending = False
+        # Whoever asks: every read and write of a device trusts the shape.
+        size_bytes = math.prod(shape) * scalar.size_bytes
+        if size_bytes > memory.size_bytes or min(shape, default=0) < 0:
+            raise ShapeError(
+                f"{scalar} {shape} takes {size_bytes:,} bytes, but its memory has "
+                f"{memory.size_bytes:,}."
+            )
         fix = object.__setattr__
         fix(self, "_memory", memory)
         fix(self, "scalar", scalar)

@@ -13,7 +13,7 @@ from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
 from dala.runtime.launch import Consts, Types, task_for
-from dala.runtime.recipe import Opaque, Recipe, reshaped
+from dala.runtime.recipe import Opaque, Recipe, beginning
 from dala.runtime.wgsl_kernel import WgslKernel
 
 
@@ -102,7 +102,7 @@ class Setting:
     def run(self, buffers: Sequence[Buffer]) -> None:
         """Run the kernel by itself, on the buffers of an arrangement, seen as it sees them."""
         seen = [
-            reshaped(buffers[number], item.shape)
+            beginning(buffers[number], item.shape)
             for number, item in zip(
                 (*self.inputs, self.output), self.primitive.buffers, strict=True
             )
