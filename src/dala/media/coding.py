@@ -25,10 +25,11 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Any:
 
     format = containers.format_of(data[: containers.HEAD_BYTES])
     assert format is not None
-    if format == "WEBP":
-        _check_size(name, containers.webp_size(data), largest_pixels)
+    size = containers.webp_size(data) if format == "WEBP" else None
+    _check_size(name, size, largest_pixels)
     try:
-        image = _opener(format)(io.BytesIO(data))
+        with _strictly(size or (0, 0)):
+            image = _opener(format)(io.BytesIO(data))
     except Exception as error:  # whatever a decoder trips over, the file is the cause
         found = containers.missing_from(format, data) or text_of(error)
         raise _broken(name, format, found) from error
@@ -37,7 +38,7 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Any:
     if missing is not None:
         raise _broken(name, format, missing)
     try:
-        with _strictly(image):
+        with _strictly(image.size):
             image.load()
     except Exception as error:
         raise _broken(name, format, text_of(error)) from error
@@ -75,13 +76,12 @@ def _broken(name: str, format: str, problem: str) -> MediaError:
 
 
 @contextmanager
-def _strictly(image: Any) -> Iterator[None]:
+def _strictly(size: tuple[int, int]) -> Iterator[None]:
     """Pillow without its leave to guess missing pixels, and with our limit in place of its own."""
     from PIL import Image, ImageFile
 
-    size = image.size[0] * image.size[1]
     lenient, limit = ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS
-    if not lenient and (limit is None or size <= limit):
+    if not lenient and (limit is None or size[0] * size[1] <= limit):
         yield  # the usual case touches nothing that other threads see
         return
     with _settings:
