@@ -14,7 +14,14 @@ from typer.main import get_command
 
 from dala import __version__
 from dala.cli import batch, check, doctor, models, predict, process, show
-from dala.cli.terminal import Interrupted, complain, is_debugging, one_line, print_json
+from dala.cli.terminal import (
+    Interrupted,
+    complain,
+    is_debugging,
+    one_line,
+    print_json,
+    show_warnings,
+)
 from dala.errors import (
     ArgumentError,
     DalaError,
@@ -106,6 +113,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if _COMPLETING in os.environ:
         app(prog_name="dala", args=given)
+    if arguments is None:
+        show_warnings()
     try:
         try:
             code = _run(given)

@@ -186,11 +186,14 @@ def _trouble(device: str) -> str:
 
 
 def _cache() -> Finding:
-    from dala.devices.object_cache import folder
+    from dala.devices.object_cache import fault_of, folder
 
     where = folder()
     if where is None:
         return Finding("cache", "ok", "turned off by DALA_CACHE_DIR")
+    if fault := fault_of(where):
+        remedy = "Run chmod go-w on it, or set DALA_CACHE_DIR."
+        return Finding("cache", "missing", f"{where} is not used: {fault}", remedy)
     try:
         files = [item.stat().st_size for item in where.rglob("*") if item.is_file()]
     except OSError as error:

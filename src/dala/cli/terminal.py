@@ -50,6 +50,13 @@ def complain(message: str) -> None:
     say(f"dala: {message}")
 
 
+def show_warnings() -> None:
+    """Have what libraries warn of told in a line, as all else is."""
+    import warnings
+
+    warnings.showwarning = lambda message, *_: complain(one_line(message))
+
+
 def print_json(value: Any) -> None:
     """The one object that a program reads."""
     print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
