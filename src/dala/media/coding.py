@@ -12,6 +12,8 @@ import numpy as np
 
 from dala.errors import ArgumentError, LimitError, MediaError
 from dala.media import containers
+from dala.media.coverage import uncovered
+from dala.media.footprint import check_footprint
 
 _LARGEST_EXTENTS = {"JPEG": 65_535, "WEBP": 16_383}
 _JPEG_QUALITY = 90
@@ -26,26 +28,37 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Any:
     format = containers.format_of(data[: containers.HEAD_BYTES])
     assert format is not None
     size = containers.webp_size(data) if format == "WEBP" else None
-    _check_size(name, size, largest_pixels)
+    if size is not None:  # what opens it takes memory for all of it
+        _check_size(name, size, largest_pixels)
+        check_footprint(name, format, size, largest_pixels)
     try:
         with _strictly(size or (0, 0)):
             image = _opener(format)(io.BytesIO(data))
+    except MemoryError:
+        raise
     except Exception as error:  # whatever a decoder trips over, the file is the cause
         found = containers.missing_from(format, data) or text_of(error)
         raise _broken(name, format, found) from error
     _check_size(name, image.size, largest_pixels)
-    missing = containers.missing_from(format, data)
+    has_profile = "icc_profile" in image.info
+    check_footprint(name, format, image.size, largest_pixels, image.mode, profile=has_profile)
+    missing = containers.missing_from(format, data) or uncovered(format, image, data)
     if missing is not None:
         raise _broken(name, format, missing)
     try:
         with _strictly(image.size):
             image.load()
+    except MemoryError:
+        raise
     except Exception as error:
         raise _broken(name, format, text_of(error)) from error
     try:
-        return ImageOps.exif_transpose(image)
+        ImageOps.exif_transpose(image, in_place=True)
+    except MemoryError:
+        raise
     except Exception:  # damaged metadata says nothing about the pixels
-        return image
+        pass
+    return image
 
 
 def _opener(format: str) -> Any:
@@ -60,8 +73,8 @@ def _opener(format: str) -> Any:
     }[format]
 
 
-def _check_size(name: str, size: tuple[int, int] | None, largest_pixels: int) -> None:
-    if size is not None and size[0] * size[1] > largest_pixels:
+def _check_size(name: str, size: tuple[int, int], largest_pixels: int) -> None:
+    if size[0] * size[1] > largest_pixels:
         raise LimitError(
             f"{name} is {size[0]:,} × {size[1]:,}, which is {size[0] * size[1]:,} pixels, but at "
             f"most {largest_pixels:,} are loaded: if you trust the file, give a larger "

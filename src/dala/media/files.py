@@ -15,6 +15,7 @@ from dala.images.frames import frame_of, levels_of
 from dala.images.lettering import require_pillow
 from dala.media import containers
 from dala.media.coding import decode, encode, text_of
+from dala.media.footprint import array_of, within_memory
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -51,9 +52,11 @@ def load(source: Source, *, mode: Mode = "auto", largest_pixels: int = LARGEST_P
     - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte.
     - Palettes and 1 bit become gray or colours, gray with transparency RGBA, CMYK and YCbCr RGB.
 
-    A picture of more than `largest_pixels` is refused from its header (LimitError). A file that
-    ends too early, or cannot be decoded, is a MediaError and gives no pixels at all. Of the four
-    formats only PNG has checksums: bits that flip inside of another can go unnoticed.
+    A picture of more than `largest_pixels` is refused from its header (LimitError), and so is one
+    that takes more than 2 GiB of memory to decode, unless `largest_pixels` is raised. A file that
+    ends too early, has too little for the size that it claims, or cannot be decoded is a MediaError
+    and gives no pixels at all. Of the four formats only PNG has checksums: bits that flip inside of
+    another can go unnoticed.
     """
     if mode != "auto" and mode not in _MODES:
         raise ArgumentError(f"load: mode {mode!r} is not known: give auto, {', '.join(_MODES)}.")
@@ -61,16 +64,17 @@ def load(source: Source, *, mode: Mode = "auto", largest_pixels: int = LARGEST_P
         raise ArgumentError(f"load: largest_pixels is a whole number, not {largest_pixels!r}.")
     name, data = _read(source, _BYTES_PER_PIXEL * max(largest_pixels, 0) + _SPARE_BYTES)
     require_pillow("load")
-    image = decode(name, data, largest_pixels)
-    from dala.media.profiles import as_srgb
+    with within_memory(name):
+        image = decode(name, data, largest_pixels)
+        from dala.media.profiles import as_srgb
 
-    try:
-        image = as_srgb(image)
-        if mode != "auto" and image.mode != _MODES[mode]:
-            image = image.convert(_MODES[mode])
-        return np.array(image)
-    except (ValueError, OSError) as error:
-        raise MediaError(f"{name} cannot be converted to sRGB: {text_of(error)}.") from error
+        try:
+            image = as_srgb(image)
+            if mode != "auto" and image.mode != _MODES[mode]:
+                image = image.convert(_MODES[mode])
+            return array_of(image)
+        except (ValueError, OSError) as error:
+            raise MediaError(f"{name} cannot be converted to sRGB: {text_of(error)}.") from error
 
 
 def save(image: Any, path: str | os.PathLike[str], *, quality: int | None = None) -> None:
