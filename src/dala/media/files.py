@@ -16,6 +16,7 @@ from dala.images.lettering import require_pillow
 from dala.media import containers
 from dala.media.coding import decode, encode, text_of
 from dala.media.footprint import array_of, within_memory
+from dala.runtime.binaryfile import read_at_most
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -110,16 +111,17 @@ def _read(source: Any, largest_bytes: int) -> tuple[str, bytes]:
     """What to call the source, and what is in it: all of it only if it begins like a picture."""
     if isinstance(source, bytes | bytearray | memoryview):
         name, stream = "the picture given as bytes", io.BytesIO(source)
-        return name, _read_stream(name, stream, largest_bytes)
+        return name, _read_stream(name, stream, largest_bytes, memoryview(source).nbytes)
     path = _path(source)
     try:
         with path.open("rb") as file:
-            return str(path), _read_stream(str(path), file, largest_bytes)
+            size_bytes = os.fstat(file.fileno()).st_size
+            return str(path), _read_stream(str(path), file, largest_bytes, size_bytes)
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _read_stream(name: str, stream: Any, largest_bytes: int) -> bytes:
+def _read_stream(name: str, stream: Any, largest_bytes: int, size_bytes: int) -> bytes:
     head: bytes = stream.read(containers.HEAD_BYTES)
     if not head:
         raise MediaError(f"{name} is empty: there is no picture in it.")
@@ -128,7 +130,7 @@ def _read_stream(name: str, stream: Any, largest_bytes: int) -> bytes:
             f"{name} is none of the pictures that are read, PNG, JPEG, WebP and TIFF: "
             f"{containers.describe(head)}. Convert it to one of them."
         )
-    data: bytes = head + stream.read(largest_bytes)
+    data = head + read_at_most(name, stream, largest_bytes, size_bytes)
     if len(data) > largest_bytes:
         raise LimitError(
             f"{name} has more than {largest_bytes:,} bytes, which is the most that is read: give a "

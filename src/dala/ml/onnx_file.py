@@ -30,6 +30,7 @@ from dala.ml.onnx_graph import (
 from dala.ml.onnx_messages import SCHEMA
 from dala.ml.onnx_tensors import DTYPES, LARGEST_VALUE_BYTES, check_tensor, element_count
 from dala.ml.protobuf import Message, read_message
+from dala.runtime.binaryfile import read_at_most
 
 NEWEST_IR_VERSION = 13
 
@@ -160,7 +161,7 @@ def _read(path: Path) -> bytes:
             head = file.read(_HEAD_BYTES)
             _refuse_others(str(path), head, size_bytes)
             file.seek(0)
-            return file.read(LARGEST_MODEL_BYTES)
+            return read_at_most(str(path), file, LARGEST_MODEL_BYTES, size_bytes)
     except FileError:
         raise
     except OSError as error:
