@@ -13,6 +13,7 @@ MODULES = sorted((SOURCE / "dala").rglob("*.py"))
 
 # Lowest first; the public surface is the last layer. Modules of one layer may import each other.
 LAYERS = [
+    {"printable"},
     {"errors"},
     {"ir"},
     {"lang"},

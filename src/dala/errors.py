@@ -32,9 +32,20 @@ DalaError
 
 from __future__ import annotations
 
+from dala.printable import printable
+
 
 class DalaError(Exception):
-    """The base of every error that dala raises."""
+    """The base of every error that dala raises.
+
+    Whatever names it carries from outside, its text can be sent to a terminal.
+    """
+
+    _has_lines = False
+    """Whether its text may have several lines, rather than a name with a break in it."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), lines=self._has_lines)
 
 
 class ArgumentError(DalaError, ValueError):
@@ -72,12 +83,18 @@ class UnknownCommandError(DalaError, LookupError):
 class KernelError(DalaError):
     """Something is wrong with a kernel."""
 
+    _has_lines = True
+
 
 class KernelSyntaxError(KernelError, SyntaxError):
     """The source is outside the kernel language."""
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.msg = str(self)  # what Python shows of a SyntaxError
+
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
+        return printable(self.args[0], lines=True) if self.args else ""
 
 
 class KernelTypeError(KernelError, TypeError):
@@ -94,6 +111,8 @@ class KernelTimeoutError(KernelError, TimeoutError):
 
 class DeviceError(DalaError, RuntimeError):
     """A device is missing, or failed."""
+
+    _has_lines = True
 
 
 class DeviceLostError(DeviceError):
@@ -150,3 +169,5 @@ class IntegrityError(DalaError, ValueError):
 
 class InternalError(DalaError, RuntimeError):
     """A mistake in dala itself."""
+
+    _has_lines = True

@@ -30,6 +30,7 @@ from dala.errors import (
     UnknownKernelError,
     UnknownModelError,
 )
+from dala.printable import printable
 
 FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 _COMPLETING = "_DALA_COMPLETE"
@@ -184,7 +185,7 @@ def _plain(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory: give smaller pictures, or a smaller --size."
     assert isinstance(error, OSError)
-    name = "" if error.filename is None else f"{error.filename}: "
+    name = "" if error.filename is None else f"{printable(error.filename)}: "
     return one_line(f"{name}{error.strerror or error}.")
 
 

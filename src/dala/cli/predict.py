@@ -11,7 +11,7 @@ import typer
 from dala.cli import options
 from dala.cli.models import complete
 from dala.cli.process import chosen
-from dala.cli.terminal import print_json, say
+from dala.cli.terminal import print_json, say, tell
 
 if TYPE_CHECKING:
     from dala.ml.model import Model
@@ -85,7 +85,7 @@ def predict(
                 described.append(_described(picture, target, image, results))
                 continue
             for line in _lines(picture, list(_rows(results))):
-                print(line, flush=True)
+                tell(line)
             if target is not None:
                 say(f"{picture} is drawn in {target}", quiet=quiet)
     if json:

@@ -9,7 +9,7 @@ import typer
 
 from dala.cli import options
 from dala.cli.process import chosen
-from dala.cli.terminal import is_terminal, output, print_json, say
+from dala.cli.terminal import is_terminal, output, print_json, say, tell
 
 
 def _complete_names(incomplete: str) -> list[str]:
@@ -39,14 +39,14 @@ def filters(
             print_json({"name": name, **found})
         else:
             for line in filter_list.page(name, found, min(100, output().width)):
-                print(line)
+                tell(line)
     elif json:
         print_json(filter_list.everything(own))
     elif is_terminal():
         output().print(filter_list.table(own))
     else:
         for line in filter_list.lines(own):
-            print(line)
+            tell(line)
 
 
 def kernels(json: options.Json = False) -> None:
@@ -59,7 +59,8 @@ def kernels(json: options.Json = False) -> None:
         return
     for name, item in described.items():
         params = map(str, compute.Kernel.lookup(name).params)
-        print(f"{name}({', '.join([*item['inputs'], *params])})\n    {item['doc']}")
+        tell(f"{name}({', '.join([*item['inputs'], *params])})")
+        tell(f"    {item['doc']}")
 
 
 def devices(json: options.Json = False) -> None:
@@ -73,7 +74,7 @@ def devices(json: options.Json = False) -> None:
         return
     for info in found:
         mark = "*" if info["id"] == default else " "
-        print(f"{mark} {info['id']:<10} {info['name']} ({info['kind']})")
+        tell(f"{mark} {info['id']:<10} {info['name']} ({info['kind']})")
 
 
 def demo(
@@ -87,7 +88,7 @@ def demo(
 
     with chosen(device):
         for line in run(Path(folder)):
-            print(line, flush=True)
+            tell(line)
 
 
 def gallery(

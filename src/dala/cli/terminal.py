@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from dala.printable import printable
 
 DEBUG = "DALA_DEBUG"
 """The variable that has errors show where they come from."""
@@ -22,6 +26,15 @@ class Terminal(Console):
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable(segment.text, lines=True), segment.style)
 
 
 def output() -> Terminal:
@@ -42,12 +55,23 @@ def is_terminal() -> bool:
 def say(line: str, *, quiet: bool = False) -> None:
     """A line for people, beside the result."""
     if not quiet:
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
+
+
+def tell(line: str) -> None:
+    """A line of the result, for people."""
+    print(printable(line), flush=True)
+
+
+def label(name: str, columns: int) -> str:
+    """A name, or its end, that takes no more than so many columns."""
+    shown = printable(name)
+    return shown if len(shown) <= columns else f"…{shown[1 - columns :]}"
 
 
 def complain(message: str) -> None:
     """What went wrong, as the one line that a failing command prints."""
-    say(f"dala: {message}")
+    print(printable(f"dala: {message}", lines=True), file=sys.stderr, flush=True)
 
 
 def show_warnings() -> None:
@@ -58,14 +82,15 @@ def show_warnings() -> None:
 
 
 def print_json(value: Any) -> None:
-    """The one object that a program reads."""
-    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+    """The one object that a program reads; what is not seen is written as JSON has it."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    print("".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text))
+    sys.stdout.flush()
 
 
 def one_line(message: object) -> str:
     """A message without its line breaks, and without what would move the cursor."""
-    text = " ".join(str(message).split())
-    return "".join(character if character.isprintable() else "�" for character in text)
+    return printable(" ".join(str(message).split()))
 
 
 def is_debugging() -> bool:

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dala.printable import printable
+
 _MAGIC = b"dala object 1\n"
 _HEADER = len(_MAGIC) + 2 * hashlib.sha256().digest_size
 _OFF = ("", "0", "off", "none")
@@ -145,9 +147,9 @@ def _tell(path: Path, fault: str) -> None:
     if path not in _told:
         _told.add(path)
         warnings.warn(
-            f"compiled kernels are neither read from {path} nor kept there, because {fault}, and "
-            f"what is in it would be run. Give it to you alone (chmod go-w), or set DALA_CACHE_DIR "
-            f"to another folder, or to off.",
+            f"compiled kernels are neither read from {printable(path)} nor kept there, because "
+            f"{fault}, and what is in it would be run. Give it to you alone (chmod go-w), or set "
+            f"DALA_CACHE_DIR to another folder, or to off.",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -16,6 +16,7 @@ from dala.media.video.decoding import pyav
 from dala.media.video.described import VideoInfo
 from dala.media.video.source import VideoFile, VideoFrame
 from dala.media.video.uncoded import RATE, checked_rate, uncoded_info
+from dala.printable import printable
 
 _TICK = Fraction(1, 1_000_000)
 _JOIN_S = 2.0
@@ -182,7 +183,7 @@ class Camera:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Camera {self.path} {self.info.width} × {self.info.height}>"
+        return f"<Camera {printable(self.path)} {self.info.width} × {self.info.height}>"
 
 
 def _check_device(device: Any, size: Any) -> bool:

@@ -15,6 +15,7 @@ from dala.errors import DtypeError, ModelError, ShapeError
 from dala.ir.record import record
 from dala.ir.types import DTYPES
 from dala.ml.external_data import Bundle
+from dala.printable import printable
 
 PROVIDER = "CPUExecutionProvider"
 _ELEMENTS = {
@@ -63,7 +64,7 @@ class Tensor:
 
     def __str__(self) -> str:
         axes = ["?" if axis is None else str(axis) for axis in self.shape]
-        return f"{self.dtype} ({', '.join(axes)}{',' * (len(axes) == 1)})"
+        return printable(f"{self.dtype} ({', '.join(axes)}{',' * (len(axes) == 1)})")
 
 
 class Engine:

@@ -16,6 +16,7 @@ from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
 from dala.ml.catalogue import Entry
 from dala.ml.engine import Engine, Tensor
+from dala.printable import printable
 from dala.runtime.arguments import Params, complete
 from dala.runtime.buffer import Buffer
 from dala.runtime.document import hint
@@ -121,7 +122,7 @@ class Model(Recipe):
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{item.name}: {item}" for item in self.takes)
-        return f"<Model {self.name}({takes})>"
+        return printable(f"<Model {self.name}({takes})>")
 
     def __call__(self, image: Any, /, *more: Any, **options: Any) -> Any:
         """What the model sees in an image, or a list with that for each of a list of images.
@@ -235,7 +236,7 @@ class Model(Recipe):
             lines += [f"  gives {item.name}: {item}" for item in self.gives]
             if output is not None and not self.runs_on(device):
                 lines += filter(None, [self._on_host.elsewhere(output)])
-        explained = "\n".join(lines)
+        explained = "\n".join(map(printable, lines))
         print(explained)
         return explained
 

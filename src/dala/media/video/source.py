@@ -16,6 +16,7 @@ from dala.ir.record import record
 from dala.media.video.decoding import open_file, telling
 from dala.media.video.described import ColourTags, StreamInfo, VideoInfo, standard_colours
 from dala.media.video.pixels import image_of
+from dala.printable import printable
 
 _SEEK_AGAIN_S = 10.0
 
@@ -228,7 +229,7 @@ class VideoFile(Seekable):
     def __repr__(self) -> str:
         info = self.info
         length = "" if info.duration_s is None else f" {info.duration_s:.2f} s"
-        return f"<VideoFile {self.path.name} {info.width} × {info.height}{length}>"
+        return f"<VideoFile {printable(self.path.name)} {info.width} × {info.height}{length}>"
 
 
 def _is_rgb(codec: Any) -> bool:

@@ -14,6 +14,7 @@ from dala.errors import ArgumentError, ClosedError
 from dala.media.video.decoding import pyav
 from dala.media.video.described import StreamInfo, VideoInfo, standard_colours
 from dala.media.video.source import Seekable, VideoFrame
+from dala.printable import printable
 
 Opened = TypeVar("Opened", bound="UncodedSource")
 
@@ -103,4 +104,4 @@ class UncodedSource(Seekable, ABC):
 
     def __repr__(self) -> str:
         info = self.info
-        return f"<{type(self).__name__} {self.path} {info.width} × {info.height}>"
+        return f"<{type(self).__name__} {printable(self.path)} {info.width} × {info.height}>"
