@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import threading
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +11,7 @@ import llvmlite.binding as llvm
 
 from dala import __version__
 from dala.devices import object_cache
+from dala.devices.exit_gate import GATE
 from dala.errors import InternalError
 from dala.ir.record import record
 
@@ -29,14 +28,6 @@ class Compiler:
     """Compiles for the CPU it runs on, one module at a time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        if hasattr(os, "register_at_fork"):
-            # A child must not find LLVM in the middle of another thread's work.
-            os.register_at_fork(
-                before=self._lock.acquire,
-                after_in_parent=self._lock.release,
-                after_in_child=self._lock.release,
-            )
         self._count = 0
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -79,7 +70,7 @@ class Compiler:
     def compile(self, text: str, *entries: str, vectorise: bool = False) -> Code:
         """The code of a module; `vectorise` has LLVM turn its inner loops into vectors."""
         key = f"{self._key}\n{vectorise}\n{text}"
-        with self._lock:
+        with GATE:
             stored = object_cache.load(key)
             data = self._object(text, vectorise) if stored is None else stored
             code = self._link(data, entries)
@@ -89,7 +80,7 @@ class Compiler:
 
     def assembly(self, text: str, *, vectorise: bool = False) -> str:
         """The assembly that a module becomes, to read."""
-        with self._lock:
+        with GATE:
             machine = self._machine()
             return str(machine.emit_assembly(self._optimised(text, machine, vectorise)))
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dala.devices.device import Device, GroupRunner, Held, check_sizes, forget_oldest
+from dala.devices.exit_gate import GATE
 from dala.devices.memory import HOST, HostMemory
 from dala.emit.llvm import ENTRY, Emitted, emit
 from dala.emit.llvm_functions import Target
@@ -53,9 +54,10 @@ class Cpu(Device):
 
     @cached_property
     def compiler(self) -> Compiler:
-        from dala.devices.compiler import Compiler
+        with GATE:  # loading LLVM takes long, too
+            from dala.devices.compiler import Compiler
 
-        return Compiler()
+            return Compiler()
 
     @cached_property
     def workers(self) -> Workers:
