@@ -23,6 +23,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCTESTED = [
     "dala.runtime.buffer",
+    "dala.runtime.buffer_access",
     "dala.runtime.kernel",
     "dala.runtime.run",
     "dala.runtime.stream",

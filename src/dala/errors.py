@@ -41,6 +41,8 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from dala.base.printable import printable
+
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 _MARKED = re.compile("\x02([^\x02\x03]*)\x03([^\x02\x03]*)\x03([^\x02\x03]*)\x02")
@@ -71,16 +73,22 @@ Spelling = Callable[[str, str, str], str]
 class DalaError(Exception):
     """The base of every error that dala raises.
 
-    Its text is for Python. Where it names arguments, `told` says them in other words.
+    Its text is for Python. Where it names arguments, `told` says them in other words. Names from
+    outside are in it as they may be sent to a terminal.
     """
 
     _template: str | None = None
+    _has_lines = False
+    """Whether its text may have several lines, rather than a name with a break in it."""
 
     def __init__(self, *args: object) -> None:
         if args and isinstance(args[0], str) and "\x02" in args[0]:
             self._template = args[0]
             args = (_MARKED.sub(r"\2", args[0]), *args[1:])
         super().__init__(*args)
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), lines=self._has_lines)
 
     def told(self, spell: Spelling) -> str:
         """The text, with what it names spelled so; in that of an error that it is about, too."""
@@ -151,12 +159,18 @@ class UnknownCommandError(DalaError, LookupError):
 class KernelError(DalaError):
     """Something is wrong with a kernel."""
 
+    _has_lines = True
+
 
 class KernelSyntaxError(KernelError, SyntaxError):
     """The source is outside the kernel language."""
 
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.msg = str(self)  # what Python shows of a SyntaxError
+
     def __str__(self) -> str:
-        return str(self.args[0]) if self.args else ""
+        return printable(self.args[0], lines=True) if self.args else ""
 
 
 class KernelTypeError(KernelError, TypeError):
@@ -173,6 +187,8 @@ class KernelTimeoutError(KernelError, TimeoutError):
 
 class DeviceError(DalaError, RuntimeError):
     """A device is missing, or failed."""
+
+    _has_lines = True
 
 
 class DeviceLostError(DeviceError):
@@ -245,6 +261,8 @@ class LossWarning(DalaError, UserWarning):
 
 class InternalError(DalaError, RuntimeError):
     """A mistake in dala itself."""
+
+    _has_lines = True
 
 
 def edge(function: Callable[Given, Made]) -> Callable[Given, Made]:

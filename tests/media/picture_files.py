@@ -51,3 +51,49 @@ def swapped_profile() -> bytes:
     red, green = tags[b"rXYZ"], tags[b"gXYZ"]
     data[red : red + 8], data[green : green + 8] = data[green : green + 8], data[red : red + 8]
     return bytes(data)
+
+
+def tiff(width: int, height: int, rows: int, strips: list[tuple[int, int]], body: bytes) -> bytes:
+    """A gray TIFF that claims a size, and strips of so many rows at (place in body, length)."""
+    compression = 8 if body[:1] == b"\x78" else 1
+    entries = [
+        (256, 4, [width]),
+        (257, 4, [height]),
+        (258, 3, [8]),
+        (259, 3, [compression]),
+        (262, 3, [1]),
+        (273, 4, [8 + place for place, _ in strips]),
+        (277, 3, [1]),
+        (278, 4, [rows]),
+        (279, 4, [length for _, length in strips]),
+    ]
+    directory, tail = b"", b""
+    end = 8 + len(body) + 2 + 12 * len(entries) + 4
+    for tag, kind, values in entries:
+        raw = struct.pack(f"<{len(values)}{'H' if kind == 3 else 'I'}", *values)
+        place = raw.ljust(4, b"\0") if len(raw) <= 4 else struct.pack("<I", end + len(tail))
+        tail += raw if len(raw) > 4 else b""
+        directory += struct.pack("<HHI", tag, kind, len(values)) + place
+    head = b"II*\0" + struct.pack("<I", 8 + len(body)) + body
+    return head + struct.pack("<H", len(entries)) + directory + bytes(4) + tail
+
+
+def animated_webp(size: tuple[int, int], frame: tuple[int, int]) -> bytes:
+    """An animation of one frame that claims another size."""
+    still = encoded(Image.new("RGB", frame, (9, 8, 7)), "WEBP", lossless=True)[12:]
+    where = bytes(6) + b"".join((each - 1).to_bytes(3, "little") for each in frame)
+    chunks = [
+        (b"VP8X", b"\2\0\0\0" + b"".join((each - 1).to_bytes(3, "little") for each in size)),
+        (b"ANIM", bytes(6)),
+        (b"ANMF", where + (100).to_bytes(3, "little") + b"\0" + still),
+    ]
+    data = b"WEBP" + b"".join(
+        kind + struct.pack("<I", len(body)) + body + bytes(len(body) % 2) for kind, body in chunks
+    )
+    return b"RIFF" + struct.pack("<I", len(data)) + data
+
+
+def resized_jpeg(data: bytes, width: int, height: int) -> bytes:
+    """The same JPEG with another size in its header."""
+    frame = max(data.find(b"\xff\xc0"), data.find(b"\xff\xc2"))
+    return data[: frame + 5] + struct.pack(">HH", height, width) + data[frame + 9 :]

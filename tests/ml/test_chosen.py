@@ -12,7 +12,8 @@ from dala.kernels.image.preprocess import preprocess
 from dala.ml.catalogue import find
 from dala.ml.chosen import chosen_model
 from dala.ml.recognition import preparation
-from dala.runtime.buffer import from_numpy, read
+from dala.runtime.buffer import from_numpy
+from dala.runtime.buffer_access import read
 
 
 def test_a_file_is_loaded_once_until_it_changes(tmp_path):

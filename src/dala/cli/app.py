@@ -13,9 +13,17 @@ import typer
 from typer.main import get_command
 
 from dala import __version__
+from dala.base.printable import printable
 from dala.cli import batch, check, doctor, models, predict, process, show
 from dala.cli.losses import heard
-from dala.cli.terminal import Interrupted, complain, is_debugging, one_line, print_json
+from dala.cli.terminal import (
+    Interrupted,
+    complain,
+    is_debugging,
+    one_line,
+    print_json,
+    show_warnings,
+)
 from dala.cli.wording import speak_for
 from dala.errors import (
     ArgumentError,
@@ -112,6 +120,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if _COMPLETING in os.environ:
         app(prog_name="dala", args=given)
+    if arguments is None:
+        show_warnings()
     try:
         try:
             with heard():
@@ -186,7 +196,7 @@ def _plain(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory: give smaller pictures, or a smaller --size."
     assert isinstance(error, OSError)
-    name = "" if error.filename is None else f"{error.filename}: "
+    name = "" if error.filename is None else f"{printable(error.filename)}: "
     return one_line(f"{name}{error.strerror or error}.")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dala.cli import options
-from dala.cli.terminal import print_json
+from dala.cli.terminal import print_json, tell
 from dala.errors import ArgumentError, DalaError, KernelError, ShapeError
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def check(
         print_json({"ok": not wrong, "file": file, "kernels": found})
     else:
         for item in found:
-            print("\n".join(_lines(item)))
+            for line in _lines(item):
+                tell(line)
     return 1 if wrong else 0
 
 

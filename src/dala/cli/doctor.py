@@ -14,7 +14,7 @@ import typer
 
 from dala import __version__
 from dala.cli import options
-from dala.cli.terminal import is_terminal, one_line, output, print_json
+from dala.cli.terminal import is_terminal, one_line, output, print_json, tell
 from dala.errors import DalaError
 from dala.ir.record import record
 
@@ -64,9 +64,9 @@ def doctor(context: typer.Context, json: options.Json = False) -> int:
             console.print(item.state, style=_STYLES[item.state], end="")
             console.print(head[len(item.state) :] + item.said, soft_wrap=True)
         else:
-            print(head + item.said)
+            tell(head + item.said)
         if item.remedy:
-            print(f"{'':<{8 + wide}}  {item.remedy}")
+            tell(f"{'':<{8 + wide}}  {item.remedy}")
     missing = [item for item in found if item.state == "missing"]
     print(f"\n{_conclusion(len(broken), len(missing))}")
     return 1 if broken else 0
@@ -188,11 +188,14 @@ def _trouble(device: str) -> str:
 
 
 def _cache() -> Finding:
-    from dala.devices.cpu.object_cache import folder
+    from dala.devices.cpu.object_cache import fault_of, folder
 
     where = folder()
     if where is None:
         return Finding("cache", "ok", "turned off by DALA_CACHE_DIR")
+    if fault := fault_of(where):
+        remedy = "Run chmod go-w on it, or set DALA_CACHE_DIR."
+        return Finding("cache", "missing", f"{where} is not used: {fault}", remedy)
     try:
         files = [item.stat().st_size for item in where.rglob("*") if item.is_file()]
     except OSError as error:

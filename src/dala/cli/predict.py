@@ -12,7 +12,7 @@ from dala.cli import losses, options
 from dala.cli.models import complete
 from dala.cli.overwriting import Existing
 from dala.cli.process import chosen
-from dala.cli.terminal import print_json, say
+from dala.cli.terminal import print_json, say, tell
 
 if TYPE_CHECKING:
     from dala.ml.model import Model
@@ -97,7 +97,7 @@ def predict(
                 described.append(_described(picture, target, image, results))
                 continue
             for line in _lines(picture, list(_rows(results))):
-                print(line, flush=True)
+                tell(line)
             if target is not None:
                 say(f"{picture} is drawn in {target}", quiet=quiet)
     if json:

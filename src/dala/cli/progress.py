@@ -12,7 +12,7 @@ from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
-from dala.cli.terminal import errors, say
+from dala.cli.terminal import errors, label, say
 
 LINE_EVERY_S = 5.0
 _BAR_COLUMNS = 20
@@ -143,15 +143,14 @@ class _Bars(Bars):
 
     def __init__(self, meter: Meter, name: str) -> None:
         self._meter = meter  # it is drawn as soon as it is made
-        shown = name if len(name) <= _BAR_COLUMNS else f"…{name[1 - _BAR_COLUMNS :]}"
         super().__init__(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(_BAR_COLUMNS),
             _Column(meter),
             console=errors(),
             transient=True,
         )
-        self._task = self.add_task(shown, total=None)
+        self._task = self.add_task(label(name, _BAR_COLUMNS), total=None)
 
     def move(self, step: Step) -> None:
         self.update(self._task, completed=step.frames, total=step.of_frames)

@@ -10,7 +10,7 @@ import typer
 from dala.cli import options
 from dala.cli.overwriting import Existing
 from dala.cli.process import chosen
-from dala.cli.terminal import is_terminal, output, print_json, say
+from dala.cli.terminal import is_terminal, output, print_json, say, tell
 
 
 def _complete_names(incomplete: str) -> list[str]:
@@ -40,14 +40,14 @@ def filters(
             print_json({"name": name, **found})
         else:
             for line in filter_list.page(name, found, min(100, output().width)):
-                print(line)
+                tell(line)
     elif json:
         print_json(filter_list.everything(own))
     elif is_terminal():
         output().print(filter_list.table(own))
     else:
         for line in filter_list.lines(own):
-            print(line)
+            tell(line)
 
 
 def _complete_kernels(incomplete: str) -> list[str]:
@@ -86,7 +86,8 @@ def kernels(
         return
     for known, item in described.items():
         params = map(str, compute.Kernel.lookup(known).params)
-        print(f"{known}({', '.join([*item['inputs'], *params])})\n    {item['doc']}")
+        tell(f"{known}({', '.join([*item['inputs'], *params])})")
+        tell(f"    {item['doc']}")
 
 
 def devices(json: options.Json = False) -> None:
@@ -100,7 +101,7 @@ def devices(json: options.Json = False) -> None:
         return
     for info in found:
         mark = "*" if info["id"] == default else " "
-        print(f"{mark} {info['id']:<10} {info['name']} ({info['kind']})")
+        tell(f"{mark} {info['id']:<10} {info['name']} ({info['kind']})")
 
 
 def demo(
@@ -118,7 +119,7 @@ def demo(
     kept = existing.left_alone([Path(folder) / name for name in (CLIP, RESULT)])
     with chosen(device):
         for line in run(None if kept else Path(folder)):
-            print(line, flush=True)
+            tell(line)
 
 
 def gallery(

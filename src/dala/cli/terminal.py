@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
+from dala.base.printable import printable
 from dala.cli.wording import told
 
 DEBUG = "DALA_DEBUG"
@@ -24,6 +27,15 @@ class Terminal(Console):
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable(segment.text, lines=True), segment.style)
 
 
 def output() -> Terminal:
@@ -44,17 +56,37 @@ def is_terminal() -> bool:
 def say(line: str, *, quiet: bool = False) -> None:
     """A line for people, beside the result."""
     if not quiet:
-        print(line, file=sys.stderr, flush=True)
+        print(printable(line), file=sys.stderr, flush=True)
+
+
+def tell(line: str) -> None:
+    """A line of the result, for people."""
+    print(printable(line), flush=True)
+
+
+def label(name: str, columns: int) -> str:
+    """A name, or its end, that takes no more than so many columns."""
+    shown = printable(name)
+    return shown if len(shown) <= columns else f"…{shown[1 - columns :]}"
 
 
 def complain(message: str) -> None:
     """What went wrong, as the one line that a failing command prints."""
-    say(f"dala: {message}")
+    print(printable(f"dala: {message}", lines=True), file=sys.stderr, flush=True)
+
+
+def show_warnings() -> None:
+    """Have what libraries warn of told in a line, as all else is."""
+    import warnings
+
+    warnings.showwarning = lambda message, *_: complain(one_line(message))
 
 
 def print_json(value: Any) -> None:
-    """The one object that a program reads."""
-    print(json.dumps(value, ensure_ascii=False, default=str), flush=True)
+    """The one object that a program reads; what is not seen is written as JSON has it."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    print("".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text))
+    sys.stdout.flush()
 
 
 def one_line(message: object) -> str:
@@ -63,8 +95,7 @@ def one_line(message: object) -> str:
     Of an error it is what whoever typed the command is told.
     """
     said = told(message) if isinstance(message, BaseException) else str(message)
-    text = " ".join(said.split())
-    return "".join(character if character.isprintable() else "�" for character in text)
+    return printable(" ".join(said.split()))
 
 
 def is_debugging() -> bool:

@@ -12,11 +12,12 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn
 
+from dala.base.printable import printable
 from dala.cli.file_list import Job
 from dala.cli.filter_texts import Filter
 from dala.cli.jobs import Made, Settings, make
 from dala.cli.progress import Step
-from dala.cli.terminal import errors, one_line, say
+from dala.cli.terminal import errors, label, one_line, say
 from dala.errors import DalaError
 
 _BAR_COLUMNS = 20
@@ -105,7 +106,8 @@ class Work:
                 self._show.finished(made.line())
 
     def _fail(self, name: str, error: str) -> None:
-        self.failed[name] = error.removeprefix(f"{name} ").removeprefix(f"{name}: ")
+        said = printable(name)  # as it is in the error
+        self.failed[name] = error.removeprefix(f"{said} ").removeprefix(f"{said}: ")
         self._show.finished(f"{name}: failed")
 
     def describe(self) -> dict[str, Any]:
@@ -164,9 +166,9 @@ class _Bars:
 
     def __init__(self, count: int) -> None:
         self._bars = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(_BAR_COLUMNS),
-            TextColumn("{task.fields[said]}"),
+            TextColumn("{task.fields[said]}", markup=False),
             console=errors(),
             transient=True,
         )
@@ -174,8 +176,7 @@ class _Bars:
         self._all = self._bars.add_task("all", total=count, said=f"0 of {count} files")
 
     def running(self, name: str) -> _Running:
-        shown = name if len(name) <= _BAR_COLUMNS else f"…{name[1 - _BAR_COLUMNS :]}"
-        task = self._bars.add_task(shown, total=None, said="")
+        task = self._bars.add_task(label(name, _BAR_COLUMNS), total=None, said="")
 
         def tell(step: Step) -> None:
             of = f" of {step.of_frames}" if step.of_frames else ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from dala.errors import DeviceError, InternalError
+from dala.errors import DeviceError, InternalError, ShapeError
 from dala.ir.record import record
 from dala.lang.wgsl import Groups, Module
 from dala.plan.fuse import Group
@@ -98,6 +98,16 @@ class Recording(Protocol):
 
     is_complete: bool
     """Whether running it again would do all of it; not so where the host took part."""
+
+
+def check_sizes(name: str, memories: Iterable[Memory], sizes_bytes: Iterable[int]) -> None:
+    """Refuse memory that has fewer bytes than would be read or written there."""
+    for memory, size_bytes in zip(memories, sizes_bytes, strict=True):
+        if memory.size_bytes < size_bytes:
+            raise ShapeError(
+                f"{name}: {size_bytes:,} bytes would be read or written in memory that has "
+                f"{memory.size_bytes:,}."
+            )
 
 
 class Runner(Protocol):

@@ -18,7 +18,7 @@ from dala.kernels.sorting import key_type, rank_function, sort, sorted_positions
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.recipe import Stage, beginning, reshaped
 
 MOST_RANKED = 128
 """More than so many elements of a row are found by sorting all of it."""
@@ -59,7 +59,7 @@ def argmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         count = n // BLOCK
         blocks = scratch((count, 1), x.scalar)
         to = SCALARS[x.dtype]
-        yield Stage(row_kernel(max, to, False), [reshaped(x, (count, BLOCK))], blocks)
+        yield Stage(row_kernel(max, to, False), [beginning(x, (count, BLOCK))], blocks)
         flat = [reshaped(x, (n,)), reshaped(blocks, (count,))]
         yield Stage(_largest_of_blocks, flat, reshaped(output, (1, 1)))
     else:

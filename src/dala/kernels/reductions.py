@@ -21,7 +21,7 @@ from dala.kernels.shapes import Shape, around, axes_of, require_shape, runs_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.recipe import Stage, beginning, reshaped
 
 BLOCK = 2048
 """Elements of a long row that are reduced at a time."""
@@ -149,7 +149,7 @@ def reduced(
     elif outer < FEW_ROWS and n >= LONG_ROW and outer * n < MOST_COUNTED:
         count = outer * n // BLOCK
         blocks = scratch((count, 1), scalar)
-        yield Stage(row_kernel(fold, to, False), [reshaped(x, (count, BLOCK))], blocks)
+        yield Stage(row_kernel(fold, to, False), [beginning(x, (count, BLOCK))], blocks)
         inputs = [reshaped(x, (outer, n)), reshaped(blocks, (count,))]
         yield Stage(_block_kernel(fold, to, mean), inputs, _rows(output, outer), params)
     else:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from dala.base.printable import printable
 from dala.errors import ArgumentError, ClosedError, DeviceError, FileError, MediaError
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.video.decoding import pyav
@@ -184,7 +185,7 @@ class Camera:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Camera {self.path} {self.info.width} × {self.info.height}>"
+        return f"<Camera {printable(self.path)} {self.info.width} × {self.info.height}>"
 
 
 def _check_device(device: Any) -> bool:

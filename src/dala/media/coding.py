@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from dala.errors import ArgumentError, LimitError, MediaError, argument, either
 from dala.ir.record import record
 from dala.media import containers
+from dala.media.coverage import uncovered
+from dala.media.footprint import check_footprint
 from dala.media.formats import PICTURES, listed, opener, plugin
 from dala.media.metadata import Metadata, bits_of, lost_pixels, options_for, parts_of
 from dala.media.tiff_parts import with_parts
@@ -42,34 +44,45 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
 
     format = containers.format_of(data[: containers.HEAD_BYTES])
     assert format is not None
-    if format == "WEBP":
-        _check_size(name, containers.webp_size(data), largest_pixels)
+    size = containers.webp_size(data) if format == "WEBP" else None
+    if size is not None:  # what opens it takes memory for all of it
+        _check_size(name, size, largest_pixels)
+        check_footprint(name, format, size, largest_pixels)
     try:
-        image = opener(name, format)(io.BytesIO(data))
-    except MediaError:
+        with _strictly(size or (0, 0)):
+            image = opener(name, format)(io.BytesIO(data))
+    except (MediaError, MemoryError):
         raise
     except Exception as error:  # whatever a decoder trips over, the file is the cause
         found = containers.missing_from(format, data) or text_of(error)
         raise _broken(name, format, found) from error
     _check_size(name, image.size, largest_pixels)
-    missing = containers.missing_from(format, data)
+    has_profile = "icc_profile" in image.info
+    check_footprint(name, format, image.size, largest_pixels, image.mode, profile=has_profile)
+    missing = containers.missing_from(format, data) or uncovered(format, image, data)
     if missing is not None:
         raise _broken(name, format, missing)
     try:
         bits = bits_of(image, format, data)
         lost = lost_pixels(image, format, bits)
-        with _strictly(image):
+        with _strictly(image.size):
             image.load()
+    except MemoryError:
+        raise
     except Exception as error:
         raise _broken(name, format, text_of(error)) from error
     upright = image
-    with suppress(Exception):  # damaged metadata says nothing about the pixels
+    try:
         upright = ImageOps.exif_transpose(image)
+    except MemoryError:
+        raise
+    except Exception:  # damaged metadata says nothing about the pixels
+        pass
     return Decoded(upright, image, format, bits, lost)
 
 
-def _check_size(name: str, size: tuple[int, int] | None, largest_pixels: int) -> None:
-    if size is not None and size[0] * size[1] > largest_pixels:
+def _check_size(name: str, size: tuple[int, int], largest_pixels: int) -> None:
+    if size[0] * size[1] > largest_pixels:
         raise LimitError(
             f"{name} is {size[0]:,} × {size[1]:,}, which is {size[0] * size[1]:,} pixels, but at "
             f"most {largest_pixels:,} are loaded: if you trust the file, give a larger "
@@ -84,13 +97,12 @@ def _broken(name: str, format: str, problem: str) -> MediaError:
 
 
 @contextmanager
-def _strictly(image: Any) -> Iterator[None]:
+def _strictly(size: tuple[int, int]) -> Iterator[None]:
     """Pillow without its leave to guess missing pixels, and with our limit in place of its own."""
     from PIL import Image, ImageFile
 
-    size = image.size[0] * image.size[1]
     lenient, limit = ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS
-    if not lenient and (limit is None or size <= limit):
+    if not lenient and (limit is None or size[0] * size[1] <= limit):
         yield  # the usual case touches nothing that other threads see
         return
     with _settings:

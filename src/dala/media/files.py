@@ -25,8 +25,10 @@ from dala.images.lettering import require_pillow
 from dala.ir.record import record
 from dala.media import containers
 from dala.media.coding import SAVE, Decoded, decode, encode, text_of
+from dala.media.footprint import array_of, within_memory
 from dala.media.formats import FORMATS, PICTURES, listed
 from dala.media.metadata import Metadata, checked_metadata, read_metadata
+from dala.runtime.binaryfile import read_at_most
 
 Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
@@ -65,9 +67,10 @@ def load(
     writes. What pixels lose on the way, bits and all pictures but the first, is a LossWarning.
 
     A picture of more than `largest_pixels`, 2²⁸ unless given, is refused from its header
-    (LimitError). A file that ends too early, or cannot be decoded, is a MediaError and gives no
-    pixels at all. Of all formats only PNG has checksums: bits that flip inside of another can go
-    unnoticed.
+    (LimitError), and so is one that takes more than 2 GiB of memory to decode, unless
+    `largest_pixels` is raised. A file that ends too early, has too little for the size that it
+    claims, or cannot be decoded is a MediaError and gives no pixels at all. Of all formats only PNG
+    has checksums: bits that flip inside of another can go unnoticed.
     """
     if mode != "auto" and mode not in _MODES:
         raise ArgumentError(f"load: mode {mode!r} is not known: give auto, {', '.join(_MODES)}.")
@@ -109,16 +112,17 @@ def read_picture(source: Source, mode: Mode = "auto", largest_pixels: int | None
         largest_pixels = LARGEST_PIXELS
     name, data = _read(source, _BYTES_PER_PIXEL * max(largest_pixels, 0) + _SPARE_BYTES)
     require_pillow("load")
-    decoded = decode(name, data, largest_pixels)
-    from dala.media.profiles import as_srgb
+    with within_memory(name):
+        decoded = decode(name, data, largest_pixels)
+        from dala.media.profiles import as_srgb
 
-    try:
-        image, profile = as_srgb(decoded.image)
-        if mode != "auto" and image.mode != _MODES[mode]:
-            image = image.convert(_MODES[mode])
-        pixels = np.array(image)
-    except (ValueError, OSError) as error:
-        raise MediaError(f"{name} cannot be converted to sRGB: {text_of(error)}.") from error
+        try:
+            image, profile = as_srgb(decoded.image)
+            if mode != "auto" and image.mode != _MODES[mode]:
+                image = image.convert(_MODES[mode])
+            pixels = array_of(image)
+        except (ValueError, OSError) as error:
+            raise MediaError(f"{name} cannot be converted to sRGB: {text_of(error)}.") from error
     return Picture(name, pixels, decoded, profile)
 
 
@@ -174,16 +178,17 @@ def _read(source: Any, largest_bytes: int) -> tuple[str, bytes]:
     """What to call the source, and what is in it: all of it only if it begins like a picture."""
     if isinstance(source, bytes | bytearray | memoryview):
         name, stream = "the picture given as bytes", io.BytesIO(source)
-        return name, _read_stream(name, stream, largest_bytes)
+        return name, _read_stream(name, stream, largest_bytes, memoryview(source).nbytes)
     path = _path(source)
     try:
         with path.open("rb") as file:
-            return str(path), _read_stream(str(path), file, largest_bytes)
+            size_bytes = os.fstat(file.fileno()).st_size
+            return str(path), _read_stream(str(path), file, largest_bytes, size_bytes)
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _read_stream(name: str, stream: Any, largest_bytes: int) -> bytes:
+def _read_stream(name: str, stream: Any, largest_bytes: int, size_bytes: int) -> bytes:
     head: bytes = stream.read(containers.HEAD_BYTES)
     if not head:
         raise MediaError(f"{name} is empty: there is no picture in it.")
@@ -192,7 +197,7 @@ def _read_stream(name: str, stream: Any, largest_bytes: int) -> bytes:
             f"{name} is none of the pictures that are read, {listed(PICTURES.values())}: "
             f"{containers.describe(head)}. Convert it to one of them."
         )
-    data: bytes = head + stream.read(largest_bytes)
+    data = head + read_at_most(name, stream, largest_bytes, size_bytes)
     if len(data) > largest_bytes:
         raise LimitError(
             f"{name} has more than {largest_bytes:,} bytes, which is the most that is read: give a "

@@ -23,6 +23,8 @@ def as_srgb(image: Any) -> tuple[Any, str | None]:
         image = _halved(image)
     elif image.mode in ("I", "F", "LAB", "HSV"):
         raise ValueError(f"pixels of mode {image.mode} have no range or colour that is known here")
+    if image.mode == "RGBA" and not {"icc_profile", "gamma"} & image.info.keys():
+        return image, None
     alpha = None
     base = image
     if image.has_transparency_data:

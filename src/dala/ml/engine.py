@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.printable import printable
 from dala.devices.cpu.threads import thread_count
 from dala.errors import DtypeError, ModelError, ShapeError
 from dala.ir.record import record
 from dala.ir.types import DTYPES
+from dala.ml.external_data import Bundle
 
 PROVIDER = "CPUExecutionProvider"
 _ELEMENTS = {
@@ -62,13 +64,13 @@ class Tensor:
 
     def __str__(self) -> str:
         axes = ["?" if axis is None else str(axis) for axis in self.shape]
-        return f"{self.dtype} ({', '.join(axes)}{',' * (len(axes) == 1)})"
+        return printable(f"{self.dtype} ({', '.join(axes)}{',' * (len(axes) == 1)})")
 
 
 class Engine:
     """A model that ONNX Runtime has loaded, on as many threads as the CPU device has."""
 
-    def __init__(self, name: str, source: str | os.PathLike[str] | bytes) -> None:
+    def __init__(self, name: str, source: str | os.PathLike[str] | bytes | Bundle) -> None:
         runtime = _onnxruntime()
         self.model = name
         self.source = source
@@ -77,7 +79,13 @@ class Engine:
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 4  # what fails is raised
-        given = source if isinstance(source, bytes) else os.fspath(source)
+        given = source.data if isinstance(source, Bundle) else source
+        given = given if isinstance(given, bytes) else os.fspath(given)
+        if isinstance(source, Bundle):
+            names, files = list(source.beside), list(source.beside.values())
+            options.add_external_initializers_from_files_in_memory(
+                names, files, [len(file) for file in files]
+            )
         try:
             self._session = runtime.InferenceSession(given, options, providers=[PROVIDER])
         except Exception as error:

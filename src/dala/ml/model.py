@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dala import __version__
+from dala.base.printable import printable
 from dala.devices import CPU, Device, current_device, using
 from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError, either
 from dala.images.frames import new_buffer
@@ -122,7 +123,7 @@ class Model(Recipe):
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{item.name}: {item}" for item in self.takes)
-        return f"<Model {self.name}({takes})>"
+        return printable(f"<Model {self.name}({takes})>")
 
     def __call__(self, image: Any, /, *more: Any, **options: Any) -> Any:
         """What the model sees in an image, or a list with that for each of a list of images.
@@ -169,6 +170,8 @@ class Model(Recipe):
             return self._graph.stages(dict(zip(self.inputs, inputs, strict=True)), outputs)
         except ModelError as error:
             raise ModelError(f"{self.name}: {error} {_INSTEAD}") from error
+        except ShapeError as error:
+            raise ShapeError(f"{self.name}: {error}") from error
 
     def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
         """Every output by its name, computed by kernels on the inputs' device, the current one.
@@ -234,7 +237,7 @@ class Model(Recipe):
             lines += [f"  gives {item.name}: {item}" for item in self.gives]
             if output is not None and not self.runs_on(device):
                 lines += filter(None, [self._on_host.elsewhere(output)])
-        explained = "\n".join(lines)
+        explained = "\n".join(map(printable, lines))
         print(explained)
         return explained
 

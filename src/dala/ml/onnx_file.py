@@ -15,6 +15,8 @@ from typing import Any
 
 from dala.errors import ArgumentError, FileError, LimitError, ModelError
 from dala.ir.record import record, value
+from dala.ml.external_data import LARGEST_MODEL_BYTES, Bundle, bundled
+from dala.ml.external_files import Outside
 from dala.ml.onnx_graph import (
     OPSETS,
     Library,
@@ -28,9 +30,8 @@ from dala.ml.onnx_graph import (
 from dala.ml.onnx_messages import SCHEMA
 from dala.ml.onnx_tensors import DTYPES, LARGEST_VALUE_BYTES, check_tensor, element_count
 from dala.ml.protobuf import Message, read_message
+from dala.runtime.binaryfile import read_at_most
 
-LARGEST_BYTES = (1 << 31) - 1
-"""How large a file may be: what Protocol Buffers allow; more tensors have to lie beside it."""
 NEWEST_IR_VERSION = 13
 
 _OTHERS = {
@@ -79,17 +80,19 @@ class Described:
     """Of tensors in files beside it."""
 
 
-def checked_model(source: str | os.PathLike[str] | bytes) -> bytes | Path:
+def checked_model(source: str | os.PathLike[str] | bytes) -> bytes | Bundle:
     """The bytes of an ONNX file that `check_onnx` has found in order, for whoever runs it.
 
-    Where some of its tensors lie in other files, it is the path by which these are found.
+    Where some of its tensors lie in other files, theirs are with it: no file is opened again.
     """
     if isinstance(source, bytes):
         check_onnx(source)
         return source
     path = _path(source)
     data = _read(path)
-    return path if _check(str(path), memoryview(data), path.parent).outside_bytes else data
+    with Outside(path.parent) as outside:
+        found = _check(str(path), memoryview(data), outside)
+        return bundled(str(path), data, outside) if found.outside_bytes else data
 
 
 def check_onnx(source: str | os.PathLike[str] | bytes) -> Described:
@@ -105,10 +108,11 @@ def check_onnx(source: str | os.PathLike[str] | bytes) -> Described:
         _refuse_others(what, bytes(data[:_HEAD_BYTES]), len(data))
         return _check(what, data, None)
     path = _path(source)
-    return _check(str(path), memoryview(_read(path)), path.parent)
+    with Outside(path.parent) as outside:
+        return _check(str(path), memoryview(_read(path)), outside)
 
 
-def _check(what: str, data: memoryview, folder: Path | None) -> Described:
+def _check(what: str, data: memoryview, outside: Outside | None) -> Described:
     model = read_message(what, data, SCHEMA, "Model")
     graph = model.get("graph")
     if graph is None:
@@ -116,7 +120,7 @@ def _check(what: str, data: memoryview, folder: Path | None) -> Described:
     versions = _check_versions(what, model)
     functions = {_function_key(function): function for function in model.get("functions", [])}
     library = Library(versions, functions)
-    outside_bytes = _check_tensors(what, graph, functions, folder)
+    outside_bytes = _check_tensors(what, graph, functions, outside)
     nodes = list(walk_nodes(graph.get("node", [])))
     check_functions(what, nodes, library)
     check_graph(what, graph, library)
@@ -157,7 +161,7 @@ def _read(path: Path) -> bytes:
             head = file.read(_HEAD_BYTES)
             _refuse_others(str(path), head, size_bytes)
             file.seek(0)
-            return file.read(LARGEST_BYTES)
+            return read_at_most(str(path), file, LARGEST_MODEL_BYTES, size_bytes)
     except FileError:
         raise
     except OSError as error:
@@ -173,10 +177,10 @@ def _refuse_others(what: str, head: bytes, size_bytes: int) -> None:
             f"{what} is no ONNX file: it seems to be {other}. Whatever its name ends in, only ONNX "
             f"is loaded, and nothing is unpickled: export the model to ONNX where it was made."
         )
-    if size_bytes > LARGEST_BYTES:
+    if size_bytes > LARGEST_MODEL_BYTES:
         raise LimitError(
-            f"{what} has {size_bytes:,} bytes, of at most {LARGEST_BYTES:,}: a larger model has "
-            f"its tensors in a file beside it (external data)."
+            f"{what} has {size_bytes:,} bytes, of at most {LARGEST_MODEL_BYTES:,}: a larger model "
+            f"has its tensors in a file beside it (external data)."
         )
 
 
@@ -223,7 +227,7 @@ def _check_function(where: str, function: Message, functions: dict[Any, Message]
 
 
 def _check_tensors(
-    what: str, graph: Message, functions: dict[Any, Message], folder: Path | None
+    what: str, graph: Message, functions: dict[Any, Message], files: Outside | None
 ) -> int:
     """The bytes of tensors in other files, once all were compared with what is behind them."""
     bodies = [graph, *functions.values()]
@@ -234,7 +238,7 @@ def _check_tensors(
             raise ModelError(f"{what} has sparse tensors, which are not read: store them dense.")
         for tensor in body.get("initializer", []):
             where = f"{what}: the initialiser {tensor.get('name', '')!r}"
-            outside += check_tensor(where, tensor, folder)
+            outside += check_tensor(where, tensor, files)
         holders = [*body.get("node", []), {"attribute": body.get("attribute_proto", [])}]
         for node in holders:
             for attribute in node.get("attribute", []):
@@ -243,7 +247,7 @@ def _check_tensors(
                     raise ModelError(f"{where} is a sparse tensor: store it dense.")
                 tensors = [attribute["t"]] if "t" in attribute else []
                 for tensor in tensors + attribute.get("tensors", []):
-                    outside += check_tensor(where, tensor, folder)
+                    outside += check_tensor(where, tensor, files)
             bodies += [inner for _, inner in graphs_of(node)]
     if outside > LARGEST_VALUE_BYTES:
         raise LimitError(

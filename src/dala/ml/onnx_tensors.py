@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import stat
-from pathlib import Path
 
-from dala.errors import FileError, LimitError, ModelError
+from dala.errors import LimitError, ModelError
+from dala.ml.external_files import Outside
 from dala.ml.protobuf import Message, varints_in
 
 LARGEST_VALUE_BYTES = 1 << 34
@@ -47,27 +46,26 @@ DTYPES = {
 # Where values are that are not raw; a complex one is two of them, and the narrowest share one.
 _FIELDS = {1: "float_data", 7: "int64_data", 8: "string_data", 11: "double_data", 12: "uint64_data"}
 _FIELDS |= {13: "uint64_data", 14: "float_data", 15: "double_data"}
+DATA_FIELDS = ("raw_data", "int32_data", *sorted(set(_FIELDS.values())))
+"""Where values are that lie in the model itself."""
 _FIXED_BYTES = {"float_data": 4, "double_data": 8}
 _PACKED = 2
-_EXTERNAL = 1
-_OTHER_FOLDER = re.compile(r"[/\\]|[A-Za-z]:|~")
+EXTERNAL = 1
+"""Where a tensor says that it is in another file."""
 
 
-def check_tensor(where: str, tensor: Message, folder: Path | None) -> int:
+def check_tensor(where: str, tensor: Message, outside: Outside | None) -> int:
     """How many bytes of other files the tensor is in; refused where it claims what is not there.
 
-    `folder` is the model's own, or None for a model without one.
+    `outside` are the files beside the model, or None for a model without a folder.
     """
-    number = tensor.get("data_type", 0)
-    if number not in DTYPES:
-        raise ModelError(f"{where} has the element type {number}, which is not known.")
+    number, dims = tensor.get("data_type", 0), tensor.get("dims", [])
+    size_bytes = bytes_of(where, number, dims)
     dtype, bits = DTYPES[number]
-    dims = tensor.get("dims", [])
-    elements = element_count(where, dims)
-    size_bytes = (elements * bits + 7) // 8
+    elements = math.prod(dims)
     claim = f"{where} claims {_shape(dims)} of {dtype}, {size_bytes:,} bytes"
-    if tensor.get("data_location", 0) == _EXTERNAL or tensor.get("external_data"):
-        _check_external(where, claim, tensor, size_bytes, folder)
+    if tensor.get("data_location", 0) == EXTERNAL:
+        _check_external(where, claim, tensor, size_bytes, outside)
         return size_bytes
     if "raw_data" in tensor:
         if number == 8 or len(tensor["raw_data"]) != size_bytes:
@@ -80,6 +78,13 @@ def check_tensor(where: str, tensor: Message, folder: Path | None) -> int:
     if values != wanted:
         raise ModelError(f"{claim}: {wanted:,} values, and the file has {values:,} for it.")
     return 0
+
+
+def bytes_of(where: str, number: int, dims: list[int]) -> int:
+    """How many bytes a tensor of that element type and shape has."""
+    if number not in DTYPES:
+        raise ModelError(f"{where} has the element type {number}, which is not known.")
+    return (element_count(where, dims) * DTYPES[number][1] + 7) // 8
 
 
 def element_count(where: str, dims: list[int]) -> int:
@@ -113,53 +118,24 @@ def _value_count(tensor: Message, field: str) -> int:
 
 
 def _check_external(
-    where: str, claim: str, tensor: Message, size_bytes: int, folder: Path | None
+    where: str, claim: str, tensor: Message, size_bytes: int, outside: Outside | None
 ) -> None:
     entries = {e.get("key", ""): e.get("value", "") for e in tensor.get("external_data", [])}
     location = entries.get("location", "")
-    if folder is None:
+    if outside is None:
         raise ModelError(
             f"{where} is in another file, {location!r}, and a model given as bytes has no folder "
             f"to look in: give the path of the model's file."
         )
-    path = _external_path(where, location, folder)
     offset, length = (_whole(where, entries, key) for key in ("offset", "length"))
     if length not in (None, size_bytes):
         raise ModelError(f"{claim}, and says that {length:,} of {location!r} are it.")
-    try:
-        found = path.lstat()
-    except OSError as error:
-        raise FileError(
-            f"{where} is in {path}, which cannot be read: {error.strerror or error}. That file has "
-            f"to lie beside the model's."
-        ) from error
-    if not stat.S_ISREG(found.st_mode):
-        raise ModelError(f"{where} is to be read from {path}, which is no plain file.")
-    if (offset or 0) + size_bytes > found.st_size:
+    there = outside.size_bytes(where, location)
+    if (offset or 0) + size_bytes > there:
         raise ModelError(
-            f"{claim}, from byte {offset or 0:,} of {path}, which has {found.st_size:,}."
+            f"{claim}, from byte {offset or 0:,} of {outside.folder / location}, which has "
+            f"{there:,}."
         )
-
-
-def _external_path(where: str, location: str, folder: Path) -> Path:
-    """The file, which has to lie in the model's folder or below it, by no link."""
-    # ONNX Runtime takes some names with a * for addresses in its memory.
-    if not location or len(location) > 1024 or re.search(r"[\0*]", location):
-        raise ModelError(f"{where} is to be read from {location[:80]!r}, which names no file.")
-    if ".." in re.split(r"[/\\]", location) or _OTHER_FOLDER.match(location):
-        raise ModelError(
-            f"{where} is to be read from {location!r}: only files in the model's own folder "
-            f"({folder}) are read. Put it there and name it by its plain name."
-        )
-    path = folder
-    for part in Path(location).parts:
-        path = path / part
-        if path.is_symlink():
-            raise ModelError(
-                f"{where} is to be read from {location!r}, and {path} is a symbolic link, which is "
-                f"not followed: put the file itself there."
-            )
-    return path
 
 
 def _whole(where: str, entries: dict[str, str], key: str) -> int | None:

@@ -12,7 +12,8 @@ from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, DeviceError, DtypeError
 from dala.ir.types import DTYPES
 from dala.ml.model import Model, require_model
-from dala.runtime.buffer import Buffer, from_dlpack, from_numpy, read
+from dala.runtime.buffer import Buffer, from_dlpack, from_numpy
+from dala.runtime.buffer_access import read
 from dala.runtime.result_command import ResultCommand, submit_call
 
 Given = np.ndarray | Buffer

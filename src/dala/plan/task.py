@@ -54,6 +54,13 @@ class Task:
                 )
 
     @property
+    def sizes_bytes(self) -> list[int]:
+        """How many bytes each input has, then the output."""
+        return [
+            scalar.size_bytes * math.prod(shape) for scalar, shape in (*self.inputs, self.output)
+        ]
+
+    @property
     def shapes(self) -> dict[str, Shape]:
         """The shape of each input and of the output, without an image's channels."""
         shapes = {

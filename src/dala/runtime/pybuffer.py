@@ -11,6 +11,7 @@ import ctypes
 import sys
 import threading
 
+from dala.devices.cpu.exit_gate import GATE
 from dala.errors import InternalError
 
 # What each entry of PyTypeObject up to `tp_as_buffer` takes is one pointer; this one is the 21st,
@@ -58,6 +59,11 @@ def install(exporter: type, attribute: str) -> None:
 
 
 def _compile(attribute: str) -> int:
+    with GATE:
+        return _compiled(attribute)
+
+
+def _compiled(attribute: str) -> int:
     from llvmlite import binding
 
     binding.initialize_native_target()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from dala.devices import using
-from dala.errors import ArgumentError, InternalError
+from dala.errors import ArgumentError, InternalError, ShapeError
 from dala.ir.record import record
+from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
 from dala.runtime.arguments import Params, check_buffers, complete
 from dala.runtime.buffer import Buffer, scratch
@@ -179,6 +181,28 @@ def _no_definition() -> Any:
 
 
 def reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
-    """The same memory seen in another shape of as many elements."""
+    """The same memory seen in another shape of as many elements; a ShapeError for any other."""
+    return view(buffer, buffer.scalar, shape)
+
+
+def view(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
+    """The same memory seen as another dtype, in another shape of as many bytes."""
+    have = buffer.scalar.size_bytes * math.prod(buffer.shape)
+    need = scalar.size_bytes * math.prod(shape)
+    if have != need:
+        raise ShapeError(
+            f"{buffer!r} has {math.prod(buffer.shape):,} elements, {have:,} bytes, but {scalar} "
+            f"{tuple(shape)} has {math.prod(shape):,}, {need:,} bytes: what is seen in another "
+            f"shape is as much."
+        )
+    return _seen(buffer, scalar, shape)
+
+
+def beginning(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+    """The first elements of the same memory, as many as the shape has; never more than it holds."""
+    return _seen(buffer, buffer.scalar, shape)
+
+
+def _seen(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
     there = buffer.memory if buffer._memory is None else buffer._memory  # a FreedError if it is not
-    return Buffer(there, buffer.scalar, tuple(shape))
+    return Buffer(there, scalar, tuple(shape))

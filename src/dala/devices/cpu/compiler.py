@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import platform
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,6 +14,7 @@ import llvmlite.binding as llvm
 from dala import __version__
 from dala.base.emitted_code import dump_code
 from dala.devices.cpu import object_cache
+from dala.devices.cpu.exit_gate import GATE
 from dala.emit.llvm.functions import Options
 from dala.errors import InternalError
 from dala.ir.record import record
@@ -35,14 +34,6 @@ class Compiler:
     """Compiles for the CPU it runs on, one module at a time."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        if hasattr(os, "register_at_fork"):
-            # A child must not find LLVM in the middle of another thread's work.
-            os.register_at_fork(
-                before=self._lock.acquire,
-                after_in_parent=self._lock.release,
-                after_in_child=self._lock.release,
-            )
         self._count = 0
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
@@ -86,7 +77,7 @@ class Compiler:
         """The code of a module."""
         dump_code(text, "ll")
         key = f"{self._key}\n{options}\n{text}"
-        with self._lock:
+        with GATE:
             stored = object_cache.load(key)
             data = self._object(text, options) if stored is None else stored
             code = self._link(data, entries)
@@ -96,7 +87,7 @@ class Compiler:
 
     def assembly(self, text: str, options: Options = PLAIN) -> str:
         """The assembly that a module becomes, to read."""
-        with self._lock, _scheduling(options):
+        with GATE, _scheduling(options):
             machine = self._machine()
             return str(machine.emit_assembly(self._optimised(text, machine, options)))
 

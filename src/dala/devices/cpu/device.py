@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dala.devices.cpu.exit_gate import GATE
 from dala.devices.cpu.memory import HOST, HostMemory
-from dala.devices.device import Device, GroupRunner, Held, forget_oldest
+from dala.devices.device import Device, GroupRunner, Held, check_sizes, forget_oldest
 from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
 from dala.ir.nodes import Program
@@ -54,9 +55,10 @@ class Cpu(Device):
 
     @cached_property
     def compiler(self) -> Compiler:
-        from dala.devices.cpu.compiler import Compiler
+        with GATE:  # loading LLVM takes long, too
+            from dala.devices.cpu.compiler import Compiler
 
-        return Compiler()
+            return Compiler()
 
     @cached_property
     def workers(self) -> Workers:
@@ -99,6 +101,7 @@ class Cpu(Device):
         return memory.as_array(U8.numpy, (memory.size_bytes,)).copy()
 
     def copy(self, source: HostMemory, target: HostMemory) -> None:
+        check_sizes("copy", [source], [target.size_bytes])
         ctypes.memmove(target.address, source.address, target.size_bytes)
 
     def held(self) -> Held:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW
-from dala.devices.device import Number
+from dala.devices.device import Number, check_sizes
 from dala.emit.llvm.group import Member, emit_group
 from dala.emit.slots import layout_of, sizes_of
 from dala.plan.fuse import Group
@@ -77,6 +77,8 @@ class CpuGroup:
         else:
             self.pitches = [_pitch(step) for step in self.steps]
             self.step = _rows_at_a_time(group, kept)
+        self.name = ", ".join(step.name for step in self.steps)
+        self.used, self.sizes_bytes = self._used()
         self.strips = self._strips()
         self.executable = self._compiled()
 
@@ -85,6 +87,19 @@ class CpuGroup:
         used = {number for step in self.steps for number in (*step.inputs, step.output)}
         windows = {step.output for step in self.steps} - self.kept
         return used - windows
+
+    def _used(self) -> tuple[list[int], list[int]]:
+        """The memories that steps look into, and the bytes that they take each of them to have."""
+        needed = self.needs()
+        found = [
+            (number, size_bytes)
+            for step, task in zip(self.steps, self.tasks, strict=True)
+            for number, size_bytes in zip(
+                (*step.inputs, step.output), task.sizes_bytes, strict=True
+            )
+            if number in needed
+        ]
+        return [number for number, _ in found], [size_bytes for _, size_bytes in found]
 
     def _domain(self, task: Task) -> tuple[int, ...]:
         shape = task.shapes["out"]
@@ -130,6 +145,7 @@ class CpuGroup:
 
     def run(self, memories: Mapping[int, HostMemory], params: Mapping[str, Number]) -> None:
         """Compute every step; memories of windows are not looked at."""
+        check_sizes(self.name, [memories[number] for number in self.used], self.sizes_bytes)
         packed: list[Number] = []
         for step, sizes in zip(self.steps, self.sizes, strict=True):
             for number in (step.output, *step.inputs):

@@ -7,6 +7,7 @@ When the last of them is gone its bytes return to the `Pool` that they came from
 from __future__ import annotations
 
 import ctypes
+import math
 import mmap
 import os
 import sys
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dala.devices.device import Held, Memory
+from dala.devices.device import Held, Memory, check_sizes
 from dala.errors import LimitError, MemoryLimitError
 
 ALIGNMENT_BYTES = 64
@@ -41,6 +42,7 @@ class HostMemory(Memory):
 
     def as_array(self, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
         """A writable view of these bytes, without a copy, that keeps them alive."""
+        check_sizes("an array", [self], [dtype.itemsize * math.prod(shape)])
         return np.asarray(_View(self, dtype.str, tuple(shape)))
 
     def span(self) -> tuple[int, int]:

@@ -1,21 +1,37 @@
 """Compiled objects on disk, for the next process: checked when read, never unpickled.
 
 An entry is a magic line, the SHA-256 of its key and of its bytes, and the bytes. One that is cut
-short, altered, made for another key or owned by somebody else is treated as if it were not there.
+short, altered or made for another key is treated as if it were not there; so is one that somebody
+else owns or may write, since what is in it is run. The folder is held to the same, and opened
+before its entries are, so that nothing can be put in its place meanwhile.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import sys
-import threading
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from dala.base.printable import printable
 
 _MAGIC = b"dala object 1\n"
 _HEADER = len(_MAGIC) + 2 * hashlib.sha256().digest_size
 _OFF = ("", "0", "off", "none")
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_HAS_OWNERS = hasattr(os, "getuid")
+_BY_FOLDER = os.open in os.supports_dir_fd
+_PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+# A pipe is not waited for.
+_READ = os.O_RDONLY | _PLAIN | getattr(os, "O_NONBLOCK", 0)
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
+
+_told: set[Path] = set()
+"""Folders whose refusal was told: a process compiles many kernels."""
 
 
 def folder() -> Path | None:
@@ -32,40 +48,115 @@ def folder() -> Path | None:
     return base / "dala"
 
 
+def fault_of(place: Path) -> str:
+    """Why a folder is not trusted with code that is run; empty where it is, or is not there."""
+    try:
+        return _fault(place.stat())
+    except OSError:
+        return ""
+
+
 def load(key: str) -> bytes | None:
     """The object stored for the key, or None."""
-    path = _path(key)
-    if path is None:
-        return None
-    try:
-        if hasattr(os, "getuid") and path.stat().st_uid != os.getuid():
-            return None
-        entry = path.read_bytes()
-    except OSError:
-        return None
-    data = entry[_HEADER:]
-    return data if entry[:_HEADER] == _header(key, data) else None
+    with suppress(OSError), _opened(make=False) as place:
+        if place is not None:
+            entry = place.read(_name(key))
+            data = entry[_HEADER:]
+            return data if entry[:_HEADER] == _header(key, data) else None
+    return None
 
 
 def save(key: str, data: bytes) -> None:
     """Store an object; where the folder cannot be written, it is compiled again next time."""
-    path = _path(key)
+    with suppress(OSError), _opened(make=True) as place:
+        if place is not None:
+            place.write(_name(key), _header(key, data) + data)
+
+
+class _Place:
+    """The folder, open where the system has files by way of an open folder."""
+
+    def __init__(self, path: Path, number: int | None) -> None:
+        self.path = path
+        self.number = number
+
+    def read(self, name: str) -> bytes:
+        """What is in an entry; nothing where it is no plain file, or may be written by others."""
+        with os.fdopen(self._open(name, _READ), "rb") as file:
+            found = os.fstat(file.fileno())
+            return file.read() if stat.S_ISREG(found.st_mode) and not _fault(found) else b""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put an entry in its place when it is whole."""
+        # Not from tempfile: its import takes 4 ms, half of a first run from this cache.
+        new = f".{name}-{os.urandom(8).hex()}"
+        file = os.fdopen(self._open(new, _WRITE), "wb")
+        try:
+            with file:
+                file.write(data)
+            os.replace(
+                self._named(new),
+                self._named(name),
+                src_dir_fd=self.number,
+                dst_dir_fd=self.number,
+            )
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(self._named(new), dir_fd=self.number)
+            raise
+
+    def _open(self, name: str, flags: int) -> int:
+        return os.open(self._named(name), flags, 0o600, dir_fd=self.number)
+
+    def _named(self, name: str) -> str | Path:
+        return self.path / name if self.number is None else name
+
+
+@contextmanager
+def _opened(*, make: bool) -> Iterator[_Place | None]:
+    """The folder of the cache; None where there is none that can be trusted."""
+    path = folder()
     if path is None:
+        yield None
         return
-    # Not from tempfile: its import takes 4 ms, half of a first run from this cache.
-    new = path.with_name(f".{path.name}-{os.getpid()}-{threading.get_ident()}")
+    if make:
+        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) if _BY_FOLDER else None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        new.write_bytes(_header(key, data) + data)
-        new.replace(path)
-    except OSError:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+        fault = _fault(path.stat() if number is None else os.fstat(number))
+        if fault:
+            _tell(path, fault)
+        yield None if fault else _Place(path, number)
+    finally:
+        if number is not None:
+            os.close(number)
 
 
-def _path(key: str) -> Path | None:
-    place = folder()
-    return None if place is None else place / f"{_digest(key.encode()).hex()[:40]}.o"
+def _fault(found: os.stat_result) -> str:
+    """Who else may have put something there."""
+    if not _HAS_OWNERS:
+        return ""
+    if found.st_uid != os.getuid():
+        return f"user {found.st_uid} owns it"
+    if found.st_mode & _OTHERS_WRITE:
+        return f"others may write it (mode {stat.S_IMODE(found.st_mode):03o})"
+    return ""
+
+
+def _tell(path: Path, fault: str) -> None:
+    if path not in _told:
+        _told.add(path)
+        warnings.warn(
+            f"compiled kernels are neither read from {printable(path)} nor kept there, because "
+            f"{fault}, and what is in it would be run. Give it to you alone (chmod go-w), or set "
+            f"DALA_CACHE_DIR to another folder, or to off.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+def _name(key: str) -> str:
+    return f"{_digest(key.encode()).hex()[:40]}.o"
 
 
 def _header(key: str, data: bytes) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
-from dala.devices.device import Number
+from dala.devices.device import Number, check_sizes
 from dala.emit.llvm.functions import Target
 from dala.emit.llvm.partition import loops_over_rows
 from dala.emit.slots import layout_of, sizes_of
@@ -37,6 +37,7 @@ class CpuRunner:
         self.task = task
         self.strips = self._strips()
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
+        self.sizes_bytes = task.sizes_bytes
         scalar, shape = task.output
         self.pixel_bytes = scalar.size_bytes * (task.program.output.channels or 1)
         large = scalar.size_bytes * math.prod(shape) >= STREAMED_BYTES
@@ -62,6 +63,7 @@ class CpuRunner:
     ) -> None:
         """Compute the output; on failure it is as it was before."""
         task = self.task
+        check_sizes(task.name, (*inputs, output), self.sizes_bytes)
         in_place = self.in_place(inputs, output)
         if task.empty or in_place is None or task.unsure or task.scattered:
             self._run_aside(inputs, output, params)

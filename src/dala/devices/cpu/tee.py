@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.runner import CpuRunner
-from dala.devices.device import Number
+from dala.devices.device import Number, check_sizes
 
 
 def run_twice(
@@ -22,6 +22,7 @@ def run_twice(
 ) -> None:
     """Compute the output, and write the same into another memory, which has its size."""
     device = runner.device
+    check_sizes(runner.task.name, (*inputs, output, twin), [*runner.sizes_bytes, output.size_bytes])
     in_place = runner.in_place(inputs, output)
     if in_place is None or not _suits(runner, inputs, output, twin):
         runner.run(inputs, output, params)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import wgpu
 
-from dala.devices.device import Device, Held, Timing
+from dala.devices.device import Device, Held, Timing, check_sizes
 from dala.devices.webgpu import guard, process
 from dala.devices.webgpu.adapters import Adapter, largest_buffer
 from dala.devices.webgpu.guard import Guard
@@ -321,6 +321,7 @@ class WebGpu(Device):
     def write(self, memory: GpuMemory, data: np.ndarray) -> None:
         self.check()
         self.not_recorded()
+        check_sizes("write", [memory], [data.nbytes])
         if memory.size_bytes:
             with self.guard(), self.lock:
                 self.flush()
@@ -338,6 +339,7 @@ class WebGpu(Device):
 
     def copy(self, source: GpuMemory, target: GpuMemory) -> None:
         self.check()
+        check_sizes("copy", [source], [target.size_bytes])
         if source is target or not target.size_bytes:
             return
         size = -(-target.size_bytes // 4) * 4

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dala.base.emitted_code import dump_code
-from dala.devices.device import Capability, Number, forget_oldest
+from dala.devices.device import Capability, Number, check_sizes, forget_oldest
 from dala.emit.slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.grid import SERIAL, grid_for
@@ -57,6 +57,7 @@ class WebGpuRunner:
         self.grid = grid_for(task)
         self.groups = (0, 0, 0) if task.empty else self.grid.dispatch(task.domain)
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
+        self.sizes_bytes = task.sizes_bytes
         self.loops: Loops = self._loops()
         self._compiled: dict[frozenset[str], Compiled] = {}
         self._bound: dict[tuple[int, ...], Any] = {}
@@ -67,6 +68,7 @@ class WebGpuRunner:
         """Compute the output; a kernel that fails leaves it as it was before."""
         task, device = self.task, self.device
         device.check()
+        check_sizes(task.name, (*inputs, output), self.sizes_bytes)
         if task.empty:
             if task.scattered and output.size_bytes:
                 device.copy(device.allocate(output.size_bytes), output)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from wgpu import TextureUsage
 
+from dala.devices.device import check_sizes
 from dala.devices.webgpu.adapters import largest_buffer
 from dala.devices.webgpu.transfer import CHUNK_BYTES
 from dala.errors import LimitError
@@ -72,6 +73,7 @@ class Texture:
         """Replace all pixels by those of a memory of the device, by a copy there."""
         device = self.device
         device.check()
+        check_sizes("a surface", [memory], [self.row_bytes * self.height])
         with device.batch():
             source = memory
             if self.row_bytes != self.pitch_bytes:

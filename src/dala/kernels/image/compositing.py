@@ -18,11 +18,10 @@ from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, choice, helper
 from dala.kernels.image.blend_modes import COLOURS, CURVES
 from dala.kernels.image.images import require_image
-from dala.kernels.image.pixel_pairs import view
 from dala.kernels.shapes import require_alike, whole_number
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage
+from dala.runtime.recipe import Stage, view
 
 MODES = (*CURVES, *COLOURS, "add", "dissolve")
 FARTHEST = 1 << 30

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from dala.ir.types import U8, U16, Scalar
+from dala.ir.types import U8, U16
 from dala.kernels import language as dala
 from dala.kernels.builtin import helper
 from dala.kernels.image.video_levels import Levels
 from dala.lang.marks import ScalarMark
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage
+from dala.runtime.recipe import Stage, view
 
 _narrow = ScalarMark(U16)
 """Converts to 16 bits in a kernel."""
@@ -95,12 +95,6 @@ def repack_pairs(image: Buffer, output: Buffer, *, swapped: bool) -> Iterator[St
     old, new = (item.shape[2] if len(item.shape) == 3 else 1 for item in (image, output))
     kernel = _swap_words if old == new == 4 else _repacking_kernel(old, new, swapped)
     yield Stage(kernel, [given], made)
-
-
-def view(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
-    """The same memory seen as another dtype, in another shape of as many bytes."""
-    there = buffer.memory if buffer._memory is None else buffer._memory  # a FreedError if it is not
-    return Buffer(there, scalar, shape)
 
 
 def _pairs(image: Buffer, height: int, width: int) -> Buffer:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dala.ir.types import F32, S64, U8, U32, Scalar
+from dala.ir.types import F32, S64, U8, U32
 from dala.kernels import language as dala
 from dala.kernels.builtin import Given, Inputs, helper, recipe
 from dala.kernels.image import resampling
@@ -21,7 +21,7 @@ from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.sizes import is_relative, wanted_size
 from dala.kernels.shapes import Shape
 from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.recipe import Stage, view
 
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos", "area")
 GATHERED = 4.0
@@ -128,8 +128,8 @@ def _resized(kernel: str, image: Buffer, output: Buffer, method: str) -> Iterato
         across = resampling.columns(kernel, width, wide, method)
         yield Stage(_pick, [image, down.first, across.first], output)
     elif method == "area" and (height, width) == (2 * tall, 2 * wide) and _is_words(image, output):
-        pairs = _seen_as(image, S64, (height, wide))
-        yield Stage(_mean_of_four, [pairs], _seen_as(output, U32, (tall, wide)))
+        pairs = view(image, S64, (height, wide))
+        yield Stage(_mean_of_four, [pairs], view(output, U32, (tall, wide)))
     elif width == wide:
         yield _down(kernel, image, output, method)
     elif height == tall:
@@ -165,7 +165,7 @@ def _across(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
     total = 1 / 255 if image.scalar == U8 else 1.0
     axis = resampling.columns(kernel, image.shape[1], output.shape[1], method, total)
     if _is_words(image):
-        words = _seen_as(image, U32, image.shape[:2])
+        words = view(image, U32, image.shape[:2])
         kernel_across = resampling.across_words_kernel(axis.written)
         return Stage(kernel_across, [words, axis.first, axis.weights], output)
     kernel_across = resampling.across_kernel(axis.written, len(image.shape) == 2)
@@ -175,13 +175,6 @@ def _across(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
 def _is_words(*images: Buffer) -> bool:
     """Whether all are RGBA of u8 on the host, where a pixel may be read as a word."""
     return all(item.is_host and item.scalar == U8 and item.shape[2:] == (4,) for item in images)
-
-
-def _seen_as(buffer: Buffer, scalar: Scalar, shape: Shape) -> Buffer:
-    """The same memory as numbers of another type, as many bytes in all."""
-    there = reshaped(buffer, shape)._memory
-    assert there is not None
-    return Buffer(there, scalar, shape)
 
 
 # -- kernels ---------------------------------------------------------------------------------------

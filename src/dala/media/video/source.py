@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.printable import printable
 from dala.errors import ArgumentError, ClosedError, MediaError, argument
 from dala.ir.record import record
 from dala.media.video.decoding import open_file, telling
@@ -228,7 +229,7 @@ class VideoFile(Seekable):
     def __repr__(self) -> str:
         info = self.info
         length = "" if info.duration_s is None else f" {info.duration_s:.2f} s"
-        return f"<VideoFile {self.path.name} {info.width} × {info.height}{length}>"
+        return f"<VideoFile {printable(self.path.name)} {info.width} × {info.height}{length}>"
 
 
 def _is_rgb(codec: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from dala.base.printable import printable
 from dala.errors import ArgumentError, ClosedError, argument
 from dala.media.video.decoding import pyav
 from dala.media.video.described import StreamInfo, VideoInfo, standard_colours
@@ -104,4 +105,4 @@ class UncodedSource(Seekable, ABC):
 
     def __repr__(self) -> str:
         info = self.info
-        return f"<{type(self).__name__} {self.path} {info.width} × {info.height}>"
+        return f"<{type(self).__name__} {printable(self.path)} {info.width} × {info.height}>"

@@ -21,6 +21,7 @@ from dala.ml.executor.formula import Formula, Shape, pointwise_stage
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.products import dense_stage, dense_takes
 from dala.ml.executor.site import Site
+from dala.ml.executor.sizes import check_convolution, check_planes, numbers_of, require
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.recipe import Stage, reshaped
 
@@ -37,9 +38,10 @@ def windows_of(
     node: Node, size: Sequence[int], plane: Sequence[int], *, ceiling: bool = False
 ) -> tuple[Windows, Windows]:
     """The windows down and across that the attributes of a convolution or a pool describe."""
-    steps = node.get("strides", [1, 1])
-    apart = node.get("dilations", [1, 1])
-    pads = node.get("pads", [0, 0, 0, 0])
+    check_planes(node, (1, 1, *plane))
+    steps = numbers_of(node, "strides", node.get("strides", [1, 1]), 2, 1)
+    apart = numbers_of(node, "dilations", node.get("dilations", [1, 1]), 2, 1)
+    pads = numbers_of(node, "pads", node.get("pads", [0, 0, 0, 0]), 4, 0)
     auto = node.get("auto_pad", "NOTSET")
     found = []
     for axis in range(2):
@@ -64,8 +66,9 @@ def windows_of(
 def conv(site: Site) -> Iterable[Stage]:
     """Conv in two axes."""
     x, weight = site.input(), _weight(site)
-    down, across = windows_of(site.node, weight.shape[2:], x.shape[2:])
     groups = site.node.get("group", 1)
+    check_convolution(site.node, x.shape, weight.shape, _bias_shape(site), groups)
+    down, across = windows_of(site.node, weight.shape[2:], x.shape[2:])
     return _convolved(site, x, lambda given: given, (down, across), groups)
 
 
@@ -76,11 +79,20 @@ def _weight(site: Site) -> np.ndarray:
     return weight
 
 
+def _bias_shape(site: Site) -> Shape | None:
+    bias = site.array(2)
+    return None if bias is None else bias.shape
+
+
 def transposed_conv(site: Site) -> Iterator[Stage]:
     """ConvTranspose in two axes: a convolution of planes with zeros between their elements."""
     x, weight, node = site.input(), _weight(site), site.node
-    steps, apart = node.get("strides", [1, 1]), node.get("dilations", [1, 1])
-    pads, more = node.get("pads", [0, 0, 0, 0]), node.get("output_padding", [0, 0])
+    groups = node.get("group", 1)
+    check_convolution(node, x.shape, weight.shape, _bias_shape(site), groups, turned=True)
+    steps = numbers_of(node, "strides", node.get("strides", [1, 1]), 2, 1)
+    apart = numbers_of(node, "dilations", node.get("dilations", [1, 1]), 2, 1)
+    pads = numbers_of(node, "pads", node.get("pads", [0, 0, 0, 0]), 4, 0)
+    more = numbers_of(node, "output_padding", node.get("output_padding", [0, 0]), 2, 0)
     auto, wanted = node.get("auto_pad", "NOTSET"), node.get("output_shape")
     windows = []
     for axis in range(2):
@@ -94,11 +106,12 @@ def transposed_conv(site: Site) -> Iterator[Stage]:
             if wanted is not None and auto != "SAME_UPPER":
                 before = cut - cut // 2
             after = cut - before
-        windows.append(Windows(size, 1, apart[axis], reach - before, whole - before - after))
+        left = whole - before - after
+        require(node, left > 0, f"pads of {pads} leave nothing of {whole}")
+        windows.append(Windows(size, 1, apart[axis], reach - before, left))
     shape = [(size - 1) * step + 1 for size, step in zip(x.shape[2:], steps, strict=True)]
     planes = scratch((*x.shape[:2], *shape), x.scalar)
     yield Stage(_spread, [x], planes, {"down": steps[0], "across": steps[1]})
-    groups = node.get("group", 1)
     turn = partial(_turned, groups=groups)
     yield from _convolved(site, planes, turn, (windows[0], windows[1]), groups)
 

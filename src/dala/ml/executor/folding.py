@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dala.errors import ModelError
 from dala.ml.executor.nodes import Node
+from dala.ml.executor.sizes import axes_in
 
 Arrays = Sequence[np.ndarray | None]
 Fold = Callable[[Node, Arrays], np.ndarray]
@@ -147,6 +149,15 @@ FOLDS: dict[str, Fold] = {
 """Operators that are computed here where all that they take is known."""
 
 
+def folded(node: Node, given: Arrays) -> np.ndarray:
+    """What a node makes of arrays; a ModelError where they do not fit it or each other."""
+    try:
+        return np.asarray(FOLDS[node.op](node, given))
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        shapes = ", ".join(str(np.shape(item)) for item in given if item is not None)
+        raise ModelError(f"{node} of constants {shapes} cannot be computed: {error}.") from error
+
+
 def _flat(x: np.ndarray, axis: int) -> np.ndarray:
     return x.reshape(int(np.prod(x.shape[:axis])), -1)
 
@@ -167,9 +178,11 @@ def slices_of(node: Node, given: Arrays, shape: Sequence[int]) -> tuple[slice, .
     else:
         held = [None if item is None else np.asarray(item).tolist() for item in given]
         starts, stops, axes, steps = [*held[1:], None, None][:4]
-    axes = range(len(starts)) if axes is None else axes
+    axes = axes_in(node, range(len(starts)) if axes is None else axes, len(shape))
+    steps = [1] * len(starts) if steps is None else steps
+    if not len(starts) == len(stops) == len(axes) == len(steps) or 0 in steps:
+        raise ModelError(f"{node}: from {starts} to {stops} by {steps} of axes {axes} is nothing.")
     found = [slice(None)] * len(shape)
-    for i, axis in enumerate(axes):
-        step = 1 if steps is None else steps[i]
-        found[axis] = slice(starts[i], stops[i], step)
+    for axis, start, stop, step in zip(axes, starts, stops, steps, strict=True):
+        found[axis] = slice(start, stop, step)
     return tuple(found)

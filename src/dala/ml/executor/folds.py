@@ -11,6 +11,7 @@ from dala.kernels.ranking import argmax as largest_place
 from dala.kernels.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
 from dala.ml.executor.folding import axes_of
 from dala.ml.executor.site import Site
+from dala.ml.executor.sizes import axes_in, axis_in
 from dala.runtime.recipe import Stage, reshaped
 
 KERNELS = {
@@ -28,7 +29,7 @@ def reduce(site: Site) -> Iterator[Stage]:
     if not given and node.get("noop_with_empty_axes", 0):
         yield from site.view(shape)
         return
-    axes = {axis % len(shape) for axis in given} if given else set(range(len(shape)))
+    axes = axes_in(node, given, len(shape)) if given else list(range(len(shape)))
     ones = [1 if axis in axes else size for axis, size in enumerate(shape)]
     kept = [size for axis, size in enumerate(shape) if axis not in axes]
     x = site.input()
@@ -42,9 +43,10 @@ def softmax(site: Site) -> Iterator[Stage]:
     x, rank = site.input(), len(site.shape())
     out = site.output(x.shape)
     if site.node.opset >= 13:
-        yield Stage(normalised, [x], out, {"axis": site.node.get("axis", -1) % rank})
+        axis = axis_in(site.node, site.node.get("axis", -1), rank)
+        yield Stage(normalised, [x], out, {"axis": axis})
         return
-    axis = site.node.get("axis", 1) % rank
+    axis = axis_in(site.node, site.node.get("axis", 1), rank)
     flat = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
     yield Stage(normalised, [reshaped(x, flat)], reshaped(out, flat), {"axis": 1})
 
@@ -52,7 +54,7 @@ def softmax(site: Site) -> Iterator[Stage]:
 def argmax(site: Site) -> Iterator[Stage]:
     """ArgMax along an axis: the first of the largest."""
     x, node = site.input(), site.node
-    axis = node.get("axis", 0) % len(x.shape)
+    axis = axis_in(node, node.get("axis", 0), len(x.shape))
     ones = tuple(1 if i == axis else size for i, size in enumerate(x.shape))
     kept = tuple(size for i, size in enumerate(x.shape) if i != axis)
     out = site.output(ones if node.get("keepdims", 1) else kept, S32)

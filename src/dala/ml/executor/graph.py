@@ -17,6 +17,7 @@ from dala.ml.executor.nodes import Contents, Declared, Node, read_contents
 from dala.ml.executor.operators import OPERATORS, missing_of
 from dala.ml.executor.pointwise import STORED
 from dala.ml.executor.template import Template
+from dala.ml.external_data import Bundle
 from dala.runtime.buffer import Buffer, from_numpy, scratch
 from dala.runtime.document import hint
 from dala.runtime.recipe import Stage
@@ -50,7 +51,7 @@ class Graph:
         self._lock = threading.Lock()
 
     @classmethod
-    def read(cls, source: str | os.PathLike[str] | bytes) -> Graph:
+    def read(cls, source: str | os.PathLike[str] | bytes | Bundle) -> Graph:
         """The graph of an ONNX file, which was checked before, or of its bytes."""
         return cls(read_contents(source))
 

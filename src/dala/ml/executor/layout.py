@@ -15,7 +15,7 @@ from dala.errors import DtypeError, ModelError, ShapeError
 from dala.ir.record import changed
 from dala.ir.types import F32, Scalar
 from dala.kernels.elementwise import cast
-from dala.ml.executor.folding import FOLDS
+from dala.ml.executor.folding import FOLDS, folded
 from dala.ml.executor.formula import Shape, pointwise_stage
 from dala.ml.executor.later import (
     Later,
@@ -30,6 +30,7 @@ from dala.ml.executor.later import (
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.pointwise import DIV_WHOLE, POINTWISE, VARIADIC, WHOLE, result_of
 from dala.ml.executor.site import Site
+from dala.ml.executor.sizes import broadcast, require
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.recipe import Stage
 
@@ -113,7 +114,7 @@ class Layout:
         given = [self.values[name] if name else None for name in node.inputs]
         arrays = [item for item in given if isinstance(item, np.ndarray) or item is None]
         if node.op in FOLDS and len(arrays) == len(given):
-            self.values[node.outputs[0]] = np.asarray(FOLDS[node.op](node, arrays))
+            self.values[node.outputs[0]] = folded(node, arrays)
         elif node.op in ("Identity", "Dropout"):
             self.values[node.outputs[0]] = self.values[node.inputs[0]]
         elif node.op == "BatchNormalization":
@@ -131,6 +132,10 @@ class Layout:
         """A normalisation by numbers that are known, as a product and a sum for each channel."""
         site = Site(self, node)
         scale, bias, mean, variance = (np.asarray(site.array(i), np.float64) for i in range(1, 5))
+        channels = (*site.shape(), 1, 1)[1]
+        for item in (scale, bias, mean, variance):
+            fits = item.shape == (channels,)
+            require(node, fits, f"{item.shape} are none for each of {channels} channels")
         factor = scale / np.sqrt(variance + node.get("epsilon", 1e-5))
         shape = (-1, *(1,) * (len(site.shape()) - 2))
         names = [f"{node.outputs[0]} {part}" for part in ("factor", "offset")]
@@ -169,7 +174,7 @@ class Layout:
             )
         if whole and node.op == "Div":
             node = changed(node, op=DIV_WHOLE)
-        shape = np.broadcast_shapes(*(tuple(item.shape) for item in given))
+        shape = broadcast(node, [item.shape for item in given])
         self.values[node.outputs[0]] = Later(node, shape, result_of(node, scalars))
 
     def finish(self) -> None:

@@ -19,6 +19,14 @@ from dala.lang.source import from_text
 from dala.ml.executor.folding import axes_of, slices_of
 from dala.ml.executor.formula import Formula, Shape, pointwise_stage
 from dala.ml.executor.site import Site
+from dala.ml.executor.sizes import (
+    axes_in,
+    axis_in,
+    broadcast,
+    check_planes,
+    numbers_of,
+    require,
+)
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, reshaped
@@ -35,20 +43,23 @@ def reshape(site: Site) -> Iterable[Stage]:
     shape, wanted = site.shape(), site.array(1)
     sizes = [int(size) for size in np.asarray(wanted).reshape(-1)]
     if not site.node.get("allowzero", 0):
-        sizes = [shape[i] if size == 0 else size for i, size in enumerate(sizes)]
+        kept = [*shape, *[0] * len(sizes)]
+        sizes = [kept[i] if size == 0 else size for i, size in enumerate(sizes)]
     rest = math.prod(size for size in sizes if size != -1)
-    return site.view([math.prod(shape) // rest if size == -1 else size for size in sizes])
+    left = math.prod(shape) // rest if rest else 0
+    require(site.node, sizes.count(-1) <= 1, f"{sizes} leaves more than one size open")
+    return site.view([left if size == -1 else size for size in sizes])
 
 
 def flatten(site: Site) -> Iterable[Stage]:
     shape, axis = site.shape(), site.node.get("axis", 1)
-    axis = axis + len(shape) if axis < 0 else axis
+    axis = len(shape) if axis == len(shape) else axis_in(site.node, axis, len(shape))
     return site.view((math.prod(shape[:axis]), math.prod(shape[axis:])))
 
 
 def squeeze(site: Site) -> Iterable[Stage]:
     shape, axes = site.shape(), axes_of(site.node, site.arrays(), 1)
-    gone = [axis % len(shape) for axis in axes] if axes is not None else None
+    gone = None if axes is None else axes_in(site.node, axes, len(shape))
     return site.view(
         [n for i, n in enumerate(shape) if (n != 1 if gone is None else i not in gone)]
     )
@@ -57,7 +68,7 @@ def squeeze(site: Site) -> Iterable[Stage]:
 def unsqueeze(site: Site) -> Iterable[Stage]:
     axes = axes_of(site.node, site.arrays(), 1) or []
     rank = len(site.shape()) + len(axes)
-    added, sizes = {axis % rank for axis in axes}, iter(site.shape())
+    added, sizes = axes_in(site.node, axes, rank), iter(site.shape())
     return site.view([1 if axis in added else next(sizes) for axis in range(rank)])
 
 
@@ -67,6 +78,8 @@ def unsqueeze(site: Site) -> Iterable[Stage]:
 def transpose(site: Site) -> Iterator[Stage]:
     shape = site.shape()
     order = tuple(site.node.get("perm") or range(len(shape))[::-1])
+    fits = sorted(order) == list(range(len(shape)))
+    require(site.node, fits, f"{order} is no order of the {len(shape)} axes of {shape}")
     wanted = tuple(shape[axis] for axis in order)
     matter = [axis for axis in order if shape[axis] != 1]
     if matter == sorted(matter):
@@ -77,9 +90,12 @@ def transpose(site: Site) -> Iterator[Stage]:
 
 
 def depth_to_space(site: Site) -> Iterator[Stage]:
+    check_planes(site.node, site.shape())
     n, channels, height, width = site.shape()
-    size = site.node.get("blocksize")
+    (size,) = numbers_of(site.node, "blocksize", site.node.get("blocksize", 0), 1, 1)
     made = channels // size**2
+    whole = made * size**2 == channels
+    require(site.node, whole, f"{channels} channels are no blocks of {size} × {size}")
     depth_first = site.node.get("mode", "DCR") == "DCR"
     apart = (
         (n, size, size, made, height, width)
@@ -94,10 +110,13 @@ def depth_to_space(site: Site) -> Iterator[Stage]:
 
 
 def space_to_depth(site: Site) -> Iterator[Stage]:
+    check_planes(site.node, site.shape())
     n, channels, height, width = site.shape()
-    size = site.node.get("blocksize")
+    (size,) = numbers_of(site.node, "blocksize", site.node.get("blocksize", 0), 1, 1)
     x = site.input()
     down, across = height // size, width // size
+    whole = (down * size, across * size) == (height, width)
+    require(site.node, whole, f"{height} × {width} are no blocks of {size} × {size}")
     out = site.output((n, channels * size**2, down, across), x.scalar)
     apart = reshaped(x, (n, channels, down, size, across, size))
     target = reshaped(out, (n, size, size, channels, down, across))
@@ -106,15 +125,22 @@ def space_to_depth(site: Site) -> Iterator[Stage]:
 
 def concat(site: Site) -> Iterator[Stage]:
     parts = [site.input(i) for i in range(len(site.node.inputs))]
-    axis = site.node.get("axis") % len(parts[0].shape)
+    axis = axis_in(site.node, site.node.get("axis"), len(parts[0].shape))
     shape = list(parts[0].shape)
+    alike = all(
+        len(item.shape) == len(shape)
+        and [*item.shape[:axis], shape[axis], *item.shape[axis + 1 :]] == shape
+        for item in parts
+    )
+    listed = " and ".join(str(item.shape) for item in parts)
+    require(site.node, alike, f"{listed} are not the same but for axis {axis}")
     shape[axis] = sum(item.shape[axis] for item in parts)
     yield Stage(joined, parts, site.output(shape, parts[0].scalar), {"axis": axis})
 
 
 def gather(site: Site) -> Iterator[Stage]:
     x, indices = site.input(0), site.input(1)
-    axis = site.node.get("axis", 0) % len(x.shape)
+    axis = axis_in(site.node, site.node.get("axis", 0), len(x.shape))
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     yield Stage(gathered, [x, indices], site.output(shape, x.scalar), {"axis": axis})
 
@@ -122,7 +148,9 @@ def gather(site: Site) -> Iterator[Stage]:
 def gather_places(site: Site) -> Iterator[Stage]:
     """GatherND: what lies at places that are named by a row of positions each."""
     x, indices = site.input(0), site.input(1)
-    rank = indices.shape[-1]
+    rank = indices.shape[-1] if indices.shape else 0
+    fits = 1 <= rank <= len(x.shape)
+    require(site.node, fits, f"places of {rank} numbers are none in {x.shape}")
     rest = x.shape[rank:]
     out = site.output((*indices.shape[:-1], *rest), x.scalar)
     count, inner = math.prod(indices.shape[:-1]), math.prod(rest)
@@ -147,7 +175,7 @@ def _gathering_kernel(rank: int) -> Kernel:
 def expand(site: Site) -> Iterator[Stage]:
     x = site.input()
     wanted = [int(size) for size in np.asarray(site.array(1)).reshape(-1)]
-    out = site.output(np.broadcast_shapes(x.shape, wanted), x.scalar)
+    out = site.output(broadcast(site.node, [x.shape, wanted]), x.scalar)
     yield pointwise_stage(Formula((), "x0"), [x], out)
 
 
@@ -164,12 +192,14 @@ def slice_(site: Site) -> Iterator[Stage]:
 
 def split(site: Site) -> Iterator[Stage]:
     node, x = site.node, site.input()
-    axis = node.get("axis", 0) % len(x.shape)
+    axis = axis_in(node, node.get("axis", 0), len(x.shape))
     count = len(node.outputs)
     given = site.array(1) if node.has(1) else node.get("split")
     each = -(-x.shape[axis] // count)
     sizes = [each] * (count - 1) + [x.shape[axis] - each * (count - 1)]
-    sizes = sizes if given is None else [int(size) for size in given]
+    sizes = sizes if given is None else numbers_of(node, "split", given, count, 0)
+    fits = min(sizes) >= 0 and sum(sizes) == x.shape[axis]
+    require(node, fits, f"parts of {sizes} are not the {x.shape[axis]} of axis {axis}")
     first = 0
     for i, size in enumerate(sizes):
         shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
@@ -185,13 +215,15 @@ def pad(site: Site) -> Iterator[Stage]:
     rank = len(x.shape)
     pads = node.get("pads") if node.opset < 11 else np.asarray(site.array(1)).tolist()
     named = site.array(3)
-    axes = range(rank) if named is None else [int(axis) % rank for axis in named]
+    axes = list(range(rank)) if named is None else axes_in(node, named.tolist(), rank)
+    pads = numbers_of(node, "pads", pads, 2 * len(axes), None)
     before, after = [0] * rank, [0] * rank
     for i, axis in enumerate(axes):
-        before[axis], after[axis] = int(pads[i]), int(pads[i + len(pads) // 2])
+        before[axis], after[axis] = pads[i], pads[i + len(axes)]
     given = node.get("value", 0.0) if node.opset < 11 else site.array(2)
     fill = 0.0 if given is None else float(np.asarray(given).reshape(()))
     shape = [n + a + b for n, a, b in zip(x.shape, before, after, strict=True)]
+    require(node, min(shape, default=0) >= 0, f"pads of {pads} leave nothing of {x.shape}")
     out = site.output(shape, x.scalar)
     mode = node.get("mode", "constant")
     stage = _picked(x, out, [-count for count in before], [1] * rank, BORDERS[mode])
@@ -204,7 +236,7 @@ def pad(site: Site) -> Iterator[Stage]:
 
 def tile(site: Site) -> Iterator[Stage]:
     x = site.input()
-    counts = [int(count) for count in np.asarray(site.array(1)).reshape(-1)]
+    counts = numbers_of(site.node, "repeats", site.array(1), len(x.shape), 0)
     out = site.output([a * b for a, b in zip(x.shape, counts, strict=True)], x.scalar)
     yield _picked(x, out, [0] * len(x.shape), [1] * len(x.shape), "wrap")
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dala.ir.record import record
+from dala.ml.external_data import Bundle
 
 DOMAINS = ("", "ai.onnx")
 
@@ -56,17 +56,17 @@ class Contents:
     outputs: tuple[Declared, ...]
 
 
-def read_contents(source: str | os.PathLike[str] | bytes) -> Contents:
+def read_contents(source: str | os.PathLike[str] | bytes | Bundle) -> Contents:
     """What is in an ONNX file, which was checked before."""
     import onnx
-    from onnx.external_data_helper import load_external_data_for_model
 
-    if isinstance(source, bytes):
+    if isinstance(source, Bundle):
+        model = onnx.load_model_from_string(source.data)
+        _put_in(model.graph.initializer, source.beside)
+    elif isinstance(source, bytes):
         model = onnx.load_model_from_string(source)
     else:
-        path = Path(source)
-        model = onnx.load_model(path, load_external_data=False)
-        load_external_data_for_model(model, str(path.parent))
+        model = onnx.load_model(source, load_external_data=False)
     graph = model.graph
     versions = {entry.domain: entry.version for entry in model.opset_import}
     opset = versions.get("", versions.get("ai.onnx", 0))
@@ -74,6 +74,15 @@ def read_contents(source: str | os.PathLike[str] | bytes) -> Contents:
     nodes = tuple(_node(item, opset) for item in graph.node)
     inputs = tuple(_declared(item) for item in graph.input if item.name not in constants)
     return Contents(nodes, constants, inputs, tuple(_declared(item) for item in graph.output))
+
+
+def _put_in(tensors: Any, beside: Mapping[str, bytes]) -> None:
+    """Give tensors that lie beside a model their bytes."""
+    for tensor in tensors:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                tensor.raw_data = beside[entry.value]
+                tensor.ClearField("data_location")
 
 
 def _node(given: Any, opset: int) -> Node:

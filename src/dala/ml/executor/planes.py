@@ -17,6 +17,7 @@ from dala.ml.executor.convolutions import windows_of
 from dala.ml.executor.formula import Shape
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.site import Site
+from dala.ml.executor.sizes import axes_in, check_planes, numbers_of, require
 from dala.runtime.buffer import Buffer
 from dala.runtime.recipe import Stage, reshaped
 
@@ -29,7 +30,8 @@ LOWEST = -3.4028234663852886e38
 def pool(site: Site) -> Iterator[Stage]:
     """MaxPool and AveragePool in two axes."""
     x, node = site.input(), site.node
-    size = node.get("kernel_shape")
+    check_planes(node, x.shape)
+    size = numbers_of(node, "kernel_shape", node.get("kernel_shape", ()), 2, 1)
     plane = x.shape[2:]
     ceiling = bool(node.get("ceil_mode", 0))
     down, across = windows_of(node, size, plane, ceiling=ceiling)
@@ -80,6 +82,7 @@ def _counted(node: Node, plane: Shape, windows: tuple[Windows, Windows]) -> dict
 def global_pool(site: Site) -> Iterator[Stage]:
     """GlobalAveragePool and GlobalMaxPool."""
     x = site.input()
+    require(site.node, len(x.shape) > 2, f"there are no planes in {x.shape}")
     out = site.output((*x.shape[:2], *(1,) * (len(x.shape) - 2)))
     yield _whole(site.node.op == "GlobalMaxPool", x, out)
 
@@ -187,9 +190,12 @@ def _sizes(site: Site) -> tuple[tuple[int, ...], list[float]]:
     """The size of each axis of the result, and how many times the size before that is."""
     node, shape = site.node, site.shape()
     scales = site.array(1 if node.opset < 11 else 2)
+    require(node, 0 not in shape and len(shape) > 1, f"there is nothing to resize in {shape}")
     named = node.get("axes")
-    axes = range(len(shape)) if named is None else [axis % len(shape) for axis in named]
+    axes = axes_in(node, range(len(shape)) if named is None else named, len(shape))
     if scales is not None and scales.size:
+        fits = scales.size == len(axes) and bool((np.isfinite(scales) & (scales > 0)).all())
+        require(node, fits, f"scales of {scales.tolist()} are none for {len(axes)} axes")
         found = [1.0] * len(shape)
         for axis, scale in zip(axes, scales, strict=True):
             found[axis] = float(scale)
@@ -198,8 +204,8 @@ def _sizes(site: Site) -> tuple[tuple[int, ...], list[float]]:
     if wanted is None:
         raise ModelError(f"{node} says neither sizes nor scales.")
     sizes = list(shape)
-    for axis, size in zip(axes, wanted, strict=True):
-        sizes[axis] = int(size)
+    for axis, size in zip(axes, numbers_of(node, "sizes", wanted, len(axes), 0), strict=True):
+        sizes[axis] = size
     return tuple(sizes), [made / size for made, size in zip(sizes, shape, strict=True)]
 
 

@@ -14,6 +14,7 @@ from dala.kernels.matrices import matmul
 from dala.ml.executor.formula import Formula, Mask, Shape, reads
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.site import Site
+from dala.ml.executor.sizes import require
 from dala.runtime.buffer import Buffer
 from dala.runtime.kernel import Kernel
 from dala.runtime.recipe import Stage, reshaped
@@ -29,7 +30,11 @@ def gemm(site: Site) -> Iterable[Stage]:
         raise ModelError(f"{node}: transA is not computed by kernels.")
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
     turned = bool(node.get("transB", 0))
-    made = b_shape[0] if turned else b_shape[1]
+    matrices = len(a.shape) == len(b_shape) == 2
+    require(node, matrices, f"a is {a.shape} and b is {b_shape}: both have two axes")
+    rows, made = b_shape[::-1] if turned else b_shape
+    columns = a.shape[1]
+    require(node, columns == rows, f"a {a.shape} has {columns} columns, but b has {rows} rows")
     shape = (a.shape[0], made)
     by = site.weight(
         1, ("columns", turned, alpha), lambda given: (given.T if turned else given) * alpha
@@ -38,6 +43,10 @@ def gemm(site: Site) -> Iterable[Stage]:
     row = site.array(2)
     if row is not None and row.size != 1 and row.shape[-1] != row.size:
         raise ModelError(f"{node}: c is {row.shape}, but kernels add one row.")
+    fits = row is None or row.size in (1, made)
+    require(
+        node, fits, f"c is {() if row is None else row.shape}, but the product has {made} columns"
+    )
     bias = site.bias(
         2, made, ("row", beta, made), lambda given: np.resize(given.reshape(-1) * beta, made)
     )

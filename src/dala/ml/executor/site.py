@@ -13,6 +13,7 @@ from dala.ir.types import F32, Scalar
 from dala.ml.executor.formula import Shape
 from dala.ml.executor.later import Finish, Later, Rooted, Takes
 from dala.ml.executor.nodes import Node
+from dala.ml.executor.sizes import check_count
 from dala.runtime.buffer import Buffer
 from dala.runtime.recipe import Stage, reshaped
 
@@ -71,7 +72,8 @@ class Site:
         return self.layout.made(self.node.outputs[index], tuple(shape), scalar)
 
     def view(self, shape: Sequence[int]) -> Iterator[Stage]:
-        """The first input in another shape, as the result."""
+        """The first input in another shape of as many elements, as the result."""
+        check_count(self.node, self.shape(), shape)
         self.layout.values[self.node.outputs[0]] = reshaped(self.input(), tuple(shape))
         return iter(())
 

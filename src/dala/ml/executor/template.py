@@ -10,7 +10,7 @@ from dala.runtime.arguments import Params
 from dala.runtime.buffer import Buffer, scratch
 from dala.runtime.expansion import Primitive, expanded
 from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.recipe import Stage, beginning
 
 Spot = int | Buffer
 """Memory between stages by a number, or a constant itself."""
@@ -43,7 +43,7 @@ class Template:
             for stage in stages
             for primitive in expanded(stage.kernel, stage.inputs, stage.output, stage.params)
         ]
-        self._kinds: list[tuple[tuple[int, ...], Scalar]] = []
+        self._kinds: list[tuple[int, Scalar]] = []
         fixed = {id(item.place): ("in", name) for name, item in inputs.items()}
         fixed.update({id(item.place): ("out", name) for name, item in outputs.items()})
         self._given: dict[int, Side] = {}
@@ -72,7 +72,7 @@ class Template:
                     again = free.get((item.size, item.scalar)) if name is None else None
                     spots[place] = again.pop() if again else len(self._kinds)
                     if spots[place] == len(self._kinds):
-                        self._kinds.append((item.shape, item.scalar))
+                        self._kinds.append((item.size // item.scalar.size_bytes, item.scalar))
                     if name is not None:
                         self._given[spots[place]] = name
             ended = {id(item.place): item for item in primitive.buffers if item.is_scratch}
@@ -87,12 +87,12 @@ class Template:
         places = [
             given[self._given[spot][0]][self._given[spot][1]]
             if spot in self._given
-            else scratch(shape, scalar)
-            for spot, (shape, scalar) in enumerate(self._kinds)
+            else scratch(count, scalar)
+            for spot, (count, scalar) in enumerate(self._kinds)
         ]
         for step in self._steps:
             *taken, output = (
-                reshaped(places[spot] if isinstance(spot, int) else spot, shape)
+                beginning(places[spot] if isinstance(spot, int) else spot, shape)
                 for spot, shape in step.views
             )
             yield Stage(step.kernel, taken, output, step.params)

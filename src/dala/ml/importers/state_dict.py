@@ -19,6 +19,7 @@ import numpy as np
 from dala.errors import FileError, LimitError, ModelError
 from dala.ir.record import record
 from dala.ml.importers.tensor_pickle import Global, TensorPickle
+from dala.runtime.binaryfile import read_at_most
 
 LARGEST_BYTES = 1 << 32
 """How large a file may be, and a tensor in it."""
@@ -105,7 +106,7 @@ def _read(path: Path) -> bytes:
         if found.st_size > LARGEST_BYTES:
             raise LimitError(f"{path} has {found.st_size:,} bytes, of at most {LARGEST_BYTES:,}.")
         with path.open("rb") as file:
-            return file.read(LARGEST_BYTES)
+            return read_at_most(str(path), file, LARGEST_BYTES, found.st_size)
     except FileError:
         raise
     except (OSError, ValueError) as error:

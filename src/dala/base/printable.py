@@ -1,0 +1,30 @@
+"""Text from outside as it may be shown: names of files, of models and of what is in them.
+
+A name can hold sequences that move a terminal's cursor, colour what follows or set its title, line
+breaks that make another line of it, and marks that turn its letters around. None of that is sent.
+"""
+
+from __future__ import annotations
+
+_KEPT = frozenset("\u00a0\u1680\u202f\u205f\u3000\u200c\u200d") | {
+    chr(code) for code in range(0x2000, 0x200B)
+}
+"""Spaces, and joiners of letters, that names have in earnest."""
+
+
+def printable(text: object, *, lines: bool = False) -> str:
+    """The text with everything that is not seen written as Python would: `\\x1b`, `\\n`, `\\u202e`.
+
+    With `lines`, breaks of lines and tabs stay, for what has several lines in earnest.
+
+    >>> print(printable("a\\x1b[31m\\nb.png"))
+    a\\x1b[31m\\nb.png
+    """
+    said = str(text)
+    if said.isprintable():
+        return said
+    kept = _KEPT | {"\n", "\t"} if lines else _KEPT
+    return "".join(
+        each if each.isprintable() or each in kept else each.encode("unicode_escape").decode()
+        for each in said
+    )
