@@ -75,7 +75,7 @@ def test_a_group_on_memory_that_is_too_small_is_refused():
         run_fused(cpu, [Stage(relu, [x], between), Stage(relu, [between], y)])
         (runner,) = runners
         memories = {number: floats(64, 64).memory for number in runner.needs()}
-        names = dict.fromkeys(runner.params, 0.0)
+        names = dict.fromkeys((name for step in runner.steps for name in step.params), 0.0)
         runner.run(memories, names)
         for number in memories:
             with pytest.raises(ShapeError, match=r"16,384 bytes .* 16"):
@@ -100,7 +100,7 @@ def test_an_array_of_more_than_there_is_is_refused():
 
 
 def test_a_texture_is_not_filled_from_less_than_its_pixels(webgpu):
-    from dala.devices.webgpu_texture import Texture
+    from dala.devices.webgpu.texture import Texture
 
     texture = Texture(find_device(webgpu), 64, 64)
     with pytest.raises(ShapeError, match=r"16,384 bytes .* 16"):
