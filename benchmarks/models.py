@@ -99,7 +99,7 @@ def weights() -> Path:
 
 
 def _kept() -> Path:
-    from dala.ml.catalogue import find
+    from dala.ml.catalog.entries import find
     from dala.ml.sources import fetch
 
     return fetch(find("mobilenet_v2"))
@@ -128,8 +128,8 @@ def mobilenet(work: str, size: tuple[int, int] | None) -> Programs:
 
 def loading() -> Duration:
     """From the cache where it is filled, else from a file, which is checked more thoroughly."""
-    from dala.ml.catalogue import find
-    from dala.ml.sources import kept
+    from dala.ml.catalog.entries import find
+    from dala.ml.sources import store as kept
 
     need("onnxruntime")
     work, call = "load_model, warm cache", "ml.gpu.load_model('mobilenet_v2')"

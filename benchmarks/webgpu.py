@@ -14,7 +14,7 @@ import dala
 from benchmarks.harness import Comparison, Count, Row
 from dala.devices import current_device
 from dala.gpu import compute
-from dala.runtime.launch import task_for
+from dala.runtime.kernels.specialization import task_for
 
 HEIGHT, WIDTH = 1080, 1920
 TRANSFER_BYTES = 64 << 20

@@ -22,7 +22,7 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 @pytest.fixture(autouse=True)
 def registry() -> Iterator[None]:
     """The kernels that are registered are the same after a test as before it."""
-    from dala.runtime.kernel import KERNELS
+    from dala.runtime.kernels.kernel import KERNELS
 
     before = dict(KERNELS)
     yield

@@ -15,20 +15,20 @@ from ml.small_models import doubling
 
 import dala
 from dala.gpu import compute
-from dala.ml import catalogue
+from dala.ml.catalog import entries as catalogue
 from dala.ml.sources.downloads import archive_name
 from dala.ml.sources.fetching import take
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCTESTED = [
-    "dala.runtime.buffer",
-    "dala.runtime.buffer_access",
-    "dala.runtime.kernel",
-    "dala.runtime.run",
-    "dala.runtime.stream",
+    "dala.runtime.buffers.buffer",
+    "dala.runtime.buffers.access",
+    "dala.runtime.kernels.kernel",
+    "dala.runtime.commands.run",
+    "dala.runtime.commands.stream",
     "dala.gpu.compute",
-    "dala.media.catalogue",
+    "dala.media.filters.catalog",
     "dala.media.gpu",
     "dala.ml.gpu",
 ]

@@ -12,14 +12,14 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from dala._typing import *  # noqa: F403
-    from dala.runtime.kernel import function as function
-    from dala.runtime.kernel import kernel as kernel
+    from dala.runtime.kernels.kernel import function as function
+    from dala.runtime.kernels.kernel import kernel as kernel
 
 
 def __getattr__(name: str) -> Any:
     """Names are loaded when they are first used, so that importing dala stays cheap."""
     if name in ("kernel", "function"):
-        found: Any = getattr(importlib.import_module("dala.runtime.kernel"), name)
+        found: Any = getattr(importlib.import_module("dala.runtime.kernels.kernel"), name)
     elif name in ("errors", "gpu", "lang", "media", "ml"):
         found = importlib.import_module(f"dala.{name}")
     else:

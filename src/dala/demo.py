@@ -13,8 +13,8 @@ import numpy as np
 import dala
 from dala.errors import FileError
 from dala.gpu import compute
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.kernel import Kernel
 
 _SHADES = " .:-=+*#%@"
 _ROWS, _COLUMNS = 20, 64
@@ -94,7 +94,7 @@ def _video(folder: Path) -> Iterator[str]:
         yield 'for video: pip install "dala-gpu[media]"'
         return
     from dala import media
-    from dala.media.clip import write_clip
+    from dala.media.showcase.clip import write_clip
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -150,6 +150,7 @@ def test_bench_takes_its_own_options(told, monkeypatch):
 
 
 def test_a_gallery_says_where_it_is(told, answer, folder, monkeypatch):
-    monkeypatch.setattr("dala.media.gallery.write_gallery", lambda where: folder / "index.html")
+    page = folder / "index.html"
+    monkeypatch.setattr("dala.media.showcase.gallery.write_gallery", lambda where: page)
     assert told("gallery", "g") == (0, "", f"The gallery is in {folder / 'index.html'}\n")
     assert answer("gallery", "g")["page"].endswith("index.html")

@@ -18,8 +18,8 @@ from dala.cli import main
 from dala.cli.app import app
 from dala.cli.filter_texts import known_filters, read_filter
 from dala.gpu import compute
-from dala.media import files
-from dala.media.catalogue import FILTERS
+from dala.media.filters.catalog import FILTERS
+from dala.media.pictures import files
 
 PAGE = Path(__file__).parents[2] / "docs" / "command_line.md"
 COMMANDS = sorted(get_command(app).commands)

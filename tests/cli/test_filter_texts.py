@@ -7,7 +7,7 @@ import pytest
 
 from dala.cli.filter_texts import completions, given_filter, read_filter
 from dala.errors import ArgumentError, FileError, LimitError
-from dala.media.video.stages import TIMED
+from dala.media.video.filtering.stages import TIMED
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ import pytest
 from ml.sources.made_packages import entry_of, model_files, npm_archive
 from typer.main import get_command
 
+from dala.base.record import changed
 from dala.cli.app import app
-from dala.ir.record import changed
-from dala.ml import catalogue
-from dala.ml.sources import converting, downloads, kept
+from dala.ml.catalog import entries as catalogue
+from dala.ml.sources import converting, downloads
+from dala.ml.sources import store as kept
 
 FILES = model_files("tiny", 1.0)
 COMMANDS = sorted(get_command(app).commands["models"].commands)

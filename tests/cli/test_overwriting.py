@@ -16,7 +16,7 @@ from media.small_models import write_bright_class
 from PIL import Image
 
 from dala import errors, media
-from dala.media import files
+from dala.media.pictures import files
 
 OLD = b"what was there before"
 CTRL_C = ""

@@ -10,8 +10,8 @@ from media.small_models import write_bright_class, write_bright_mask
 from dala import media
 from dala.cli.filter_texts import completions, read_filter
 from dala.media import gpu
-from dala.ml.labels import labels
-from dala.ml.loading import load_model
+from dala.ml.catalog.labels import labels
+from dala.ml.models.loading import load_model
 
 DARK, BRIGHT = labels("imagenet")[:2]
 

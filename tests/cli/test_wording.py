@@ -20,9 +20,11 @@ from dala import media
 from dala.cli.app import app
 from dala.cli.wording import _CALLED_OTHERWISE
 from dala.errors import ArgumentError, MediaError, argument, either, renaming
-from dala.media.video import sinks, sources, transcode
-from dala.ml import loading
-from dala.runtime import pipeline_file
+from dala.media.video import transcode
+from dala.media.video.reading import opening as sources
+from dala.media.video.writing import opening as sinks
+from dala.ml.models import loading
+from dala.runtime.pipelines import file as pipeline_file
 
 SOURCE = Path(dala.__file__).parent
 CALLS = [
@@ -95,7 +97,7 @@ def test_a_picture_of_too_many_pixels_names_the_option(refused, folder, picture,
 
 
 def test_a_picture_of_many_pixels_is_taken_with_the_option(told, folder, picture, monkeypatch):
-    monkeypatch.setattr(media.files, "LARGEST_PIXELS", 1000)
+    monkeypatch.setattr("dala.media.pictures.files.LARGEST_PIXELS", 1000)
     assert told("process", "photo.png", "out.png")[0] == 1
     assert told("process", "photo.png", "out.png", "--largest-pixels", "1200")[0] == 0
     assert told("process", "photo.png", "out.gif", "--largest-pixels", "1200")[0] == 0

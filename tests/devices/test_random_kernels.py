@@ -20,7 +20,7 @@ from reference.random_kernels import random_kernel, run_reference
 from dala.devices import CPU
 from dala.devices.agreement import compared
 from dala.gpu import compute
-from dala.runtime.kernel import Kernel
+from dala.runtime.kernels.kernel import Kernel
 
 COUNT = int(os.environ.get("DALA_RANDOM_KERNELS", "2000"))
 FIRST = int(os.environ.get("DALA_RANDOM_SEED", "1"))

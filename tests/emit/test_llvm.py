@@ -10,7 +10,7 @@ import pytest
 import dala
 from dala.devices import CPU
 from dala.gpu import compute
-from dala.plan.strips import Strips, cut
+from dala.plan.chunks import Strips, cut
 
 
 @dala.kernel

@@ -13,7 +13,7 @@ from dala.emit.wgsl.shader import emit
 from dala.gpu import compute
 from dala.ir.types import dtype_of
 from dala.plan.task import Task
-from dala.runtime.launch import task_for
+from dala.runtime.kernels.specialization import task_for
 
 
 def task(kernel: Callable, inputs: list[tuple[str, tuple[int, ...]]], output: tuple) -> Task:

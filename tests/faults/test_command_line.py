@@ -115,7 +115,7 @@ def test_47_ctrl_c_ends_with_130_one_line_and_no_half_file(tmp_path):
 
 def test_47_ctrl_c_says_how_to_resume_where_that_can_be(tmp_path):
     from dala.cli import main
-    from dala.media.video.segments import FRAMES_IN_SEGMENT
+    from dala.media.video.writing.segments import FRAMES_IN_SEGMENT
 
     frames = FRAMES_IN_SEGMENT + 40
     write_long_clip(tmp_path / "clip.mp4", frames)

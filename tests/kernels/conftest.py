@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dala.gpu import compute
-from dala.runtime.buffer import Buffer
-from dala.runtime.recipe import Opaque
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.pipelines.composite import Opaque
 
 Run = Callable[..., np.ndarray]
 

@@ -10,7 +10,7 @@ from kernels.test_neighbourhoods import blurred
 
 from dala import errors
 from dala.gpu import compute
-from dala.runtime.kernel import Kernel
+from dala.runtime.kernels.kernel import Kernel
 
 KINDS = [(9, 21), (9, 21, 3), (9, 21, 4)]
 

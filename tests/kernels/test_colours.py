@@ -9,7 +9,7 @@ from kernels.pictures import LUMA, SHAPES, check, in_units, picture
 from dala import errors
 from dala.devices import using
 from dala.gpu import compute
-from dala.runtime.kernel import Kernel
+from dala.runtime.kernels.kernel import Kernel
 
 
 def luma(x):

@@ -9,7 +9,7 @@ from kernels.pictures import SHAPES, check, in_units, picture
 
 from dala import errors
 from dala.gpu import compute
-from dala.runtime.kernel import Kernel
+from dala.runtime.kernels.kernel import Kernel
 
 KINDS = [(9, 21), (9, 21, 3), (9, 21, 4)]
 PLACES = [(0, 0), (3, -2), (-4, 5), (20, 8), (21, 0), (0, 9), (-7, 0), (10**12, -(10**12))]

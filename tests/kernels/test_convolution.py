@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels import patches
+from dala.kernels.tensor import patches
 
 
 def both(value):

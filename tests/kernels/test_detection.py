@@ -9,7 +9,7 @@ import pytest
 from kernels.test_suppression import scattered, share, suppressed
 
 from dala import errors
-from dala.kernels import detection  # noqa: F401  (registers its kernels)
+from dala.kernels.vision import detection  # noqa: F401  (registers its kernels)
 
 
 def yolo_rows(count, classes, seed=1):

@@ -8,7 +8,7 @@ from kernels.samples import DTYPES, FLOATS, sample, small
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels import fourier
+from dala.kernels.tensor import fourier
 
 
 def transform(x, axis, inverse):

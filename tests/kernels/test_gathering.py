@@ -10,7 +10,7 @@ from kernels.samples import DTYPES, FLOATS, INTEGERS, NUMPY, sample, small
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels import gathering
+from dala.kernels.tensor import gathering
 
 SHAPES = [(1,), (3,), (257,), (65537, 1), (3, 85), (2, 3, 4), (2, 1, 3, 5)]
 

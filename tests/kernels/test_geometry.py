@@ -11,7 +11,7 @@ from kernels.pictures import SHAPES, check, in_units, picture
 from dala import errors
 from dala.devices import CPU
 from dala.gpu import compute
-from dala.runtime.kernel import KERNELS
+from dala.runtime.kernels.kernel import KERNELS
 
 BORDERS = ["clamp", "mirror", "reflect", "wrap", "zero"]
 METHODS = ["nearest", "bilinear", "bicubic"]

@@ -8,7 +8,7 @@ from kernels.pictures import LUMA, SHAPES, check, in_units, picture
 
 from dala import errors
 from dala.gpu import compute
-from dala.runtime.kernel import Kernel
+from dala.runtime.kernels.kernel import Kernel
 
 MIX = [[0.8, 0.3, -0.1], [0.05, 0.9, 0.05], [-0.2, 0.3, 1.1]]
 SHIFTED = [[0.8, 0.3, -0.1, 0.2], [0.05, 0.9, 0.05, -0.1], [-0.2, 0.3, 1.1, 0]]

@@ -12,7 +12,7 @@ from kernels.pictures import LUMA, SHAPES, check, in_units, picture
 from dala import errors
 from dala.gpu import compute
 from dala.kernels.image import lookup_tables
-from dala.runtime.kernel import Kernel
+from dala.runtime.kernels.kernel import Kernel
 
 ZEROS, ONES = (0, 0, 0), (1, 1, 1)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dala import errors
-from dala.kernels import masks  # noqa: F401  (registers its kernels)
+from dala.kernels.vision import masks  # noqa: F401  (registers its kernels)
 
 SIZES = [((1, 1), (5, 3)), ((7, 9), (7, 9)), ((6, 8), (20, 31)), ((40, 30), (9, 7))]
 

@@ -12,8 +12,8 @@ from dala import errors
 from dala.devices.cpu.memory import Borrowed
 from dala.gpu import compute
 from dala.ir.types import U8
-from dala.kernels import matrices
-from dala.runtime.buffer import Buffer
+from dala.kernels.tensor import matmul as matrices
+from dala.runtime.buffers.buffer import Buffer
 
 PRODUCTS = [
     ((1, 1), (1, 1)),

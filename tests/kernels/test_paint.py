@@ -13,7 +13,7 @@ from dala.images.drawing import Drawing
 from dala.images.drawing_run import drawn
 from dala.kernels.image.paint import colour_of, names, paint_of
 from dala.media import gpu
-from dala.media.video.captions import TextLayer
+from dala.media.video.filtering.captions import TextLayer
 
 
 def test_the_names_are_the_148_of_css_and_transparent():

@@ -10,7 +10,7 @@ from kernels.planes import expanded, planes, reduced, stored
 from dala import errors
 from dala.gpu import compute
 from dala.kernels.image.pixel_formats import FORMATS
-from dala.runtime.kernel import KERNELS, Kernel
+from dala.runtime.kernels.kernel import KERNELS, Kernel
 
 SIZES = [(6, 70), (2, 2), (5, 7), (1, 1), (2, 9)]
 """Of even numbers, which are gone through two by two on the CPU, and of odd ones."""

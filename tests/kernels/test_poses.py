@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dala import errors
-from dala.kernels import poses  # noqa: F401  (registers its kernels)
+from dala.kernels.vision import poses  # noqa: F401  (registers its kernels)
 
 
 def sigmoid(x):

@@ -10,7 +10,7 @@ from kernels.samples import DTYPES, FLOATS, NUMPY, sample, small
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels import ranking
+from dala.kernels.tensor import ranking
 
 # Rows, columns, many rows of one, a row that is searched in blocks, and one with a rest.
 SHAPES = [

@@ -11,7 +11,7 @@ from kernels.pictures import SHAPES, check, in_units, picture
 from dala import errors
 from dala.gpu import compute
 from dala.kernels.image import resampling
-from dala.runtime.kernel import KERNELS
+from dala.runtime.kernels.kernel import KERNELS
 
 METHODS = ["nearest", "bilinear", "bicubic", "lanczos", "area"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels import suppression
+from dala.kernels.vision import suppression
 
 KERNEL = suppression.non_maximum_suppression.name
 

@@ -10,7 +10,7 @@ import pytest
 import dala
 from dala import errors
 from dala.gpu import compute
-from dala.runtime.kernel import from_source
+from dala.runtime.kernels.kernel import from_source
 
 VALUES = [-3.0, -1.0, 0.0, 0.5, 2.0, 7.0]
 GAIN = 3

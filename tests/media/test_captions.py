@@ -13,9 +13,9 @@ from dala.devices import current_device
 from dala.gpu import compute
 from dala.images import lettering
 from dala.images.frames import frame_of
-from dala.media.chain import Chains
-from dala.media.video.captions import ImageLayer, TextLayer
-from dala.media.video.layouts import POSITIONS
+from dala.media.filters.chain import Chains
+from dala.media.video.filtering.captions import ImageLayer, TextLayer
+from dala.media.video.reading.pixel_layouts import POSITIONS
 
 H, W = 60, 100
 

@@ -11,9 +11,10 @@ import pytest
 from dala.cli.filter_texts import checked
 from dala.errors import ArgumentError
 from dala.gpu import compute
-from dala.kernels.limits import LIMITS, Limit
-from dala.media import gpu, listing
-from dala.media.catalogue import FILTERS, range_of
+from dala.kernels.base.limits import LIMITS, Limit
+from dala.media import gpu
+from dala.media.filters import listing
+from dala.media.filters.catalog import FILTERS, range_of
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "filters.md"
 OTHER_KERNELS = {"preprocess"}

@@ -11,7 +11,7 @@ import pytest
 from media import clips
 
 from dala import errors
-from dala.media.clip import SAMPLES_PER_S, tune, write_clip
+from dala.media.showcase.clip import SAMPLES_PER_S, tune, write_clip
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from dala import errors, media
 from dala.gpu import compute
 from dala.media import gpu
 from dala.media.video import transcode as transcoding
-from dala.media.video.compose import compose
-from dala.media.video.described import ColourTags, VideoInfo
-from dala.media.video.source import VideoFile, VideoFrame
+from dala.media.video.composing.compose import compose
+from dala.media.video.reading.description import ColourTags, VideoInfo
+from dala.media.video.reading.source import VideoFile, VideoFrame
 
 RED, GREEN, BLUE = np.eye(3) * 255
 
@@ -280,7 +280,7 @@ def test_seeking_gives_the_frames_that_were_to_come(begin_s):
 
 
 def test_a_still_picture_is_not_scaled_again_for_each_frame(monkeypatch):
-    from dala.media.video import inputs
+    from dala.media.video.reading import inputs
 
     made = []
     step = inputs.filter_step

@@ -11,7 +11,7 @@ import pytest
 from dala import errors
 from dala.gpu import compute
 from dala.media import gpu
-from dala.runtime import plan
+from dala.runtime.pipelines import execution_plan as plan
 
 H, W = 20, 31
 FILTERS = [("blur", {"radius": 3, "sigma": 1.5}), ("brightness", {"value": 0.1})]

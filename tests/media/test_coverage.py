@@ -10,7 +10,7 @@ from media.picture_files import animated_webp, encoded, noise, resized_jpeg, smo
 from PIL import Image
 
 from dala import errors, media
-from dala.media import footprint
+from dala.media.pictures import footprint
 
 ROWS = 8_000_000
 STRIP = zlib.compress(bytes(25 * 80_000), 9)

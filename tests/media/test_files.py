@@ -16,7 +16,7 @@ from PIL import Image, ImageFile
 
 from dala import errors, media
 from dala.gpu import compute
-from dala.media import formats
+from dala.media.pictures import formats
 
 SHAPES = [(5, 7), (6, 9, 3), (33, 65, 4), (1, 1), (1, 1, 4), (1, 37, 3)]
 LOSSLESS = [".png", ".tif", ".tiff", ".webp", ".bmp"]

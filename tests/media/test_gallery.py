@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from dala import errors, media
-from dala.media import gallery, gallery_page, gpu, sample
-from dala.media.examples import Material
-from dala.media.gallery import write_gallery
-from dala.media.gallery_page import Card
+from dala.media import gpu
+from dala.media.showcase import gallery, gallery_page, sample
+from dala.media.showcase.examples import Material
+from dala.media.showcase.gallery import write_gallery
+from dala.media.showcase.gallery_page import Card
 
 HEIGHT, WIDTH = 40, 60
 FEW = ("grayscale", "blur", "brightness")

@@ -15,15 +15,15 @@ from ml.small_models import doubling
 from PIL import Image
 
 from dala import errors, media
-from dala.runtime.binaryfile import read_at_most
+from dala.base.binary_file import read_at_most
 
 pytest.importorskip("resource", reason="memory cannot be limited here")
 
 PROGRAM = """
 import resource, sys
 from dala import errors, media
-from dala.ml.onnx_file import check_onnx
-import PIL.Image, dala.media.profiles, onnx.defs
+from dala.ml.onnx.file import check_onnx
+import PIL.Image, dala.media.pictures.color_profiles, onnx.defs
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (held + 200_000_000,) * 2)
 small, large, model = sys.argv[1:]

@@ -13,7 +13,7 @@ from media.picture_files import encoded, png_chunk, profile, smooth, swapped_pro
 from PIL import Image, PngImagePlugin, TiffImagePlugin
 
 from dala import errors, media
-from dala.media.metadata import Metadata, bits_of
+from dala.media.pictures.metadata import Metadata, bits_of
 
 HOLDING = [".jpg", ".png", ".webp", ".tif", ".avif", ".heic"]
 SOURCES = ["JPEG", "PNG", "WEBP", "TIFF", "AVIF", "HEIF"]

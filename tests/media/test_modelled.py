@@ -13,10 +13,11 @@ from media.small_models import MASK_SIZE, write_bright_class, write_bright_mask
 from dala import errors, media
 from dala.gpu import compute
 from dala.media import gpu
-from dala.media.video import modelled, transcode
-from dala.media.video.stages import TemporalFilter, links_of
-from dala.ml.loading import load_model
-from dala.ml.masks import masked
+from dala.media.video import transcode
+from dala.media.video.filtering import model_filters as modelled
+from dala.media.video.filtering.stages import TemporalFilter, links_of
+from dala.ml.models.loading import load_model
+from dala.ml.models.masks import masked
 
 SHARED = Path(__file__).parents[3] / "shared"
 

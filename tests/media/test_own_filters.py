@@ -15,7 +15,8 @@ from PIL import Image
 import dala
 from dala import errors, media
 from dala.gpu import compute
-from dala.media import chain, gpu
+from dala.media import gpu
+from dala.media.filters import chain
 from dala.media.video import transcode
 
 H, W = 12, 17

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dala import errors
-from dala.media import sample
+from dala.media.showcase import sample
 
 
 def test_the_picture_is_the_same_each_time_and_opaque():

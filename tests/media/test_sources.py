@@ -14,9 +14,9 @@ from media import clips
 from PIL import Image
 
 from dala import errors, media
-from dala.media.video.source import VideoFile
-from dala.media.video.sources import open_source
-from dala.media.video.uncoded import checked_rate
+from dala.media.video.reading.decoded_frame import checked_rate
+from dala.media.video.reading.opening import open_source
+from dala.media.video.reading.source import VideoFile
 
 
 def all_of(path, **options):

@@ -13,7 +13,8 @@ from media import clips
 
 from dala import errors, media
 from dala.media import gpu
-from dala.media.video import segments, transcode
+from dala.media.video import transcode
+from dala.media.video.writing import segments
 
 
 @pytest.fixture(scope="module")

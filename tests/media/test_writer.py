@@ -12,8 +12,8 @@ from PIL import Image
 
 from dala import errors
 from dala.gpu import compute
-from dala.media.video.sources import open_source
-from dala.media.video.writer import writer
+from dala.media.video.reading.opening import open_source
+from dala.media.video.writing.writer import writer
 
 
 def times_of(path) -> list[float]:

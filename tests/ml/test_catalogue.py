@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from dala import errors
-from dala.ml.catalogue import MODELS, find
-from dala.ml.labels import LISTS, labels
+from dala.ml.catalog.entries import MODELS, find
+from dala.ml.catalog.labels import LISTS, labels
 
 
 def test_the_six_models_are_known():
@@ -116,5 +116,5 @@ def test_an_unknown_list_is_refused_with_those_that_are_there():
 
 def test_the_catalogue_is_read_without_arrays_models_or_networks():
     heavy = {"numpy", "onnx", "onnxruntime", "urllib.request", "subprocess", "tarfile", "rich"}
-    program = f"import sys, dala.ml.catalogue; print(*({heavy!r} & sys.modules.keys()))"
+    program = f"import sys, dala.ml.catalog.entries; print(*({heavy!r} & sys.modules.keys()))"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == []

@@ -9,11 +9,11 @@ from ml.small_models import doubling
 from dala import errors, ml
 from dala.images.frames import new_buffer
 from dala.kernels.image.preprocess import preprocess
-from dala.ml.catalogue import find
-from dala.ml.chosen import chosen_model
-from dala.ml.recognition import preparation
-from dala.runtime.buffer import from_numpy
-from dala.runtime.buffer_access import read
+from dala.ml.catalog.entries import find
+from dala.ml.models.choice import chosen_model
+from dala.ml.models.recognition import preparation
+from dala.runtime.buffers.access import read
+from dala.runtime.buffers.buffer import from_numpy
 
 
 def test_a_file_is_loaded_once_until_it_changes(tmp_path):

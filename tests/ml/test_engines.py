@@ -18,7 +18,7 @@ from dala import errors, ml
 from dala.devices import current_device
 from dala.devices.webgpu.transfer import Transfers
 from dala.gpu import compute
-from dala.ml.masks import mask_kernel
+from dala.ml.models.masks import mask_kernel
 
 
 def classes() -> bytes:

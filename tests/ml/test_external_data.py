@@ -12,10 +12,10 @@ from onnx import TensorProto
 
 from dala import errors, ml
 from dala.gpu import compute
-from dala.ml import external_data
-from dala.ml.engine import Engine
-from dala.ml.external_files import Outside
-from dala.ml.onnx_file import check_onnx, checked_model
+from dala.ml.models.engine import Engine
+from dala.ml.onnx import external_data
+from dala.ml.onnx.external_files import Outside
+from dala.ml.onnx.file import check_onnx, checked_model
 
 X = np.zeros((1, 4), np.float32)
 WEIGHTS = np.array([1, 2, 3, 4], np.float32)

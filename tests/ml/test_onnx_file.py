@@ -11,9 +11,9 @@ from ml.small_models import doubling, sum_and_difference
 from onnx import TensorProto, helper, load_from_string, numpy_helper
 
 from dala import errors
-from dala.ml import protobuf
-from dala.ml.onnx_file import Declared, check_onnx
-from dala.ml.onnx_tensors import DTYPES
+from dala.ml.onnx import protobuf
+from dala.ml.onnx.file import Declared, check_onnx
+from dala.ml.onnx.tensors import DTYPES
 
 MODELS = Path(__file__).parents[2] / "../shared/models"
 
@@ -194,7 +194,7 @@ def test_a_format_that_is_not_known_is_refused():
 def test_the_newest_opset_is_the_newest_that_onnx_runtime_loads():
     import onnxruntime
 
-    from dala.ml.onnx_graph import OPSETS
+    from dala.ml.onnx.graph import OPSETS
 
     data = of_nodes(node("Relu", "x", "y"), opset=OPSETS[""])
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
@@ -314,7 +314,7 @@ def test_a_tensor_that_is_not_where_it_says_is_refused(tmp_path, entries, kind, 
 
 
 def test_without_the_onnx_package_the_error_says_what_to_install(monkeypatch):
-    from dala.ml import onnx_graph
+    from dala.ml.onnx import graph as onnx_graph
 
     onnx_graph._schema.cache_clear()
     monkeypatch.setitem(sys.modules, "onnx", None)

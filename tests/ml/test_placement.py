@@ -7,7 +7,7 @@ import pytest
 
 from dala import errors
 from dala.kernels.image.fitting import FITS
-from dala.ml.placement import placed
+from dala.ml.results.placement import placed
 
 SIZES = [
     ((300, 451), (224, 224)),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dala.gpu import compute
-from dala.ml.results import (
+from dala.ml.results.results import (
     Classification,
     Detection,
     Keypoint,

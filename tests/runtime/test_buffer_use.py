@@ -21,7 +21,7 @@ from dala.errors import (
 )
 from dala.gpu import compute
 from dala.ir.types import DTYPES
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffers.buffer import Buffer
 
 
 @pytest.fixture

@@ -21,9 +21,9 @@ from dala.errors import (
     UnknownCommandError,
 )
 from dala.gpu import compute
-from dala.runtime import queue as queues
-from dala.runtime.commands import Work
-from dala.runtime.queue import Queue
+from dala.runtime.commands import queue as queues
+from dala.runtime.commands.command import Work
+from dala.runtime.commands.queue import Queue
 
 PATIENCE_S = 30.0  # far beyond what anything here takes: a hang becomes a failure
 
@@ -503,9 +503,9 @@ def test_eight_threads_of_a_thousand_submits_equal_serial(queue):
 def test_the_interpreter_exits_with_work_in_flight(call):
     program = f"""
 import ctypes, time
-from dala.runtime.buffer import buffer_zeros
-from dala.runtime.commands import Work
-from dala.runtime.queue import Queue
+from dala.runtime.buffers.buffer import buffer_zeros
+from dala.runtime.commands.command import Work
+from dala.runtime.commands.queue import Queue
 buf = buffer_zeros(1 << 26, "u8")
 def sleep():
     time.sleep(60)

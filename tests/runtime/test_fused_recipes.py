@@ -7,7 +7,7 @@ import pytest
 
 from dala import errors
 from dala.gpu import compute
-from dala.runtime import recipe
+from dala.runtime.pipelines import composite as recipe
 
 SHAPE = (65, 93, 4)
 
@@ -35,7 +35,7 @@ def test_large_images_get_the_bytes_of_small_ones(device, monkeypatch, name, par
 
 
 def test_a_large_image_is_planned_once(monkeypatch):
-    from dala.runtime import plan
+    from dala.runtime.pipelines import execution_plan as plan
 
     with compute.device("cpu"):
         source, out = (compute.buffer_zeros((1024, 1024, 4), "u8") for _ in range(2))

@@ -14,7 +14,7 @@ import pytest
 import dala
 from dala import errors
 from dala.gpu import compute
-from dala.runtime import kernel as kernel_module
+from dala.runtime.kernels import kernel as kernel_module
 
 
 @dala.kernel

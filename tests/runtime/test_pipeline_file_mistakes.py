@@ -9,7 +9,7 @@ from runtime.documents import WGSL, document, simple, zeros
 
 from dala import errors
 from dala.gpu import compute
-from dala.runtime.pipeline_file import from_document
+from dala.runtime.pipelines.file import from_document
 
 # -- mistakes when saving --------------------------------------------------------------------------
 

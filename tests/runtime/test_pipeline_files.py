@@ -20,7 +20,7 @@ from runtime.documents import (
 import dala
 from dala import errors
 from dala.gpu import compute
-from dala.runtime.pipeline_file import from_document
+from dala.runtime.pipelines.file import from_document
 
 # -- there and back --------------------------------------------------------------------------------
 

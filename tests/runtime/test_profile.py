@@ -20,8 +20,8 @@ from dala import errors
 from dala.devices import current_device
 from dala.devices.faulty import Faulty
 from dala.gpu import compute
-from dala.runtime import profile as profiles
-from dala.runtime.recipe import Opaque
+from dala.runtime.pipelines.composite import Opaque
+from dala.runtime.profiling import profile as profiles
 
 COUNT = 1000
 BYTES = 4 * COUNT

@@ -12,10 +12,10 @@ import pytest
 from dala.devices.device import Memory
 from dala.errors import ArgumentError, CommandCancelledError, CommandTimeoutError
 from dala.gpu import compute
-from dala.runtime.commands import Work
-from dala.runtime.hazards import FEWEST_KEPT, MOST_CELLS, MOST_READERS, Hazards, Turn
-from dala.runtime.queue import Queue
-from dala.runtime.scheduler import RUNNERS
+from dala.runtime.commands.command import Work
+from dala.runtime.commands.hazards import FEWEST_KEPT, MOST_CELLS, MOST_READERS, Hazards, Turn
+from dala.runtime.commands.queue import Queue
+from dala.runtime.commands.scheduler import RUNNERS
 
 PATIENCE_S = 30.0  # far beyond what anything here takes: a hang becomes a failure
 

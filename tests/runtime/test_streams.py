@@ -20,11 +20,11 @@ from dala.errors import (
     ShapeError,
 )
 from dala.gpu import compute
-from dala.runtime import stream as streams
-from dala.runtime.commands import Command, Work
-from dala.runtime.hazards import Turn
-from dala.runtime.run import queue
-from dala.runtime.scheduler import RUNNERS
+from dala.runtime.commands import stream as streams
+from dala.runtime.commands.command import Command, Work
+from dala.runtime.commands.hazards import Turn
+from dala.runtime.commands.run import queue
+from dala.runtime.commands.scheduler import RUNNERS
 
 PATIENCE_S = 30.0  # far beyond what anything here takes: a hang becomes a failure
 
@@ -459,7 +459,7 @@ def test_stats_add_up(gate):
 
 
 def test_percentiles_and_throughput_are_those_of_the_latest(monkeypatch):
-    from dala.runtime.stream_stats import SAMPLES, Tally
+    from dala.runtime.commands.stream_statistics import SAMPLES, Tally
 
     tally, ended = Tally(), compute.submit(Task())
     ended.wait(PATIENCE_S)

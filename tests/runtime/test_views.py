@@ -7,10 +7,10 @@ from dala.devices import current_device, find_device
 from dala.errors import ShapeError
 from dala.gpu import compute
 from dala.ir.types import F32, U8
-from dala.kernels.elementwise import relu
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.fused import run_fused
-from dala.runtime.recipe import Stage, beginning, reshaped, view
+from dala.kernels.tensor.elementwise import relu
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.pipelines.composite import Stage, beginning, reshaped, view
+from dala.runtime.pipelines.fused import run_fused
 
 
 def floats(*shape: int) -> Buffer:

@@ -10,7 +10,7 @@ import pytest
 from dala import gpu
 from dala.errors import ArgumentError
 from dala.gpu import compute
-from dala.ml.results import (
+from dala.ml.results.results import (
     Classification,
     Detection,
     Keypoint,

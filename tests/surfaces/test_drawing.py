@@ -14,7 +14,7 @@ from dala import gpu
 from dala.errors import ArgumentError, DtypeError, FreedError, ShapeError
 from dala.gpu import compute
 from dala.images.lettering import opened_font
-from dala.ml.results import Detection, Segmentation
+from dala.ml.results.results import Detection, Segmentation
 from dala.surfaces import drawing
 
 FINE = 16

@@ -15,7 +15,7 @@ from dala.errors import ArgumentError, DalaError, KernelError, ShapeError
 
 if TYPE_CHECKING:
     from dala.lang.lower import Special
-    from dala.runtime.kernel import Kernel
+    from dala.runtime.kernels.kernel import Kernel
 
 _EXTENT = 16
 """How long each axis is of what a kernel is compiled for."""
@@ -67,8 +67,8 @@ def _python_kernels(path: Path) -> list[dict[str, Any]]:
 
 
 def _text_kernel(path: Path) -> list[dict[str, Any]]:
-    from dala.runtime.textfile import read_text
-    from dala.runtime.wgsl_kernel import from_wgsl
+    from dala.base.text_file import read_text
+    from dala.runtime.kernels.wgsl import from_wgsl
 
     try:
         kernel = from_wgsl(path.stem, read_text(path), None, None)
@@ -120,7 +120,7 @@ def _compiled(kernel: Kernel) -> str:
     from dala.emit.wgsl.grid import grid_for
     from dala.emit.wgsl.shader import emit
     from dala.plan.task import Task
-    from dala.runtime.recipe import Opaque, Recipe
+    from dala.runtime.pipelines.composite import Opaque, Recipe
 
     if isinstance(kernel, Recipe | Opaque):
         return "planned on the host, when it is run"

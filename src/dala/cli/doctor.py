@@ -13,10 +13,10 @@ from typing import Any, Literal
 import typer
 
 from dala import __version__
+from dala.base.record import record
 from dala.cli import options
 from dala.cli.terminal import is_terminal, one_line, output, print_json, tell
 from dala.errors import DalaError
-from dala.ir.record import record
 
 State = Literal["ok", "missing", "broken"]
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
@@ -128,7 +128,7 @@ def _encoders() -> Iterator[Finding]:
         import av
     except ImportError:
         return
-    from dala.media.video.encoding import CODECS
+    from dala.media.video.writing.encoding import CODECS
 
     absent = []
     for name, codec in CODECS.items():

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.text_file import read_text
 from dala.cli import losses
 from dala.cli.filter_texts import Filter, given_filter
 from dala.cli.jobs import Made, Settings
 from dala.errors import ArgumentError
-from dala.runtime.buffer import buffer_zeros, from_numpy
-from dala.runtime.document import at, hint, key, mapping, sequence, text
-from dala.runtime.pipeline_file import load_pipeline
-from dala.runtime.textfile import read_text
+from dala.runtime.buffers.buffer import buffer_zeros, from_numpy
+from dala.runtime.pipelines.document import at, hint, key, mapping, sequence, text
+from dala.runtime.pipelines.file import load_pipeline
 
 _MODES = {1: "gray", 3: "rgb", 4: "rgba"}
 
@@ -80,7 +80,7 @@ def run_pipeline(
     path: Path, document: Mapping[str, Any], source: str, target: str, settings: Settings
 ) -> Made:
     """Run a pipeline of buffers on a picture that fits it."""
-    from dala.media.files import load, save
+    from dala.media.pictures.files import load, save
 
     started_s = time.perf_counter()
     with at(str(path)):

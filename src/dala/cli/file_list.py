@@ -6,11 +6,11 @@ import glob
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from dala.base.record import record
 from dala.errors import ArgumentError, FileError
-from dala.ir.record import record
-from dala.media.formats import FORMATS
-from dala.media.video.encoding import SUFFIXES
-from dala.runtime.document import hint
+from dala.media.pictures.formats import FORMATS
+from dala.media.video.writing.encoding import SUFFIXES
+from dala.runtime.pipelines.document import hint
 
 _READ_ONLY = (".gif", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".ogv", ".wmv", ".3gp")
 _WRITTEN = (*FORMATS, *SUFFIXES, ".gif")

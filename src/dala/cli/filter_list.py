@@ -11,11 +11,11 @@ from rich.table import Table
 
 from dala.cli import values
 from dala.cli.filter_texts import known_filters, params_of
-from dala.media.catalogue import FILTERS
-from dala.media.catalogue import filters as catalogue
-from dala.media.modelled import filter_kernel
-from dala.media.video.stages import TEMPORAL, TIMED
-from dala.runtime.kernel import KERNELS
+from dala.media.filters.catalog import FILTERS
+from dala.media.filters.catalog import filters as catalogue
+from dala.media.filters.model_filters import filter_kernel
+from dala.media.video.filtering.stages import TEMPORAL, TIMED
+from dala.runtime.kernels.kernel import KERNELS
 
 OWN, TIME = "yours", "time"
 

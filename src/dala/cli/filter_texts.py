@@ -11,13 +11,13 @@ from typing import Any
 from dala.cli import values
 from dala.errors import ArgumentError, DalaError
 from dala.ir.types import BOOL
+from dala.kernels.base.limits import hold
 from dala.kernels.image.paint import names
-from dala.kernels.limits import hold
-from dala.media.catalogue import FILTERS, filters
-from dala.media.video.stages import TEMPORAL, TIMED
-from dala.ml.catalogue import MODELS
-from dala.runtime.document import hint
-from dala.runtime.kernel import KERNELS, Kernel
+from dala.media.filters.catalog import FILTERS, filters
+from dala.media.video.filtering.stages import TEMPORAL, TIMED
+from dala.ml.catalog.entries import MODELS
+from dala.runtime.kernels.kernel import KERNELS, Kernel
+from dala.runtime.pipelines.document import hint
 
 Filter = tuple[str, dict[str, Any]]
 _NEXT_PARAM = re.compile(r"(?<!\\),(?=\s*[A-Za-z_]\w*\s*=)")
@@ -181,7 +181,7 @@ def _value(
         raise ArgumentError(f"{name}: {key}: {error}") from None
     if param["kind"] != "image" or value is None:
         return value
-    from dala.media.files import load
+    from dala.media.pictures.files import load
 
     try:
         return load(value, largest_pixels=largest_pixels)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from dala.base.record import changed, record, value
 from dala.cli import losses
 from dala.cli.filter_texts import Filter, knows_time
 from dala.cli.progress import Meter, Step, seconds
 from dala.errors import ArgumentError, FileError
-from dala.ir.record import changed, record, value
 from dala.kernels.image.sizes import FORMS, WantedSize, exact_size, wanted_size
-from dala.media.formats import READ_SUFFIXES
-from dala.media.video.encoding import SUFFIXES
-from dala.media.video.sink import aside
-from dala.runtime.document import hint
+from dala.media.pictures.formats import READ_SUFFIXES
+from dala.media.video.writing.encoding import SUFFIXES
+from dala.media.video.writing.sink import aside
+from dala.runtime.pipelines.document import hint
 
 STANDARD = "-"
 """The name of standard input and of standard output."""
@@ -156,7 +156,7 @@ def _may_hold_frames(target: str) -> bool:
 
 def _make_picture(source: str, target: str, filters: Sequence[Filter], settings: Settings) -> Made:
     from dala.media import gpu
-    from dala.media.files import load, save
+    from dala.media.pictures.files import load, save
 
     wrong = settings.for_video()
     if wrong:

@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from dala.errors import ArgumentError, DalaError, FileError
-from dala.runtime.kernel import KERNELS, Kernel
-from dala.runtime.kernel_text import is_built_in
+from dala.runtime.kernels.kernel import KERNELS, Kernel
+from dala.runtime.pipelines.kernel_text import is_built_in
 
 
 def load_kernels(paths: Iterable[str]) -> list[str]:

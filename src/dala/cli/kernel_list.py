@@ -9,9 +9,9 @@ from typing import Any
 
 from dala.cli import values
 from dala.lang.signature import Parameter
-from dala.media.catalogue import FILTERS
-from dala.media.catalogue import filters as catalogue
-from dala.runtime.kernel import Kernel
+from dala.media.filters.catalog import FILTERS
+from dala.media.filters.catalog import filters as catalogue
+from dala.runtime.kernels.kernel import Kernel
 
 _SAMPLES: dict[str, Any] = {
     "colour": "#00b140",

@@ -14,7 +14,7 @@ from dala.cli.terminal import is_terminal, output, print_json, say
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from dala.ml.catalogue import Entry
+    from dala.ml.catalog.entries import Entry
 
 _STYLES = {"here": "green", "missing": "dim", "damaged": "red"}
 _HEADS = ("name", "task", "input", "licence", "size", "")
@@ -22,7 +22,7 @@ _HEADS = ("name", "task", "input", "licence", "size", "")
 
 def complete(incomplete: str) -> list[tuple[str, str]]:
     """The models that a shell offers, each with what it does."""
-    from dala.ml.catalogue import MODELS
+    from dala.ml.catalog.entries import MODELS
 
     return [(item.name, item.doc) for item in MODELS.values() if item.name.startswith(incomplete)]
 
@@ -43,7 +43,7 @@ AnyName = Annotated[
 
 def list_models(json: options.Json = False) -> None:
     """List the models: what they do, under which licence, and whether they are here."""
-    from dala.ml.catalogue import MODELS
+    from dala.ml.catalog.entries import MODELS
 
     found = [_described(entry) for entry in MODELS.values()]
     if json:
@@ -81,8 +81,9 @@ def get(
 ) -> None:
     """Fetch models, check them, and keep them, so that they are used without a network."""
     from dala.ml import sources
-    from dala.ml.catalogue import find
-    from dala.ml.sources import fetching, kept
+    from dala.ml.catalog.entries import find
+    from dala.ml.sources import fetching
+    from dala.ml.sources import store as kept
     from dala.ml.sources.progress import silent
 
     entries = [find(name) for name in names]
@@ -107,8 +108,8 @@ def get(
 def where(name: Name, json: options.Json = False) -> None:
     """Print the path of a model's ONNX file; it fails where the model is not here."""
     from dala.errors import FileError
-    from dala.ml.catalogue import find
-    from dala.ml.sources import kept
+    from dala.ml.catalog.entries import find
+    from dala.ml.sources import store as kept
 
     path = kept.find(find(name))
     if path is None:
@@ -121,8 +122,8 @@ def where(name: Name, json: options.Json = False) -> None:
 
 def check(name: AnyName = None, json: options.Json = False) -> int:
     """Compare what is here with the hashes of the list; the exit code is 1 if anything differs."""
-    from dala.ml.catalogue import MODELS, find
-    from dala.ml.sources import kept
+    from dala.ml.catalog.entries import MODELS, find
+    from dala.ml.sources import store as kept
 
     entries = list(MODELS.values()) if name is None else [find(name)]
     states: dict[str, str] = {entry.name: kept.state(entry) for entry in entries}
@@ -144,7 +145,7 @@ def _wrong(states: dict[str, str], *, needed: bool) -> list[str]:
 
 
 def _described(entry: Entry) -> dict[str, Any]:
-    from dala.ml.sources import kept
+    from dala.ml.sources import store as kept
 
     state, path = kept.state(entry), kept.path_of(entry)
     size = entry.package.model_bytes if state == "missing" else path.stat().st_size

@@ -15,7 +15,7 @@ from dala.cli.process import chosen
 from dala.cli.terminal import print_json, say, tell
 
 if TYPE_CHECKING:
-    from dala.ml.model import Model
+    from dala.ml.models.model import Model
 
 Row = tuple[str, str, str]
 """What was found, how sure that is or how much of the picture it takes, and where it is."""
@@ -72,8 +72,8 @@ def predict(
 
     dala predict my_faces.onnx --like blazeface crowd.png -o found.png
     """
-    from dala.media.files import load, save
-    from dala.ml.loading import load_model
+    from dala.media.pictures.files import load, save
+    from dala.ml.models.loading import load_model
 
     losses.refuse(strict=strict)
     existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
@@ -108,7 +108,7 @@ def predict(
 def _targets(pictures: Sequence[str], out: str | None, *, overwrite: bool) -> list[Path | None]:
     """Where each picture goes with what was found; nothing over another, or itself unasked."""
     from dala.errors import ArgumentError
-    from dala.media.formats import FORMATS
+    from dala.media.pictures.formats import FORMATS
 
     if out is None:
         return [None] * len(pictures)
@@ -152,7 +152,7 @@ def _described(picture: str, target: Path | None, image: Any, results: Any) -> d
 
 def _rows(results: Any) -> Iterator[Row]:
     """A line for each thing that was found."""
-    from dala.ml.results import Detection, Pose, Segmentation
+    from dala.ml.results.results import Detection, Pose, Segmentation
 
     if isinstance(results, Segmentation):
         for label, share in results.shares().items():

@@ -160,7 +160,7 @@ def _is_left(
 ) -> bool:
     """Whether the target is there and stays as it is; a run that is resumed asks nothing."""
     from dala.cli.jobs import STANDARD
-    from dala.media.video.segments import finished_frames
+    from dala.media.video.writing.segments import finished_frames
 
     if target == STANDARD or (settings.resume and finished_frames(Path(target))):
         return False
@@ -207,7 +207,7 @@ def finish(made: Made, *, quiet: bool, json: bool) -> None:
 
 
 def _how_to_go_on(target: str) -> str:
-    from dala.media.video.segments import finished_frames
+    from dala.media.video.writing.segments import finished_frames
 
     kept = finished_frames(Path(target))
     if not kept:

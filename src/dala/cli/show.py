@@ -133,7 +133,7 @@ def gallery(
     json: options.Json = False,
 ) -> None:
     """Write a page that shows what every filter does to a picture."""
-    from dala.media.gallery import INDEX_NAME, write_gallery
+    from dala.media.showcase.gallery import INDEX_NAME, write_gallery
 
     existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     if existing.left_alone([Path(folder) / INDEX_NAME]):

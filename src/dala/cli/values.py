@@ -10,8 +10,8 @@ from typing import Any
 from dala.errors import ArgumentError
 from dala.kernels.image.paint import names, paint_of
 from dala.kernels.image.sizes import FORMS, exact_size, wanted_size
-from dala.media.catalogue import range_of
-from dala.runtime.document import hint
+from dala.media.filters.catalog import range_of
+from dala.runtime.pipelines.document import hint
 
 FLAGS = {"yes": True, "true": True, "on": True, "1": True}
 FLAGS |= {"no": False, "false": False, "off": False, "0": False}

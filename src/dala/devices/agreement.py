@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import ArgumentError
-from dala.ir.record import record
 
 _RELATIVE = {"float32": 1e-5, "float64": 1e-12}
 """Of the larger of the two values."""

@@ -10,10 +10,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import DeviceError, InternalError, ShapeError
-from dala.ir.record import record
 from dala.lang.wgsl import Groups, Module
-from dala.plan.fuse import Group
+from dala.plan.fusion import Group
 from dala.plan.task import Task
 
 Number = bool | int | float

@@ -10,9 +10,9 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from dala.base.record import record
 from dala.devices.device import Device
 from dala.errors import ArgumentError, DeviceError
-from dala.ir.record import record
 
 
 @record

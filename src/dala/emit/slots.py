@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dala.base.record import value
 from dala.ir.nodes import OUTPUT, Extent, Load, Program, used, walk
-from dala.ir.record import value
 from dala.ir.types import Scalar
 
 SLOT_BYTES = 8

@@ -6,23 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dala.kernels
-import dala.ml.named  # noqa: F401  (these two have kernels found by their names)
+import dala.ml.models.registration  # noqa: F401  (these two have kernels found by their names)
 from dala import __version__
 from dala.devices import Device, current_device, devices, use_device
 from dala.devices import using as device
 from dala.devices.device import Held
 from dala.devices.registry import preferred_listing
-from dala.runtime.arguments import Params
-from dala.runtime.buffer import (
-    Buffer,
-    buffer,
-    buffer_from_binary,
-    buffer_zeros,
-    from_dlpack,
-    from_numpy,
-    scratch,
-)
-from dala.runtime.buffer_access import (
+from dala.runtime.buffers.access import (
     dtype,
     free,
     free_many,
@@ -34,12 +24,17 @@ from dala.runtime.buffer_access import (
     to_numpy,
     write,
 )
-from dala.runtime.commands import Command
-from dala.runtime.kernel import KERNELS, Kernel
-from dala.runtime.pipeline import Pipeline
-from dala.runtime.pipeline_file import load_pipeline
-from dala.runtime.profile import Profile, Record, profile
-from dala.runtime.run import (
+from dala.runtime.buffers.buffer import (
+    Buffer,
+    buffer,
+    buffer_from_binary,
+    buffer_zeros,
+    from_dlpack,
+    from_numpy,
+    scratch,
+)
+from dala.runtime.commands.command import Command
+from dala.runtime.commands.run import (
     as_completed,
     poll,
     run_kernel,
@@ -48,7 +43,12 @@ from dala.runtime.run import (
     wait,
     wait_all,
 )
-from dala.runtime.stream import Stream, stream
+from dala.runtime.commands.stream import Stream, stream
+from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.kernel import KERNELS, Kernel
+from dala.runtime.pipelines.file import load_pipeline
+from dala.runtime.pipelines.pipeline import Pipeline
+from dala.runtime.profiling.profile import Profile, Record, profile
 
 if TYPE_CHECKING:
     from dala.surfaces.surface import Surface

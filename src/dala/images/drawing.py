@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.images.drawing_places import (
     EVERYWHERE,
@@ -27,9 +28,8 @@ from dala.images.drawing_places import (
 )
 from dala.images.frames import Frame, frame_of
 from dala.images.lettering import Font, Lettering, lettering
-from dala.ir.record import record
+from dala.kernels.base.shapes import number_within
 from dala.kernels.image.paint import Paint, paint_of
-from dala.kernels.shapes import number_within
 
 MOST_LABELS = 256
 _NO_LETTERS = (-1.0, 0.0, 0.0)

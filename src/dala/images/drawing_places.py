@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dala.errors import ArgumentError
-from dala.kernels.shapes import number_within
+from dala.kernels.base.shapes import number_within
 
 FARTHEST = 1 << 18
 """Pixels that coordinates may be away from the image's corner: in f32 they end there at a 64th."""

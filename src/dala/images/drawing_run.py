@@ -20,6 +20,7 @@ from dala.images.drawing import Drawing, Layer, Shapes
 from dala.images.drawing_places import Box
 from dala.images.drawing_tiles import Grid
 from dala.images.frames import destination, frame_of, new_buffer
+from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.drawing import (
     LETTERS,
     LETTERS_STEP,
@@ -29,9 +30,8 @@ from dala.kernels.image.drawing import (
 )
 from dala.kernels.image.drawing_layers import layer_image_kernel, layer_tiles_kernel
 from dala.kernels.image.images import require_image
-from dala.kernels.shapes import require_alike
-from dala.runtime.buffer import Buffer, from_numpy
-from dala.runtime.kernel import Kernel
+from dala.runtime.buffers.buffer import Buffer, from_numpy
+from dala.runtime.kernels.kernel import Kernel
 
 TILES_AT_A_TIME = 256
 LEAST_SHAPES, LEAST_ENTRIES, LEAST_LETTERS = 1 << 9, 1 << 12, 1 << 16

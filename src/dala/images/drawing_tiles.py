@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dala.ir.record import record
+from dala.base.record import record
 
 MOST_ENTRIES = 1 << 21
 """Shapes in tiles that are listed at a time, for the memory that it takes."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.devices import current_device
 from dala.devices.cpu.memory import Borrowed
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ir.record import record
 from dala.ir.types import DTYPES, F32, U8
-from dala.runtime.buffer import Buffer, from_numpy
+from dala.runtime.buffers.buffer import Buffer, from_numpy
 
 PILLOW_MODES = ("L", "RGB", "RGBA")
 Shape = tuple[int, ...]

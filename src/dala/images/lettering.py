@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import ArgumentError, FileError, LimitError, MediaError
-from dala.ir.record import record
-from dala.kernels.shapes import whole_number
+from dala.kernels.base.shapes import whole_number
 
 MOST_CHARACTERS = 2000
 LARGEST_PIXELS = 1 << 26

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from dala.base.record import remembered, value
 from dala.ir.nodes import (
     Apply,
     Const,
@@ -16,7 +17,6 @@ from dala.ir.nodes import (
     used,
     walk,
 )
-from dala.ir.record import remembered, value
 
 FARTHEST_OFFSET = 1 << 20
 """Offsets beyond this are treated as anywhere, so that position + offset cannot wrap."""

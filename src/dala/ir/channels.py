@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+from dala.base.record import changed, remembered
 from dala.ir.access import offsets_of
 from dala.ir.nodes import (
     Apply,
@@ -16,7 +17,6 @@ from dala.ir.nodes import (
     Value,
     walk,
 )
-from dala.ir.record import changed, remembered
 from dala.ir.simplify import Rewriter, drop_dead
 
 Channel = int | None

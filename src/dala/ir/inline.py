@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dala.base.record import changed, record
 from dala.ir.access import accesses
 from dala.ir.nodes import OUTPUT, Extent, Input, Load, Param, Program, Value
-from dala.ir.record import changed, record
 from dala.ir.simplify import Rewriter, drop_dead
 
 Names = Mapping[str, str]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dala.ir.record import record, value
+from dala.base.record import record, value
 from dala.ir.types import Scalar
 
 Border = Literal["clamp", "mirror", "reflect", "wrap", "zero"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dala.ir.record import record
+from dala.base.record import record
 from dala.ir.types import BOOL, U16, Scalar
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dala.base.record import changed
 from dala.ir.build import Builder
 from dala.ir.nodes import (
     Apply,
@@ -27,7 +28,6 @@ from dala.ir.nodes import (
     operands_of,
     walk,
 )
-from dala.ir.record import changed
 
 MOST_UNROLLED = 2048
 """Statements that one unrolled loop may become."""

@@ -6,8 +6,8 @@ from typing import Literal
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import DtypeError
-from dala.ir.record import record
 
 
 @record

@@ -1,19 +1,3 @@
 """The built-in kernels, written in the kernel language itself."""
 
-from dala.kernels import (  # noqa: F401
-    convolution,
-    detection,
-    elementwise,
-    fourier,
-    gathering,
-    image,
-    masks,
-    matrices,
-    normalisation,
-    pooling,
-    poses,
-    ranking,
-    reductions,
-    scans,
-    suppression,
-)
+from dala.kernels import image, tensor, vision  # noqa: F401

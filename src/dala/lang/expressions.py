@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import KernelError, KernelSyntaxError, KernelTypeError
 from dala.ir.build import Builder
 from dala.ir.nodes import Border, Value
-from dala.ir.record import record
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, decided
 from dala.lang.hints import instead_of_name

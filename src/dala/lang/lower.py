@@ -6,10 +6,10 @@ import ast
 from dataclasses import dataclass
 from functools import cached_property
 
+from dala.base.record import value
 from dala.errors import KernelSyntaxError, KernelTypeError
 from dala.ir.build import Builder
 from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
-from dala.ir.record import value
 from dala.ir.simplify import simplify
 from dala.ir.types import F32, F64, S64, U8, U16, Scalar
 from dala.ir.verify import verify

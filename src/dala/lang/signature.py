@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any, Literal
 
+from dala.base.record import value
 from dala.errors import KernelSyntaxError
-from dala.ir.record import value
 from dala.ir.types import Scalar
 from dala.lang.marks import CONST, IMAGE, OUT, Annotation, ScalarMark
 from dala.lang.source import MISSING, Source

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dala.base.record import record, value
 from dala.ir.nodes import Input, Output, Value
-from dala.ir.record import record, value
 from dala.ir.types import Scalar
 
 

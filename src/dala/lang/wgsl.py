@@ -13,8 +13,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from dala.base.record import value
 from dala.errors import KernelSyntaxError
-from dala.ir.record import value
 from dala.ir.types import DTYPES, F32, U32, Scalar
 from dala.lang.signature import REQUIRED, Parameter
 

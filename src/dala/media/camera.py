@@ -14,10 +14,10 @@ from typing import Any
 from dala.base.printable import printable
 from dala.errors import ArgumentError, ClosedError, DeviceError, FileError, MediaError
 from dala.kernels.image.sizes import GivenSize, exact_size
-from dala.media.video.decoding import pyav
-from dala.media.video.described import VideoInfo
-from dala.media.video.source import VideoFile, VideoFrame
-from dala.media.video.uncoded import RATE, checked_rate, uncoded_info
+from dala.media.video.reading.decoded_frame import RATE, checked_rate, uncoded_info
+from dala.media.video.reading.decoding import pyav
+from dala.media.video.reading.description import VideoInfo
+from dala.media.video.reading.source import VideoFile, VideoFrame
 
 _TICK = Fraction(1, 1_000_000)
 _JOIN_S = 2.0

@@ -18,8 +18,8 @@ import numpy as np
 from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError
 from dala.images.frames import Frame, frame_of
-from dala.media.catalogue import FILTERS, filters
-from dala.media.chain import (
+from dala.media.filters.catalog import FILTERS, filters
+from dala.media.filters.chain import (
     FILTER_NAME,
     Chains,
     Filter,
@@ -29,11 +29,11 @@ from dala.media.chain import (
     filter_steps,
     listed_filters,
 )
-from dala.media.context import Context
-from dala.media.modelled import filter_kernel, filter_params, optional_images
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
-from dala.runtime.result_command import ResultCommand
+from dala.media.filters.context import Context
+from dala.media.filters.model_filters import filter_kernel, filter_params, optional_images
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.commands.result_command import ResultCommand
+from dala.runtime.kernels.kernel import Kernel
 
 __all__ = [
     "Context",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dala.ml import gpu as gpu
-    from dala.ml.audio import mel_spectrogram as mel_spectrogram
-    from dala.ml.preprocessing import preprocess as preprocess
+    from dala.ml.models.audio import mel_spectrogram as mel_spectrogram
+    from dala.ml.models.preprocessing import preprocess as preprocess
 
-_HOMES = {"mel_spectrogram": "dala.ml.audio", "preprocess": "dala.ml.preprocessing"}
+_HOMES = {"mel_spectrogram": "dala.ml.models.audio", "preprocess": "dala.ml.models.preprocessing"}
 
 
 def __getattr__(name: str) -> Any:

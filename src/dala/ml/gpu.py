@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dala.ml.catalogue import MODELS, find
-from dala.ml.loading import load_model
-from dala.ml.model import Model, require_model
-from dala.ml.prediction import predict, predict_async
-from dala.ml.ranking import top_k
-from dala.ml.recognition import recognise
-from dala.ml.results import Classification, Detection, Keypoint, Pose, Segmentation
+from dala.ml.catalog.entries import MODELS, find
+from dala.ml.models.loading import load_model
+from dala.ml.models.model import Model, require_model
+from dala.ml.models.prediction import predict, predict_async
+from dala.ml.models.ranking import top_k
+from dala.ml.models.recognition import recognise
+from dala.ml.results.results import Classification, Detection, Keypoint, Pose, Segmentation
 
 __all__ = [
     "Classification",

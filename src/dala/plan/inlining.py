@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dala.base.record import record
 from dala.ir.channels import over_channels
 from dala.ir.inline import Part, fits, merged
 from dala.ir.nodes import walk
-from dala.ir.record import record
 from dala.plan.step import Overlaps, Step, touched
 from dala.plan.task import Kind
 

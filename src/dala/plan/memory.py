@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from dala.ir.record import record
+from dala.base.record import record
 from dala.plan.step import Overlaps
 
 

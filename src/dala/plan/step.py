@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
+from dala.base.record import record
 from dala.ir.nodes import Program
-from dala.ir.record import record
 from dala.plan.task import Kind, Shape, Task, plain
 
 Overlaps = Mapping[int, Set[int]]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from dala.base.record import changed, remembered
 from dala.errors import ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import OUTPUT, Load, Program, walk
-from dala.ir.record import changed, remembered
 from dala.ir.types import Scalar
 from dala.plan.limits import STEP_LIMIT, most_turns
 

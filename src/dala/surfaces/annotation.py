@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dala.base.record import changed
 from dala.errors import ArgumentError
-from dala.ir.record import changed
-from dala.kernels.shapes import number_within, positive_number
-from dala.ml.results import Classification, Detection, Keypoint, Pose, Result, Segmentation
+from dala.kernels.base.shapes import number_within, positive_number
+from dala.ml.results.results import Classification, Detection, Keypoint, Pose, Result, Segmentation
 
 Size = tuple[int, int]
 """Width and height."""

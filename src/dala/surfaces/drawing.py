@@ -21,9 +21,9 @@ from dala.images.drawing import Drawing
 from dala.images.drawing_run import draw
 from dala.images.frames import frame_of, new_buffer
 from dala.images.lettering import Font
-from dala.ml.result_drawing import add_results
-from dala.ml.results import Result, Segmentation
-from dala.runtime.buffer import Buffer, from_numpy
+from dala.ml.results.drawing import add_results
+from dala.ml.results.results import Result, Segmentation
+from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.surfaces.annotation import fitted_results
 from dala.surfaces.surface import Surface, require_surface
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dala.ir.record import value
+from dala.base.record import value
 
 Size = tuple[int, int]
 

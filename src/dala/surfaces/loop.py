@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
+from dala.base.record import record
 from dala.errors import ArgumentError
-from dala.ir.record import record
 from dala.surfaces.surface import Surface
 
 POLL_S = 1 / 30

@@ -13,9 +13,9 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ArgumentError, DeviceError
-from dala.runtime.arguments import Params
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.kernel import Kernel
 from dala.surfaces.surface import Surface, require_surface
 
 KINDS = ("auto", "window", "offscreen", "notebook")
@@ -79,7 +79,7 @@ def present(surface: Surface) -> None:
 
 def save(surface: Surface, path: str | os.PathLike[str], *, quality: int | None = None) -> None:
     """Write the pixels of a surface to a picture's file, in the format of its suffix."""
-    from dala.media.files import save as save_picture
+    from dala.media.pictures.files import save as save_picture
 
     save_picture(require_surface(surface).pixels(), path, quality=quality)
 

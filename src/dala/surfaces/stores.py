@@ -12,10 +12,10 @@ from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Memory
 from dala.errors import LimitError, ShapeError
 from dala.ir.types import U8
-from dala.runtime.arguments import Params, check_buffers
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
-from dala.runtime.profile import ACTIVE, copy
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.arguments import Params, check_buffers
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.profiling.profile import ACTIVE, copy
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.texture import Texture

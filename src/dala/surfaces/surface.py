@@ -19,9 +19,9 @@ from dala.errors import (
 )
 from dala.images.frames import flat_bytes
 from dala.kernels.image.paint import paint_of
-from dala.runtime.arguments import Params
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.kernel import Kernel
 from dala.surfaces.stores import Store, checked_size, store_for
 
 Kind = Literal["window", "offscreen", "notebook"]
@@ -279,7 +279,7 @@ class Surface:
 
     def _repr_png_(self) -> bytes:
         from dala.images.lettering import require_pillow
-        from dala.media.coding import encode
+        from dala.media.pictures.coding import encode
 
         require_pillow("a surface in a notebook")
         return encode(self.pixels(), "PNG", "a surface", None)[0]

@@ -14,7 +14,7 @@ from dala import errors
 from dala.devices import find_device
 from dala.gpu import compute
 from dala.ml.executor.graph import Graph
-from dala.runtime.recipe import Recipe
+from dala.runtime.pipelines.composite import Recipe
 
 X = sample(1, 4, 6, 6)
 RELU = graph_of([node("Relu", "x", "y")], {"x": X})

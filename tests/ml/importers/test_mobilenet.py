@@ -10,7 +10,7 @@ from PIL import Image
 
 from dala import errors
 from dala.ml.importers.mobilenet import BLOCKS, mobilenet_v2
-from dala.ml.onnx_file import Declared, check_onnx
+from dala.ml.onnx.file import Declared, check_onnx
 
 SHARED = Path(__file__).parents[3] / "../shared"
 REFERENCE = SHARED / "models/mobilenet_v2.onnx"

@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from dala.ir.record import changed
-from dala.ml.catalogue import MODELS, Entry
-from dala.ml.packages import File, Package
+from dala.base.record import changed
+from dala.ml.catalog.entries import MODELS, Entry
+from dala.ml.catalog.packages import File, Package
 
 FLOAT = {"type": "DT_FLOAT"}
 SHAPE = {"shape": {"dim": [{"size": "1"}, {"size": "4"}]}}

@@ -13,9 +13,10 @@ import pytest
 from ml.sources.made_packages import entry_of, model_files, npm_archive, wheel
 
 from dala import errors
-from dala.ir.record import changed
-from dala.ml import catalogue
-from dala.ml.sources import archives, converting, downloads, fetch, kept
+from dala.base.record import changed
+from dala.ml.catalog import entries as catalogue
+from dala.ml.sources import archives, converting, downloads, fetch
+from dala.ml.sources import store as kept
 from dala.ml.sources.fetching import take
 
 ONE, TWO = model_files("one", 1.0), model_files("two", 2.0)
@@ -233,7 +234,7 @@ def test_two_processes_at_once_download_once_and_find_the_same(models, wheeled):
 
 WARM = """
 import sys
-from dala.ml.catalogue import MODELS
+from dala.ml.catalog.entries import MODELS
 from dala.ml.sources import fetch
 before = set(sys.modules)
 fetch(MODELS["blazeface"])

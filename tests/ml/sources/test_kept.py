@@ -10,7 +10,7 @@ import pytest
 from ml.sources.made_packages import entry_of
 
 from dala import errors
-from dala.ml.sources import kept
+from dala.ml.sources import store as kept
 
 DATA = b"a converted model"
 ENTRY = entry_of("one", {"one.json": b"{}"}, sha256=hashlib.sha256(DATA).hexdigest())

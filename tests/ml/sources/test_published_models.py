@@ -10,7 +10,8 @@ import pytest
 
 from dala import media, ml
 from dala.gpu import compute
-from dala.ml import catalogue, gpu
+from dala.ml import gpu
+from dala.ml.catalog import entries as catalogue
 from dala.ml.sources import downloads
 from dala.ml.sources.fetching import take
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import changed
 from dala.gpu import compute
-from dala.ir.record import changed
-from dala.ml.catalogue import MODELS
-from dala.ml.placement import placed
+from dala.ml.catalog.entries import MODELS
+from dala.ml.results.placement import placed
 from dala.ml.tasks import decode
 
 

@@ -7,7 +7,7 @@ import pytest
 from ml.tasks.tensors import decoded
 
 from dala import errors
-from dala.ml.labels import labels
+from dala.ml.catalog.labels import labels
 
 pytestmark = pytest.mark.usefixtures("device")
 

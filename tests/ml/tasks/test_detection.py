@@ -10,7 +10,7 @@ from kernels.test_suppression import suppressed
 from ml.tasks.tensors import decoded
 
 from dala import errors
-from dala.ml.labels import labels
+from dala.ml.catalog.labels import labels
 
 pytestmark = pytest.mark.usefixtures("device")
 

@@ -10,7 +10,7 @@ from ml.tasks.tensors import decoded
 
 from dala import errors
 from dala.devices import CPU
-from dala.ml.labels import labels
+from dala.ml.catalog.labels import labels
 from dala.ml.tasks.faces import anchor_buffer
 
 ANCHORS = 896

@@ -14,7 +14,7 @@ from kernels.test_poses import cell, peaks, sigmoid
 from ml.tasks.tensors import decoded
 
 from dala import errors
-from dala.ml.labels import labels
+from dala.ml.catalog.labels import labels
 from dala.ml.tasks.poses import EDGES, LEAST_SCORE, tell_apart
 
 NAMES = labels("keypoints")

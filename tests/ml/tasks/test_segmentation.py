@@ -8,7 +8,7 @@ from kernels.test_masks import mixed, picked
 from ml.tasks.tensors import decoded
 
 from dala import errors
-from dala.ml.labels import labels
+from dala.ml.catalog.labels import labels
 
 pytestmark = pytest.mark.usefixtures("device")
 

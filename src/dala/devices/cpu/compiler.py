@@ -13,11 +13,11 @@ import llvmlite.binding as llvm
 
 from dala import __version__
 from dala.base.emitted_code import dump_code
+from dala.base.record import record
 from dala.devices.cpu import object_cache
 from dala.devices.cpu.exit_gate import GATE
 from dala.emit.llvm.functions import Options
 from dala.errors import InternalError
-from dala.ir.record import record
 
 PLAIN = Options()
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.devices.cpu.exit_gate import GATE
 from dala.devices.cpu.memory import HOST, HostMemory
 from dala.devices.device import Device, GroupRunner, Held, check_sizes, forget_oldest
 from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
 from dala.ir.nodes import Program
-from dala.ir.record import record
 from dala.ir.types import U8
-from dala.plan.fuse import Group
-from dala.plan.strips import Strips
+from dala.plan.chunks import Strips
+from dala.plan.fusion import Group
 from dala.plan.task import Task
 
 if TYPE_CHECKING:

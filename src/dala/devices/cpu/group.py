@@ -12,9 +12,9 @@ from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW
 from dala.devices.device import Number, check_sizes
 from dala.emit.llvm.group import Member, emit_group
 from dala.emit.slots import layout_of, sizes_of
-from dala.plan.fuse import Group
+from dala.plan.chunks import Strips, cut, effort_of
+from dala.plan.fusion import Group
 from dala.plan.step import Step
-from dala.plan.strips import Strips, cut, effort_of
 from dala.plan.task import Task, flattened
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Number, check_sizes
 from dala.emit.llvm.functions import Target
-from dala.emit.llvm.partition import loops_over_rows
+from dala.emit.partition import loops_over_rows
 from dala.emit.slots import layout_of, sizes_of
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicAdd, walk
+from dala.plan.chunks import MEMORY_COST, Strips, cut, effort_of
 from dala.plan.limits import TIMEOUT
-from dala.plan.strips import MEMORY_COST, Strips, cut, effort_of
 from dala.plan.task import Task
 
 if TYPE_CHECKING:

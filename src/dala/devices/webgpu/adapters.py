@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dala.base.record import record
 from dala.errors import DeviceError
-from dala.ir.record import record
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from wgpu import BufferUsage
 
+from dala.base.record import record
 from dala.devices.device import Held, Memory
-from dala.ir.record import record
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dala.base.emitted_code import dump_code
+from dala.base.record import record
 from dala.devices.device import Capability, Number, check_sizes, forget_oldest
 from dala.emit.slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
@@ -15,7 +16,6 @@ from dala.emit.wgsl.grid import SERIAL, grid_for
 from dala.emit.wgsl.shader import ENTRY, Shader, emit
 from dala.errors import DtypeError, KernelTimeoutError, LimitError
 from dala.ir.nodes import Program, Value, used, walk
-from dala.ir.record import record
 from dala.ir.types import F32, F64, S32, S64, Scalar
 from dala.plan.limits import TIMEOUT, most_turns
 from dala.plan.task import Task

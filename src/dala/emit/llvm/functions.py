@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dala.base.record import record, value
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.memory import Memory
-from dala.emit.llvm.partition import PAIR, Partition
 from dala.emit.llvm.text import Operand, Writer, llvm_type
+from dala.emit.partition import PAIR, Partition
 from dala.emit.slots import Slot, layout_of
 from dala.ir.channels import over_channels
 from dala.ir.nodes import For, Program, Reduce
-from dala.ir.record import record, value
 from dala.plan.limits import STEP_LIMIT, has_loops
 
 STRIP = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")

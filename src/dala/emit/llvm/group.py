@@ -7,11 +7,11 @@ rows that are still to be read; the rows that move out are overwritten.
 
 from __future__ import annotations
 
+from dala.base.record import record
 from dala.emit.llvm.functions import STRIP, Functions, Options, Target
 from dala.emit.llvm.module import ENTRY, given, module_text, unpacked
 from dala.emit.slots import Slot
 from dala.ir.nodes import Program
-from dala.ir.record import record
 
 
 @record

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dala.base.record import record
 from dala.emit.llvm.functions import STRIP, Functions, Options, Target
 from dala.emit.slots import Slot
 from dala.ir.nodes import Program
-from dala.ir.record import record
 
 ENTRY = "dala_strip"
 

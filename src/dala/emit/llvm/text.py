@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dala.ir.record import value
+from dala.base.record import value
 from dala.ir.types import BOOL, Scalar
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.ir.record import value
+from dala.base.record import value
 from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
 
 

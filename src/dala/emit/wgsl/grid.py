@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from dala.emit.llvm.partition import Partition
+from dala.base.record import value
+from dala.emit.partition import Partition
 from dala.emit.wgsl.packing import is_packed
 from dala.emit.wgsl.tiles import TILE, product_of
 from dala.ir.nodes import AtomicAdd, Const, Extent, Reduce, walk
-from dala.ir.record import value
 from dala.ir.types import F64
 from dala.plan.task import Task
 

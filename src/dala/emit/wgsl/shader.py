@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dala.emit.llvm.partition import Partition
+from dala.base.record import record
+from dala.emit.partition import Partition
 from dala.emit.wgsl.arguments import Arguments
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.functions import FUNCTIONS
@@ -12,7 +13,6 @@ from dala.emit.wgsl.ops import Ops
 from dala.emit.wgsl.packing import is_packed, packed
 from dala.emit.wgsl.tiles import TILE, product_of, tiled_sum
 from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
-from dala.ir.record import record
 from dala.ir.types import F64, U32
 
 ENTRY = "main"

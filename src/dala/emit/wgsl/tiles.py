@@ -6,11 +6,11 @@ sixteen times fewer reads than its invocations would make each by itself.
 
 from __future__ import annotations
 
+from dala.base.record import record
 from dala.emit.wgsl.memory import Memory
 from dala.emit.wgsl.ops import literal
 from dala.ir.nodes import Apply, Const, Extent, Load, Position, Program, Reduce, Value
 from dala.ir.ops import neutral_of
-from dala.ir.record import record
 from dala.ir.types import U32
 
 TILE = 16

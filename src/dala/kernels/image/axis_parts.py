@@ -11,16 +11,16 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.devices import Device, using
 from dala.errors import LimitError
-from dala.ir.record import record
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
 from dala.kernels.image import resampling
 from dala.kernels.image.fitting import fitted
 from dala.kernels.image.resampling import MOST_TABLES, MOST_WEIGHTS, Axis
-from dala.runtime.buffer import from_numpy
-from dala.runtime.kernel import Kernel
+from dala.runtime.buffers.buffer import from_numpy
+from dala.runtime.kernels.kernel import Kernel
 
 LEAST_SKIPPED = 32
 """Columns at the left that it pays to leave out."""

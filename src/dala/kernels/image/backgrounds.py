@@ -12,14 +12,14 @@ from typing import Any
 
 from dala.errors import ShapeError
 from dala.ir.types import F32
-from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.blurs import blur, spread_of
 from dala.kernels.image.images import border_of, require_image
-from dala.kernels.shapes import require_alike
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.pipelines.composite import Stage
 
 LEAST_WEIGHT = 1e-6
 """The share of background around a pixel below which no colour can be told from it."""

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from dala.ir.types import F32
-from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, recipe
-from dala.kernels.image.colours import recoloured
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.shapes import require_alike
+from dala.kernels.image.colors import recoloured
 from dala.kernels.image.images import require_image
 from dala.kernels.image.smoothing import bilateral_mean
-from dala.kernels.shapes import require_alike
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.pipelines.composite import Stage
 
 RADIUS, SIGMA_COLOR, SIGMA_SPACE = 3, 0.2, 3.0
 """How the skin is smoothed: so that pores go, and eyes, lips and hair stay."""

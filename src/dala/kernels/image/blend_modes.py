@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dala.kernels import language as dala
+from dala.kernels.base import language as dala
 from dala.lang.calls import Function
-from dala.runtime.kernel import function
+from dala.runtime.kernels.kernel import function
 
 
 @function

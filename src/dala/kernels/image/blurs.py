@@ -20,17 +20,17 @@ from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError
 from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
-from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.limits import LARGEST_RADIUS
+from dala.kernels.base.shapes import positive_number
 from dala.kernels.image.images import checked_border, flat, radius_of, reader
 from dala.kernels.image.narrow_blurs import MOST_NARROW, MOST_NARROW_BOX, narrow_boxes, narrow_means
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.wide_blurs import wide_boxes, wide_means
-from dala.kernels.limits import LARGEST_RADIUS
-from dala.kernels.shapes import positive_number
-from dala.runtime.buffer import Buffer, from_numpy, scratch
-from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage
 
 MOST_TAPS = 32
 """The radius up to which every tap of a mean is computed."""

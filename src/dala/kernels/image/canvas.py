@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
-from dala.kernels.builtin import Given
+from dala.kernels.base.builtin import Given
+from dala.kernels.base.shapes import Shape, whole_number
 from dala.kernels.image.images import require_image
 from dala.kernels.image.sizes import exact_size, is_relative, wanted_size
-from dala.kernels.shapes import Shape, whole_number
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffers.buffer import Buffer
 
 
 def one_of(kernel: str, name: str, params: Given, known: Sequence[str]) -> str:

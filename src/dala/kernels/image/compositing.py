@@ -14,14 +14,14 @@ from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
 from dala.ir.types import U8, U32
-from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, choice, helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, choice, helper
+from dala.kernels.base.shapes import require_alike, whole_number
 from dala.kernels.image.blend_modes import COLOURS, CURVES
 from dala.kernels.image.images import require_image
-from dala.kernels.shapes import require_alike, whole_number
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage, view
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.pipelines.composite import Stage, view
 
 MODES = (*CURVES, *COLOURS, "add", "dissolve")
 FARTHEST = 1 << 30

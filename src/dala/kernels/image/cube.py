@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dala.base.record import record
+from dala.base.text_file import read_text
 from dala.errors import ArgumentError, FileError, LimitError
-from dala.ir.record import record
-from dala.runtime.textfile import read_text
 
 Triple = tuple[float, float, float]
 

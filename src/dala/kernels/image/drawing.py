@@ -14,9 +14,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
-from dala.runtime.kernel import Kernel, function
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
+from dala.runtime.kernels.kernel import Kernel, function
 
 LETTERS, LETTERS_STEP = 18, 4096
 """The table has these numbers of a shape, all f32, in its columns:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Literal
 
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
 from dala.kernels.image.drawing import mixing, overlap
-from dala.runtime.kernel import Kernel, function
+from dala.runtime.kernels.kernel import Kernel, function
 
 LayerKind = Literal["picture", "mask", "labels"]
 

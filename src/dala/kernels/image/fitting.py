@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dala.base.record import value
 from dala.errors import ArgumentError
-from dala.ir.record import value
 
 FITS = ("stretch", "crop", "letterbox")
 

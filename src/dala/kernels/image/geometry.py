@@ -13,15 +13,21 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, ShapeError
-from dala.kernels import language as dala
-from dala.kernels.builtin import REQUIRED, Given, Inputs, choice, helper, recipe
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import REQUIRED, Given, Inputs, choice, helper, recipe
+from dala.kernels.base.shapes import (
+    Shape,
+    number_within,
+    require_alike,
+    require_shape,
+    whole_number,
+)
 from dala.kernels.image.canvas import one_of, require_axes, require_images, sized
 from dala.kernels.image.images import border_of, flat
 from dala.kernels.image.interpolation import METHODS, warp_kernel
 from dala.kernels.image.premultiplied import flag_of, premultiplied
-from dala.kernels.shapes import Shape, number_within, require_alike, require_shape, whole_number
-from dala.runtime.buffer import Buffer
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.pipelines.composite import Stage
 
 DIRECTIONS = ("horizontal", "vertical", "both")
 TURNS = ((1, 0), (0, 1), (-1, 0), (0, -1))

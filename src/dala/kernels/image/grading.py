@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, ShapeError
-from dala.kernels import language as dala
-from dala.kernels.builtin import REQUIRED, Given, Inputs, choice, helper
-from dala.kernels.image.colours import entries, mix_channels
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import REQUIRED, Given, Inputs, choice, helper
+from dala.kernels.image.colors import entries, mix_channels
 from dala.kernels.image.images import require_image
 from dala.kernels.image.paint import colour_of
-from dala.runtime.buffer import Buffer
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.pipelines.composite import Stage
 
 NEUTRAL_K = 6500
 LUMA = np.array([0.299, 0.587, 0.114])

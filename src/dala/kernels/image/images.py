@@ -8,13 +8,13 @@ from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
 from dala.ir.nodes import BORDERS, Border
-from dala.kernels.builtin import Given
-from dala.kernels.limits import LARGEST_RADIUS
-from dala.kernels.shapes import require_alike, whole_number
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import function
-from dala.runtime.launch import image_channels
-from dala.runtime.recipe import reshaped
+from dala.kernels.base.builtin import Given
+from dala.kernels.base.limits import LARGEST_RADIUS
+from dala.kernels.base.shapes import require_alike, whole_number
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.kernel import function
+from dala.runtime.kernels.specialization import image_channels
+from dala.runtime.pipelines.composite import reshaped
 
 
 def radius_of(kernel: str, params: Given) -> int:

@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 from dala.ir.nodes import Border
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
 from dala.kernels.image.images import reader
-from dala.runtime.kernel import Kernel, function
+from dala.runtime.kernels.kernel import Kernel, function
 
 METHODS = ("nearest", "bilinear", "bicubic")
 FARTHEST = 1 << 30

@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.devices import Device, current_device, using
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError
-from dala.ir.record import record
-from dala.kernels import language as dala
-from dala.kernels.builtin import REQUIRED, Given, Inputs, choice, helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import REQUIRED, Given, Inputs, choice, helper
+from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.cube import LARGEST_CUBE, LARGEST_CURVE, Cube, read_cube, stamp_of
 from dala.kernels.image.images import require_image
-from dala.kernels.shapes import require_alike
-from dala.runtime.buffer import Buffer, from_numpy
-from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer, from_numpy
+from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.pipelines.composite import Stage
 
 INTERPOLATIONS = ("tetrahedral", "trilinear")
 MOST_TABLES = 8

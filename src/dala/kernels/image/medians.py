@@ -7,15 +7,15 @@ from functools import cache
 from itertools import combinations
 
 from dala.ir.nodes import Border
-from dala.kernels import language
-from dala.kernels.builtin import Given, Inputs, recipe
+from dala.kernels.base import language
+from dala.kernels.base.builtin import Given, Inputs, recipe
 from dala.kernels.image.images import checked_border
 from dala.kernels.image.premultiplied import premultiplied
 from dala.lang.lower import Definition
 from dala.lang.source import from_text
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage
 
 SORTING = {
     3: ((0, 1), (1, 2), (0, 1)),

@@ -17,13 +17,13 @@ import numpy as np
 from dala.devices import Device, current_device, using
 from dala.ir.nodes import Border
 from dala.ir.types import U16
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
 from dala.kernels.image.images import flat, reader
 from dala.lang.marks import ScalarMark
-from dala.runtime.buffer import Buffer, from_numpy, scratch
-from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
+from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.pipelines.composite import Stage
 
 narrow = ScalarMark(U16)
 """Converts to 16 bits in a kernel."""

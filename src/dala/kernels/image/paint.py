@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError
-from dala.kernels.shapes import number_within
-from dala.runtime.document import hint
+from dala.kernels.base.shapes import number_within
+from dala.runtime.pipelines.document import hint
 
 Colour = tuple[float, float, float]
 Paint = tuple[float, float, float, float]

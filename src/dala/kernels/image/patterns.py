@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dala.kernels import language as dala
-from dala.kernels.builtin import builtin
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import builtin
 
 
 @builtin

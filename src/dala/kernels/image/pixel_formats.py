@@ -8,8 +8,9 @@ from typing import Any
 
 from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
 from dala.ir.types import F32, U8
-from dala.kernels import language as dala
-from dala.kernels.builtin import REQUIRED, Given, Inputs, helper, recipe
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import REQUIRED, Given, Inputs, helper, recipe
+from dala.kernels.base.shapes import Shape, whole_number
 from dala.kernels.image.pixel_pairs import expand_pairs, rearrange_pairs, reduce_pairs, repack_pairs
 from dala.kernels.image.pixel_planes import (
     expand_gray,
@@ -19,9 +20,8 @@ from dala.kernels.image.pixel_planes import (
     weave,
 )
 from dala.kernels.image.video_levels import Levels, levels_of
-from dala.kernels.shapes import Shape, whole_number
-from dala.runtime.buffer import Buffer
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.pipelines.composite import Stage, reshaped
 
 CHANNELS = {"rgb": 3, "rgba": 4, "bgr": 3, "bgra": 4, "gray": 1}
 """Formats whose pixels lie side by side, and how many channels they have."""

@@ -12,13 +12,13 @@ from functools import cache
 from typing import Any
 
 from dala.ir.types import U8, U16
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
 from dala.kernels.image.video_levels import Levels
 from dala.lang.marks import ScalarMark
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage, view
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.pipelines.composite import Stage, view
 
 _narrow = ScalarMark(U16)
 """Converts to 16 bits in a kernel."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
-from dala.runtime.kernel import Kernel
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
+from dala.runtime.kernels.kernel import Kernel
 
 
 @helper

@@ -13,11 +13,11 @@ from typing import Any
 from dala.devices import using
 from dala.errors import ArgumentError
 from dala.ir.types import F32
-from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.launch import image_channels
-from dala.runtime.recipe import Expand, Stage
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.specialization import image_channels
+from dala.runtime.pipelines.composite import Expand, Stage
 
 
 def premultiplied(expand: Expand) -> Expand:

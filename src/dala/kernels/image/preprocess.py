@@ -13,15 +13,15 @@ import numpy as np
 from dala.devices import current_device
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, U8
-from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.shapes import number_within
 from dala.kernels.image import axis_parts, resampling
 from dala.kernels.image.canvas import require_room
 from dala.kernels.image.fitting import FITS
-from dala.kernels.shapes import number_within
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.pipelines.composite import Stage, reshaped
 
 Triple = tuple[float, float, float]
 

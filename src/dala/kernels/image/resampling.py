@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.devices import Device, current_device, using
 from dala.errors import LimitError
-from dala.ir.record import record
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
 from dala.kernels.image.images import reader
-from dala.runtime.buffer import Buffer, from_numpy
-from dala.runtime.kernel import Kernel, function
+from dala.runtime.buffers.buffer import Buffer, from_numpy
+from dala.runtime.kernels.kernel import Kernel, function
 
 Filter = Callable[[np.ndarray], np.ndarray]
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dala.ir.types import F32, S64, U8, U32
-from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.shapes import Shape
 from dala.kernels.image import resampling
 from dala.kernels.image.canvas import one_of, require_images, require_room, sized
 from dala.kernels.image.geometry import crop
@@ -19,9 +20,8 @@ from dala.kernels.image.images import flat
 from dala.kernels.image.paint import colour_of
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.sizes import is_relative, wanted_size
-from dala.kernels.shapes import Shape
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.recipe import Stage, view
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.pipelines.composite import Stage, view
 
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos", "area")
 GATHERED = 4.0

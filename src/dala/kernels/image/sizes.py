@@ -9,9 +9,9 @@ import re
 from fractions import Fraction
 from typing import Any, Literal
 
+from dala.base.record import value
 from dala.errors import ArgumentError
-from dala.ir.record import value
-from dala.kernels.shapes import whole_number
+from dala.kernels.base.shapes import whole_number
 
 Size = tuple[int, int]
 """Width and height."""

@@ -11,15 +11,15 @@ import numpy as np
 from dala.devices import Device, current_device, using
 from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
-from dala.kernels import language as dala
-from dala.kernels.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.shapes import number_within, positive_number
 from dala.kernels.image.blurs import MOST_TAPS, gaussian, reach_of, weigh_down, weights_of
 from dala.kernels.image.images import checked_border, radius_of, reader
 from dala.kernels.image.premultiplied import premultiplied
-from dala.kernels.shapes import number_within, positive_number
-from dala.runtime.buffer import Buffer, from_numpy, scratch
-from dala.runtime.kernel import Kernel, function
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
+from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.pipelines.composite import Stage
 
 MOST_WRITTEN = 4
 """The radius up to which the taps of a window are written out; larger ones are loops."""

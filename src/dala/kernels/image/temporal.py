@@ -7,11 +7,11 @@ from functools import cache
 from typing import Any
 
 from dala.ir.types import F32, U8
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper, written
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper, written
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage
 
 MOST_SHARE = 0.9
 """The share that the past has of a pixel at rest, at full strength."""

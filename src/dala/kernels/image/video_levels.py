@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dala.base.record import value
 from dala.errors import ArgumentError
-from dala.ir.record import value
 
 WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
 """What red and blue add to the luma."""

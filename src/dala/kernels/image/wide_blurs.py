@@ -20,12 +20,12 @@ import numpy as np
 from dala.devices import Device, current_device, using
 from dala.ir.nodes import Border
 from dala.ir.types import F32
-from dala.kernels import language as dala
-from dala.kernels.builtin import helper
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper
 from dala.kernels.image.images import flat, reader
-from dala.runtime.buffer import Buffer, from_numpy, scratch
-from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage
+from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage
 
 STEPS = (47, 31, 23, 15, 11, 9, 7, 5, 3)
 """How far tents may be apart: odd, so that rows so far apart are not all cached in one place."""

@@ -13,22 +13,22 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import ArgumentError, DalaError, FileError, MediaError, argument, renaming
-from dala.ir.record import record
 from dala.kernels.image.sizes import WantedSize, wanted_size
-from dala.media.chain import Filter, listed_filters
-from dala.media.video.assembly import Extras, assemble
-from dala.media.video.encoding import Encoder, Encoding, Picture, encoding_for
-from dala.media.video.filtering import FrameFilter
-from dala.media.video.fingerprints import described_filters, file_stamp
+from dala.media.filters.chain import Filter, listed_filters
+from dala.media.video.filtering.fingerprints import described_filters, file_stamp
+from dala.media.video.filtering.frame_filter import FrameFilter
 from dala.media.video.overlap import Behind, Stopwatch, read_ahead
-from dala.media.video.packets import PacketFile
-from dala.media.video.pictures import Pictures
-from dala.media.video.segments import FRAMES_IN_SEGMENT, WorkFolder
-from dala.media.video.sink import Sink
-from dala.media.video.sinks import PictureSink, open_sink
-from dala.media.video.source import VideoFrame
-from dala.media.video.sources import Source, open_source
+from dala.media.video.reading.image_sequences import Pictures
+from dala.media.video.reading.opening import Source, open_source
+from dala.media.video.reading.packets import PacketFile
+from dala.media.video.reading.source import VideoFrame
+from dala.media.video.writing.assembly import Extras, assemble
+from dala.media.video.writing.encoding import Encoder, Encoding, Picture, encoding_for
+from dala.media.video.writing.opening import PictureSink, open_sink
+from dala.media.video.writing.segments import FRAMES_IN_SEGMENT, WorkFolder
+from dala.media.video.writing.sink import Sink
 
 Filters = Sequence[tuple[Filter, Mapping[str, Any]]]
 CONTAINERS = {

@@ -11,19 +11,19 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ModelError, ShapeError
-from dala.kernels import language as dala
-from dala.kernels.builtin import zero_outside
-from dala.kernels.convolution import conv2d
-from dala.kernels.matrices import matmul
-from dala.kernels.windows import Windows
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import zero_outside
+from dala.kernels.tensor.convolution import conv2d
+from dala.kernels.tensor.matmul import matmul
+from dala.kernels.tensor.windows import Windows
 from dala.ml.executor import wgsl_convolutions as wgsl
-from dala.ml.executor.formula import Formula, Shape, pointwise_stage
+from dala.ml.executor.epilogue import Formula, Shape, pointwise_stage
+from dala.ml.executor.matmul import dense_stage, dense_takes
+from dala.ml.executor.node_context import Site
 from dala.ml.executor.nodes import Node
-from dala.ml.executor.products import dense_stage, dense_takes
-from dala.ml.executor.site import Site
 from dala.ml.executor.sizes import check_convolution, check_planes, numbers_of, require
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.pipelines.composite import Stage, reshaped
 
 MOST_OPERANDS = 4
 """Operands of a formula beside the sums and the bias."""

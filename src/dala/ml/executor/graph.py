@@ -12,15 +12,15 @@ import numpy as np
 from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ml.executor.layout import Layout
+from dala.ml.executor.graph_builder import Layout
 from dala.ml.executor.nodes import Contents, Declared, Node, read_contents
 from dala.ml.executor.operators import OPERATORS, missing_of
 from dala.ml.executor.pointwise import STORED
 from dala.ml.executor.template import Template
-from dala.ml.external_data import Bundle
-from dala.runtime.buffer import Buffer, from_numpy, scratch
-from dala.runtime.document import hint
-from dala.runtime.recipe import Stage
+from dala.ml.onnx.external_data import Bundle
+from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
+from dala.runtime.pipelines.composite import Stage
+from dala.runtime.pipelines.document import hint
 
 MOST_TEMPLATES = 8
 """Combinations of shapes and outputs that are remembered for a device, the latest ones."""

@@ -9,16 +9,16 @@ from functools import cache
 import numpy as np
 
 from dala.ir.nodes import Border
-from dala.kernels import language
-from dala.kernels.builtin import written
-from dala.kernels.gathering import concat as joined
-from dala.kernels.gathering import gather as gathered
-from dala.kernels.matrices import transposed
+from dala.kernels.base import language
+from dala.kernels.base.builtin import written
+from dala.kernels.tensor.gathering import concat as joined
+from dala.kernels.tensor.gathering import gather as gathered
+from dala.kernels.tensor.matmul import transposed
 from dala.lang.lower import Definition
 from dala.lang.source import from_text
-from dala.ml.executor.folding import axes_of, slices_of
-from dala.ml.executor.formula import Formula, Shape, pointwise_stage
-from dala.ml.executor.site import Site
+from dala.ml.executor.constant_folding import axes_of, slices_of
+from dala.ml.executor.epilogue import Formula, Shape, pointwise_stage
+from dala.ml.executor.node_context import Site
 from dala.ml.executor.sizes import (
     axes_in,
     axis_in,
@@ -27,9 +27,9 @@ from dala.ml.executor.sizes import (
     numbers_of,
     require,
 )
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage, reshaped
 
 BORDERS: dict[str, Border] = {"constant": "zero", "edge": "clamp", "reflect": "mirror"}
 """What each mode of Pad is called as a border rule."""

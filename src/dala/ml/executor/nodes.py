@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dala.ir.record import record
-from dala.ml.external_data import Bundle
+from dala.base.record import record
+from dala.ml.onnx.external_data import Bundle
 
 DOMAINS = ("", "ai.onnx")
 

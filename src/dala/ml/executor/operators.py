@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from dala.ir.types import F32
-from dala.ml.executor import convolutions, folds, movement, planes, products
-from dala.ml.executor.folding import FOLDS
+from dala.ml.executor import convolutions, movement
+from dala.ml.executor import matmul as products
+from dala.ml.executor import reductions as folds
+from dala.ml.executor import spatial as planes
+from dala.ml.executor.constant_folding import FOLDS
+from dala.ml.executor.node_context import Site
 from dala.ml.executor.nodes import Contents, Node
 from dala.ml.executor.pointwise import CASTS, POINTWISE, STORED, WHOLE
-from dala.ml.executor.site import Site
-from dala.runtime.recipe import Stage
+from dala.runtime.pipelines.composite import Stage
 
 Expand = Callable[[Site], Iterable[Stage]]
 

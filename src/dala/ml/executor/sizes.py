@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ModelError, ShapeError
-from dala.ml.executor.formula import Shape
+from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.nodes import Node
 
 

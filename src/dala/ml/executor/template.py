@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dala.ir.record import record
+from dala.base.record import record
 from dala.ir.types import Scalar
-from dala.runtime.arguments import Params
-from dala.runtime.buffer import Buffer, scratch
-from dala.runtime.expansion import Primitive, expanded
-from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, beginning
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage, beginning
+from dala.runtime.pipelines.launch_graph import Primitive, expanded
 
 Spot = int | Buffer
 """Memory between stages by a number, or a constant itself."""

@@ -12,14 +12,14 @@ from functools import cache
 
 import numpy as np
 
-from dala.ir.record import value
-from dala.kernels.windows import Windows
+from dala.base.record import value
+from dala.kernels.tensor.windows import Windows
 from dala.lang.wgsl import read_module
-from dala.ml.executor.formula import PRELUDE, Formula, Mask
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import Stage, reshaped
-from dala.runtime.wgsl_kernel import WgslKernel
+from dala.ml.executor.epilogue import PRELUDE, Formula, Mask
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.kernels.wgsl import WgslKernel
+from dala.runtime.pipelines.composite import Stage, reshaped
 
 MOST_QUADS = 4
 """Vectors of four channels that an invocation computes, at most."""

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.binary_file import read_at_most
+from dala.base.record import record
 from dala.errors import FileError, LimitError, ModelError
-from dala.ir.record import record
 from dala.ml.importers.tensor_pickle import Global, TensorPickle
-from dala.runtime.binaryfile import read_at_most
 
 LARGEST_BYTES = 1 << 32
 """How large a file may be, and a tensor in it."""

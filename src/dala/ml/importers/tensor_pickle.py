@@ -10,8 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from dala.base.record import value
 from dala.errors import LimitError, ModelError
-from dala.ir.record import value
 
 STEPS_LIMIT = 1 << 20
 """How many instructions a pickle may have; a state dict needs about 40 for each tensor."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dala.errors import FileError, IntegrityError
-from dala.ml.packages import File
+from dala.ml.catalog.packages import File
 
 MOST_BYTES = 2**29
 """More than any package holds, unpacked: an archive that goes on after that is refused."""

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dala.errors import ModelError
-from dala.ml.catalogue import Entry
+from dala.ml.catalog.entries import Entry
 
 if TYPE_CHECKING:
     from onnx import ModelProto

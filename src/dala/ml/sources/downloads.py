@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 from dala import __version__
 from dala.errors import FetchError, IntegrityError
-from dala.ml.packages import File, Package
+from dala.ml.catalog.packages import File, Package
 from dala.ml.sources.archives import checked
 
 CDN = "https://cdn.jsdelivr.net/npm"

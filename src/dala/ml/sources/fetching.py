@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dala.errors import ArgumentError, FetchError, either
-from dala.ml.catalogue import MODELS, Entry
-from dala.ml.sources import kept
+from dala.ml.catalog.entries import MODELS, Entry
+from dala.ml.sources import store as kept
 
 if TYPE_CHECKING:
     from dala.ml.sources.downloads import Progress

@@ -10,7 +10,7 @@ import hashlib
 import sys
 from pathlib import Path
 
-from dala.ml.catalogue import MODELS
+from dala.ml.catalog.entries import MODELS
 from dala.ml.sources.archives import read_files
 from dala.ml.sources.converting import convert
 from dala.ml.sources.downloads import archive_name

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from dala.kernels.normalisation import softmax
-from dala.kernels.ranking import top_k
-from dala.ml.catalogue import Entry
-from dala.ml.labels import labels
-from dala.ml.placement import Placement
-from dala.ml.results import Classification, Results
+from dala.kernels.tensor.normalization import softmax
+from dala.kernels.tensor.ranking import top_k
+from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.labels import labels
+from dala.ml.results.placement import Placement
+from dala.ml.results.results import Classification, Results
 from dala.ml.tasks.options import chosen
 from dala.ml.tasks.outputs import Outputs, computed, require_output
-from dala.runtime.buffer import Buffer
-from dala.runtime.recipe import reshaped
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.pipelines.composite import reshaped
 
 
 def decode(

@@ -7,11 +7,11 @@ from typing import Any
 
 from dala.devices import using
 from dala.errors import ModelError
-from dala.ml.catalogue import Entry
-from dala.ml.placement import Placement
-from dala.ml.results import Results, Segmentation
+from dala.ml.catalog.entries import Entry
+from dala.ml.results.placement import Placement
+from dala.ml.results.results import Results, Segmentation
 from dala.ml.tasks import classification, detection, faces, poses, segmentation
-from dala.runtime.buffer import Buffer
+from dala.runtime.buffers.buffer import Buffer
 
 Outputs = Mapping[str, Buffer]
 Decoder = Callable[[Outputs, Placement, Entry, Mapping[str, Any]], Results[Any] | Segmentation]

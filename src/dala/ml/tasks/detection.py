@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from dala.kernels.detection import BEFORE_CLASSES, yolo_boxes, yolo_classes, yolo_scores
-from dala.kernels.gathering import gather
-from dala.kernels.ranking import top_k
-from dala.kernels.suppression import non_maximum_suppression
-from dala.ml.catalogue import Entry
-from dala.ml.labels import labels
-from dala.ml.placement import Placement
-from dala.ml.results import Detection, Results
+from dala.kernels.tensor.gathering import gather
+from dala.kernels.tensor.ranking import top_k
+from dala.kernels.vision.detection import BEFORE_CLASSES, yolo_boxes, yolo_classes, yolo_scores
+from dala.kernels.vision.suppression import non_maximum_suppression
+from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.labels import labels
+from dala.ml.results.placement import Placement
+from dala.ml.results.results import Detection, Results
 from dala.ml.tasks.options import chosen
 from dala.ml.tasks.outputs import Outputs, computed, require_output, without_batch
-from dala.runtime.recipe import reshaped
+from dala.runtime.pipelines.composite import reshaped
 
 CANDIDATES = 1024
 """Of all rows, so many of the best may suppress each other."""

@@ -10,15 +10,15 @@ import numpy as np
 
 from dala.devices import Device, current_device, using
 from dala.errors import ModelError
-from dala.kernels.detection import anchor_scores, decode_anchors, merge_overlapping
-from dala.kernels.suppression import non_maximum_suppression
-from dala.ml.catalogue import Entry
-from dala.ml.labels import labels
-from dala.ml.placement import Placement, Shape
-from dala.ml.results import Detection, Keypoint, Results
+from dala.kernels.vision.detection import anchor_scores, decode_anchors, merge_overlapping
+from dala.kernels.vision.suppression import non_maximum_suppression
+from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.labels import labels
+from dala.ml.results.placement import Placement, Shape
+from dala.ml.results.results import Detection, Keypoint, Results
 from dala.ml.tasks.options import chosen
 from dala.ml.tasks.outputs import Outputs, computed, find_output, listed, shown, without_batch
-from dala.runtime.buffer import Buffer, from_numpy
+from dala.runtime.buffers.buffer import Buffer, from_numpy
 
 CANDIDATES = 256
 """Of all anchors, so many of the best may suppress each other."""

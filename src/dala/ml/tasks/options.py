@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dala.errors import ArgumentError, argument
-from dala.kernels.shapes import number_within, whole_number
-from dala.ml.catalogue import Entry
-from dala.runtime.document import hint
+from dala.kernels.base.shapes import number_within, whole_number
+from dala.ml.catalog.entries import Entry
+from dala.runtime.pipelines.document import hint
 
 SETTINGS = {"threshold": "score", "iou": "overlap", "top_k": "count", "max_results": "count"}
 """The names under which the catalogue has the defaults of options."""

@@ -7,11 +7,11 @@ from typing import Any
 
 from dala.errors import ModelError
 from dala.images.frames import new_buffer
-from dala.ml.catalogue import Entry
-from dala.runtime.arguments import Params
-from dala.runtime.buffer import Buffer
-from dala.runtime.kernel import Kernel
-from dala.runtime.recipe import reshaped
+from dala.ml.catalog.entries import Entry
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import reshaped
 
 Outputs = Mapping[str, Buffer]
 Axis = int | None

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from dala.devices import Device, current_device, using
-from dala.kernels.gathering import gather
-from dala.kernels.poses import decode_poses, heatmap_peaks
-from dala.kernels.ranking import top_k
-from dala.ml.catalogue import Entry
-from dala.ml.labels import labels
-from dala.ml.placement import Placement
-from dala.ml.results import Keypoint, Pose, Results
+from dala.kernels.tensor.gathering import gather
+from dala.kernels.tensor.ranking import top_k
+from dala.kernels.vision.poses import decode_poses, heatmap_peaks
+from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.labels import labels
+from dala.ml.results.placement import Placement
+from dala.ml.results.results import Keypoint, Pose, Results
 from dala.ml.tasks.options import chosen
 from dala.ml.tasks.outputs import Outputs, computed, require_output, without_batch
-from dala.runtime.buffer import Buffer, from_numpy
-from dala.runtime.recipe import reshaped
+from dala.runtime.buffers.buffer import Buffer, from_numpy
+from dala.runtime.pipelines.composite import reshaped
 
 EDGES = (
     ("nose", "left_eye"),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dala.base.record import changed, record
 from dala.errors import ModelError
-from dala.ir.record import changed, record
 from dala.ml.importers.tfjs.activations import activated, elementwise
 from dala.ml.importers.tfjs.operation import FIRST, Operation, Tensor, translates
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import ModelError
-from dala.ir.record import record
 from dala.ml.importers.tfjs.onnx_graph import CODES, OnnxGraph, Shape
 from dala.ml.importers.tfjs.topology import Node
 

@@ -8,8 +8,8 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
+from dala.base.record import record
 from dala.errors import ModelError
-from dala.ir.record import record
 
 # By name and by number, as both are written. Graphs that count in 64 bits keep doing so.
 DTYPES: dict[str | int, str] = {

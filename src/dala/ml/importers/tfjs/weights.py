@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.errors import ModelError
-from dala.ir.record import record
 
 STORED = {"float32": "<f4", "int32": "<i4", "uint8": "u1", "bool": "u1"}
 MOST_AXES = 8

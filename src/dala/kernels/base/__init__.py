@@ -1,0 +1,1 @@
+"""How built-in kernels are declared."""

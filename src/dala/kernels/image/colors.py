@@ -1,0 +1,272 @@
+"""Filters that give each pixel of an image another colour; alpha stays as it was.
+
+Channels are numbers in 0..1. Of a gray image the one channel is red, green and blue.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dala.devices import Device, current_device, using
+from dala.devices.device import forget_oldest
+from dala.ir.types import U8, U16
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import REQUIRED, Given, Inputs, builtin, choice, helper
+from dala.kernels.base.shapes import number_within
+from dala.lang.marks import ScalarMark
+from dala.runtime.buffers.buffer import Buffer, from_numpy
+from dala.runtime.kernels.kernel import function
+from dala.runtime.pipelines.composite import Stage
+
+_narrow = ScalarMark(U16)
+"""Converts to 16 bits in a kernel."""
+HALF_A_STEP = 0.5 / 255_000
+"""Half of the least by which the luma of two u8 pixels can differ."""
+
+_HUE = np.array([[0.213, 0.715, 0.072]] * 3)
+_HUE_COS = np.array([[0.787, -0.715, -0.072], [-0.213, 0.285, -0.072], [-0.213, -0.715, 0.928]])
+_HUE_SIN = np.array([[-0.213, -0.715, 0.928], [0.143, 0.140, -0.283], [-0.787, 0.715, 0.072]])
+_SEPIA = np.array([[0.393, 0.769, 0.189], [0.349, 0.686, 0.168], [0.272, 0.534, 0.131]])
+
+
+@function
+def recoloured(old: Any, new: Any) -> Any:
+    """The new pixel with the alpha of the old."""
+    return dala.rgba(new.r, new.g, new.b, old.a)
+
+
+@function
+def gray(old: Any, light: Any) -> Any:
+    """A gray pixel with the alpha of the old."""
+    return dala.rgba(light, light, light, old.a)
+
+
+@choice("image")
+def grayscale(inputs: Inputs, output: Buffer, _: Given) -> Iterator[Stage]:
+    """The luma of each pixel in every colour channel, or in the one of a gray output"""
+    yield Stage(_weigh_levels if _is_narrow(inputs, output) else _weigh, inputs, output)
+
+
+@choice("image", value=REQUIRED)
+def brightness(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """x + value"""
+    value = params["value"]
+    if _is_narrow(inputs, output):
+        levels = round(255 * value)
+        given = {"up": max(levels, 0), "down": max(-levels, 0)}
+        yield Stage(_shift_levels, inputs, output, given)
+    else:
+        yield Stage(_shift, inputs, output, {"value": value})
+
+
+@builtin
+def contrast(image: dala.Image, value: dala.f32) -> Any:
+    """(1 + value) · (x - 0.5) + 0.5"""
+    return recoloured(image.pixel, (1.0 + value) * (image.pixel - 0.5) + 0.5)
+
+
+@builtin
+def saturation(image: dala.Image, value: dala.f32) -> Any:
+    """luma + (1 + value) · (x - luma): -1 leaves no colour"""
+    light = dala.luma(image.pixel)
+    return recoloured(image.pixel, light + (1.0 + value) * (image.pixel - light))
+
+
+@builtin
+def exposure(image: dala.Image, stops: dala.f32) -> Any:
+    """x · 2^stops"""
+    return recoloured(image.pixel, image.pixel * dala.exp2(stops))
+
+
+@builtin
+def invert(image: dala.Image) -> Any:
+    """1 - x"""
+    return recoloured(image.pixel, 1.0 - image.pixel)
+
+
+@choice("image", degrees=REQUIRED)
+def hue(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """Colours turned by an angle, in degrees, as CSS hue-rotate does"""
+    angle = math.radians(number_within("hue", "degrees", params["degrees"]) % 360)
+    matrix = _HUE + math.cos(angle) * _HUE_COS + math.sin(angle) * _HUE_SIN
+    yield Stage(mix_channels, inputs, output, entries(matrix))
+
+
+@choice("image", intensity=0.8)
+def sepia(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The brown of old photographs as CSS sepia makes it, with an intensity of 0 to 1"""
+    intensity = params["intensity"]
+    matrix = (1 - intensity) * np.eye(3) + intensity * _SEPIA
+    yield Stage(mix_channels, inputs, output, entries(matrix))
+
+
+@choice("image", value=REQUIRED)
+def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """x^(1/value), and 0 where x is negative"""
+    exponent = 1 / params["value"]
+    if inputs[0].scalar == U8:
+        table = _table(lambda x: x**exponent, ("gamma", exponent), current_device())
+        yield Stage(_look_up, [*inputs, table], output)
+    else:
+        yield Stage(_raise, inputs, output, {"exponent": exponent})
+
+
+@choice("image", value=0.5)
+def threshold(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """White where luma > value, else black"""
+    value = params["value"]
+    # The luma of whole numbers is rounded: what equals the value must not come out above it.
+    limit = value + HALF_A_STEP if inputs[0].scalar == U8 else value
+    yield Stage(_separate, inputs, output, {"limit": limit})
+
+
+@choice("image", exposure=1.0)
+def hdr(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """Highlights tamed: (1 - exp(-exposure · x)) / (1 - exp(-exposure))"""
+    half = params["exposure"] / 2
+    scale = (1 + math.tanh(half)) / math.tanh(half)
+    if inputs[0].scalar == U8:
+        curve = lambda x: -np.expm1(-2 * half * x) / -np.expm1(-2 * half)  # noqa: E731
+        table = _table(curve, ("hdr", half), current_device())
+        yield Stage(_look_up, [*inputs, table], output)
+    else:
+        yield Stage(_tone_map, inputs, output, {"half": half, "scale": scale})
+
+
+@choice("image", intensity=0.5, radius=0.75, softness=0.45)
+def vignette(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """Darkened towards the corners: x · (1 - intensity · smoothstep(radius - softness, radius, d))
+
+    d is how far a pixel is from the centre in shares of the height and the width: 0.5 in the middle
+    of an edge, 0.707 in a corner. Intensity is 0 to 1, softness above 0.
+    """
+    radius, bright = params["radius"], params["radius"] - params["softness"]
+    given = {"intensity": params["intensity"], "dark": radius, "bright": bright}
+    yield Stage(_darken, inputs, output, given)
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+def _is_narrow(inputs: Inputs, output: Buffer) -> bool:
+    """Whether levels can become levels in 16 bits, of which a vector of the CPU holds the most."""
+    return inputs[0].scalar == output.scalar == U8 and current_device().is_host
+
+
+@helper
+def _weigh(image: dala.Image) -> Any:
+    return gray(image.pixel, dala.luma(image.pixel))
+
+
+@helper
+def _weigh_levels(image: dala.Image) -> Any:
+    p = image.levels.pixel
+    r, g, b = _narrow(p.r), _narrow(p.g), _narrow(p.b)
+    # (299r + 587g + 114b + 500) / 1000, rounded down: first its eighth, which fits 16 bits, then
+    # that divided by 125, for which 33555 / 2²² is exact enough.
+    eighth = r * 37 + g * 73 + b * 14 + 62 + (((r + g) * 3 + b * 2 + 4) >> 3)
+    level = _narrow((dala.u32(eighth) * dala.u32(_narrow(33555))) >> 16) >> 6
+    return dala.rgba(level, level, level, _narrow(p.a))
+
+
+@helper
+def _shift(image: dala.Image, value: dala.f32) -> Any:
+    return recoloured(image.pixel, image.pixel + value)
+
+
+@helper
+def _shift_levels(image: dala.Image, up: dala.s32, down: dala.s32) -> Any:
+    p = image.levels.pixel
+    return dala.rgba(
+        _shifted(p.r, up, down), _shifted(p.g, up, down), _shifted(p.b, up, down), _narrow(p.a)
+    )
+
+
+@function
+def _shifted(level: Any, up: Any, down: Any) -> Any:
+    return max(min(_narrow(level) + _narrow(up), _narrow(255)), _narrow(down)) - _narrow(down)
+
+
+def entries(matrix: np.ndarray, columns: str = "rgb") -> dict[str, float]:
+    """A matrix as parameters: each entry by the channel it makes and the one it is of."""
+    rows = zip("rgba", matrix.tolist(), strict=False)
+    return {f"{to}{of}": x for to, row in rows for of, x in zip(columns, row, strict=True)}
+
+
+# -- what 256 levels become ------------------------------------------------------------------------
+
+_tables: dict[tuple[object, ...], Buffer] = {}
+MOST_TABLES = 32
+"""Tables that are remembered, the latest ones."""
+
+
+def _table(
+    curve: Callable[[np.ndarray], np.ndarray], name: tuple[object, ...], device: Device
+) -> Buffer:
+    """What a curve makes of each level of a u8 channel, on a device; known by its name."""
+    known = _tables.get((*name, device))
+    if known is None:
+        with using(device):
+            known = from_numpy(curve(np.arange(256) / 255).astype(np.float32))
+        _tables[(*name, device)] = known
+        forget_oldest(_tables, MOST_TABLES)
+    return known
+
+
+@helper
+def _look_up(image: dala.Image, table: Any) -> Any:
+    p = image.levels.pixel
+    return dala.rgba(table[p.r], table[p.g], table[p.b], image.pixel.a)
+
+
+@helper
+def mix_channels(
+    image: dala.Image,
+    rr: dala.f32,
+    rg: dala.f32,
+    rb: dala.f32,
+    gr: dala.f32,
+    gg: dala.f32,
+    gb: dala.f32,
+    br: dala.f32,
+    bg: dala.f32,
+    bb: dala.f32,
+) -> Any:
+    p = image.pixel
+    return dala.rgba(
+        rr * p.r + rg * p.g + rb * p.b,
+        gr * p.r + gg * p.g + gb * p.b,
+        br * p.r + bg * p.g + bb * p.b,
+        p.a,
+    )
+
+
+@helper
+def _raise(image: dala.Image, exponent: dala.f32) -> Any:
+    return recoloured(image.pixel, dala.pow(max(image.pixel, 0.0), exponent))
+
+
+@helper
+def _separate(image: dala.Image, limit: dala.f32) -> Any:
+    return gray(image.pixel, 1.0 if dala.luma(image.pixel) > limit else 0.0)
+
+
+@helper
+def _tone_map(image: dala.Image, half: dala.f32, scale: dala.f32) -> Any:
+    # 1 - exp(-2t) is 2 tanh(t) / (1 + tanh(t)), which loses nothing where t is small.
+    part = dala.tanh(image.pixel * half)
+    return recoloured(image.pixel, part / (1.0 + part) * scale)
+
+
+@helper
+def _darken(image: dala.Image, intensity: dala.f32, bright: dala.f32, dark: dala.f32) -> Any:
+    y, x = dala.position(2)
+    height, width = image.shape
+    down = (dala.f32(y) + 0.5) / dala.f32(height) - 0.5
+    across = (dala.f32(x) + 0.5) / dala.f32(width) - 0.5
+    shade = dala.smoothstep(bright, dark, dala.sqrt(down * down + across * across))
+    return recoloured(image.pixel, image.pixel * (1.0 - intensity * shade))

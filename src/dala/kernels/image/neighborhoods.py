@@ -1,0 +1,162 @@
+"""Filters that compare each pixel of an image with those around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from dala.errors import ShapeError
+from dala.ir.nodes import Border
+from dala.ir.types import F32, U8
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, choice, helper, recipe
+from dala.kernels.image.colors import gray
+from dala.kernels.image.images import (
+    border_of,
+    checked_border,
+    flat,
+    radius_of,
+    reader,
+    require_image,
+)
+from dala.kernels.image.premultiplied import premultiplied
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage
+
+
+@recipe("image", radius=1, border="clamp", premultiply=False)
+@premultiplied
+def erode(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The least of the (2 · radius + 1)² pixels around each, by channel"""
+    yield from _extremes("erode", inputs[0], output, params)
+
+
+@recipe("image", radius=1, border="clamp", premultiply=False)
+@premultiplied
+def dilate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The greatest of the (2 · radius + 1)² pixels around each, by channel"""
+    yield from _extremes("dilate", inputs[0], output, params)
+
+
+@choice("image", amount=0.5, border="clamp", premultiply=False)
+@premultiplied
+def sharpen(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """x + amount · (4x - up - down - left - right)"""
+    border = checked_border("sharpen", inputs[0], output, params)
+    kernel = _sharpen_kernel(border, inputs[0].scalar == U8)
+    yield Stage(kernel, inputs, output, {"amount": params["amount"]})
+
+
+@recipe("image", border="clamp")
+def edge_detect(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """How steep the luma is, by Sobel: √(across² + down²), in every colour channel
+
+    A step from 0 to 1 gives 4, which a u8 image stores as 255. Alpha stays as it was.
+    """
+    (image,) = inputs
+    border = border_of("edge_detect", params)
+    require_image("edge_detect", "the image", image)
+    require_image("edge_detect", "the output", output)
+    if image.shape[:2] != output.shape[:2]:
+        raise ShapeError(
+            f"edge_detect: the image is {image.shape}, but the output is {output.shape}: give one "
+            f"of the same height and width."
+        )
+    light = scratch(image.shape[:2], F32)
+    yield Stage(_take_luma, [image], light)
+    yield Stage(_sobel_kernel(border), [light, image], output)
+
+
+# -- minima and maxima -----------------------------------------------------------------------------
+
+
+def _extremes(kernel: str, image: Buffer, output: Buffer, params: Given) -> Iterator[Stage]:
+    """Stages that take the extreme of three pixels, across and then down, until all are covered."""
+    border = checked_border(kernel, image, output, params)
+    radius, least = radius_of(kernel, params), kernel == "erode"
+    # Zeros outside are met by the first pass; later ones find them in what it made of the edge.
+    later: Border = "clamp" if border == "zero" else border
+    height, width = image.shape[:2]
+    for i, gap in enumerate(_gaps(min(radius, width))):
+        across = _extreme_across_kernel(later if i else border, least, len(image.shape) == 2)
+        found = scratch(output.shape, output.scalar)
+        yield Stage(across, [image], found, {"gap": gap})
+        image = found
+    gaps = _gaps(min(radius, height))
+    for i, gap in enumerate(gaps):
+        down = _extreme_down_kernel(later if i else border, least)
+        found = output if i == len(gaps) - 1 else scratch(output.shape, output.scalar)
+        yield Stage(down, [flat(image)], flat(found), {"gap": gap})
+        image = found
+
+
+def _gaps(radius: int) -> list[int]:
+    """How far apart the three are in each pass: windows triple until they reach the radius."""
+    gaps, reached = [], 0
+    while reached < radius:
+        gaps.append(min(2 * reached + 1, radius - reached))
+        reached += gaps[-1]
+    return gaps or [0]
+
+
+@cache
+def _extreme_across_kernel(border: Border, least: bool, is_gray: bool) -> Kernel:
+    pixel_at, better = reader(is_gray), min if least else max
+
+    def find_across(image: dala.Image, gap: dala.const) -> Any:
+        y, x = dala.position(2)
+        levels = image.levels
+        nearer = better(pixel_at(levels, y, x - gap), pixel_at(levels, y, x))
+        return better(nearer, pixel_at(levels, y, x + gap))
+
+    return helper(find_across, border)
+
+
+@cache
+def _extreme_down_kernel(border: Border, least: bool) -> Kernel:
+    better = min if least else max
+
+    def find_down(x: Any, gap: dala.const) -> Any:
+        i, j = dala.position(2)
+        return better(x[i - gap, j], x[i, j], x[i + gap, j])
+
+    return helper(find_down, border)
+
+
+# -- differences -----------------------------------------------------------------------------------
+
+
+@cache
+def _sharpen_kernel(border: Border, is_u8: bool) -> Kernel:
+    # Levels of u8 are whole numbers, which are added up exactly before they are converted.
+    unit = 1 / 255 if is_u8 else 1.0
+
+    def sharpen(image: dala.Image, amount: dala.f32) -> Any:
+        y, x = dala.position(2)
+        levels = image.levels
+        here = levels[y, x]
+        around = levels[y - 1, x] + levels[y + 1, x] + levels[y, x - 1] + levels[y, x + 1]
+        return (here + amount * (here * 4 - around)) * unit
+
+    return helper(sharpen, border)
+
+
+@helper
+def _take_luma(image: dala.Image) -> Any:
+    return dala.luma(image.pixel)
+
+
+@cache
+def _sobel_kernel(border: Border) -> Kernel:
+    def slope(light: dala.Image, image: dala.Image) -> Any:
+        y, x = dala.position(2)
+        before = light[y - 1, x - 1].r + 2.0 * light[y, x - 1].r + light[y + 1, x - 1].r
+        after = light[y - 1, x + 1].r + 2.0 * light[y, x + 1].r + light[y + 1, x + 1].r
+        above = light[y - 1, x - 1].r + 2.0 * light[y - 1, x].r + light[y - 1, x + 1].r
+        below = light[y + 1, x - 1].r + 2.0 * light[y + 1, x].r + light[y + 1, x + 1].r
+        across, down = after - before, below - above
+        return gray(image.pixel, dala.sqrt(across * across + down * down))
+
+    return helper(slope, border)

@@ -1,0 +1,14 @@
+"""Kernels on tensors."""
+
+from dala.kernels.tensor import (  # noqa: F401
+    convolution,
+    elementwise,
+    fourier,
+    gathering,
+    matmul,
+    normalization,
+    pooling,
+    ranking,
+    reductions,
+    scans,
+)

@@ -1,0 +1,202 @@
+"""Convolution of planes, (batch, channels, height, width).
+
+The input is copied into planes with a rim of zeros. A plane is then one long row, in which every
+tap of a window stands at a fixed distance from its first, so that whole vectors are read whatever
+the width; what is computed for places between two rows of windows is thrown away. A stride splits a
+plane into as many phases, each of which holds the elements that one tap meets.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from dala.errors import ArgumentError, ShapeError
+from dala.ir.types import Scalar
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.shapes import require_shape, whole_number
+from dala.kernels.tensor import patches
+from dala.kernels.tensor.reductions import accumulator
+from dala.kernels.tensor.windows import Windows, padded, windows_of
+from dala.lang.marks import SCALARS
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage, reshaped
+
+LANES = 16
+"""Sums are computed by so many at a time."""
+DEEP, MANY = 64, 32
+"""Elements of a window and channels of an output from which on BLAS is the faster."""
+
+
+@recipe("x", "*weight_and_bias", stride=1, padding=0, dilation=1, groups=1)
+def conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The convolution of planes x (n, c, h, w) with weight (o, c / groups, kh, kw), plus bias (o,)
+
+    Stride, padding and dilation are one number or (vertical, horizontal). Padding is by zeros;
+    "same" pads so that a stride of 1 keeps the size. The window is not flipped. Bias may be left
+    out. Integers wrap in the output's dtype. On the CPU, BLAS multiplies many channels of floats.
+    """
+    groups = whole_number("conv2d", "groups", params["groups"])
+    yield from _convolution("conv2d", inputs, output, params, groups)
+
+
+@recipe("x", "*weight_and_bias", stride=1, padding=0, dilation=1)
+def depthwise_conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The convolution of each channel of x (n, c, h, w) with a window of its own, (c, 1, kh, kw)
+
+    Otherwise as conv2d, which it is with as many groups as there are channels.
+    """
+    groups = inputs[0].shape[1] if len(inputs[0].shape) == 4 else 1
+    yield from _convolution("depthwise_conv2d", inputs, output, params, groups)
+
+
+def _convolution(
+    kernel: str, inputs: Inputs, output: Buffer, params: Given, groups: int
+) -> Iterator[Stage]:
+    _check(kernel, inputs, groups)
+    x, weight = inputs[:2]
+    size = weight.shape[2], weight.shape[3]
+    given = (params["stride"], params["padding"], params["dilation"])
+    down, across = windows_of(kernel, (x.shape[2], x.shape[3]), size, *given)
+    wanted = (x.shape[0], weight.shape[0], down.count, across.count)
+    require_shape(kernel, output, f"x {x.shape} with weight {weight.shape}", wanted)
+    if 0 in output.shape:
+        return
+    scalars = {item.scalar for item in (*inputs, output)}
+    scalar = accumulator(output.scalar, *scalars)
+    sums = output if len(inputs) == 2 else scratch(wanted, scalar)
+    depth, made = math.prod(weight.shape[1:]), weight.shape[0]
+    large = depth >= DEEP and made // groups >= MANY
+    if large and scalars == {scalar} and scalar.is_float and output.is_host:
+        yield from patches.convolved(x, weight, sums, down, across, groups)
+    else:
+        yield from _convolved(x, weight, sums, scalar, down, across, groups)
+    if len(inputs) == 3:
+        yield Stage(_add_bias, [sums, inputs[2]], output)
+
+
+def _check(kernel: str, inputs: Inputs, groups: int) -> None:
+    if len(inputs) > 3:
+        raise ArgumentError(
+            f"{kernel} takes x and weight, or x, weight and bias; {len(inputs)} inputs were given."
+        )
+    x, weight = inputs[:2]
+    for name, item, axes in (
+        ("x", x, "(batch, channels, height, width)"),
+        ("weight", weight, "(channels out, channels in a group, height, width)"),
+    ):
+        if len(item.shape) != 4:
+            raise ShapeError(f"{kernel}: {name} is {item.shape}, but it has four axes, {axes}.")
+    channels, made = x.shape[1], weight.shape[0]
+    if groups < 1 or channels % groups or made % groups:
+        raise ArgumentError(
+            f"{kernel}: groups = {groups} does not divide the {channels} channels of x and the "
+            f"{made} of weight: it divides both."
+        )
+    if weight.shape[1] != channels // groups:
+        raise ShapeError(
+            f"{kernel}: weight is {weight.shape}, but x {x.shape} in {groups} groups has "
+            f"{channels // groups} channels in each: that is its second size."
+        )
+    if 0 in weight.shape[2:]:
+        raise ShapeError(f"{kernel}: weight is {weight.shape}: a window has at least one element.")
+    if len(inputs) == 3 and inputs[2].shape != (made,):
+        raise ShapeError(
+            f"{kernel}: bias is {inputs[2].shape}, but weight {weight.shape} makes {made} "
+            f"channels: give ({made},)."
+        )
+
+
+def _convolved(
+    x: Buffer,
+    weight: Buffer,
+    output: Buffer,
+    scalar: Scalar,
+    down: Windows,
+    across: Windows,
+    groups: int,
+) -> Iterator[Stage]:
+    """Stages that convolve by kernels, computing in a type."""
+    made, channels, height, width = weight.shape
+    batch = x.shape[0]
+    rows, pitch = _wide(down, across)
+    # As long as the last tap of the last window reaches.
+    length = rows + down.far + (across.far > 0)
+    yield (stage := padded(x, down, across, length, pitch, in_phases=True))
+    phases = stage.output.shape[1]
+    planes = reshaped(stage.output, (batch, groups, channels, phases, length * pitch))
+    taps = reshaped(weight, (groups, made // groups, channels, height * width))
+    sums = scratch((batch, made, rows, pitch), scalar)
+    params = {
+        "height": height,
+        "width": width,
+        "down": down.step,
+        "across": across.step,
+        "apart_down": down.apart,
+        "apart_across": across.apart,
+        "pitch": pitch,
+    }
+    kernel = _convolution_kernel(SCALARS[scalar.name])
+    target = reshaped(sums, (batch, groups, made // groups, rows * pitch))
+    yield Stage(kernel, [planes, taps], target, params)
+    yield Stage(_crop, [sums], output)
+
+
+def _wide(down: Windows, across: Windows) -> tuple[int, int]:
+    """How many rows of sums there are and how long, with junk: whole vectors, and few of them."""
+    least = across.count + across.far
+    longer = -(-least // LANES) * LANES
+    step = LANES // math.gcd(least, LANES)
+    more = -(-down.count // step) * step
+    return (down.count, longer) if down.count * longer <= more * least else (more, least)
+
+
+# -- kernels ---------------------------------------------------------------------------------------
+
+
+@cache
+def _convolution_kernel(to: Any) -> Kernel:
+    def convolve(
+        planes: Any,
+        weight: Any,
+        height: dala.const,
+        width: dala.const,
+        down: dala.const,
+        across: dala.const,
+        apart_down: dala.const,
+        apart_across: dala.const,
+        pitch: dala.const,
+    ) -> Any:
+        n, group, o, place = dala.position(4)
+        total = to(0)
+        for c in range(planes.shape[2]):
+            for a in range(height):
+                y = a * apart_down
+                # A sum for each row of the window: additions that need not wait for each other.
+                row = to(0)
+                for b in range(width):
+                    z = b * apart_across
+                    phase = y % down * across + z % across
+                    offset = y // down * pitch + z // across
+                    element = to(planes[n, group, c, phase, place + offset])
+                    row += element * to(weight[group, o, c, a * width + b])
+                total += row
+        return total
+
+    return helper(convolve)
+
+
+@helper
+def _crop(sums: Any) -> Any:
+    n, o, y, z = dala.position(4)
+    return sums[n, o, y, z]
+
+
+@helper
+def _add_bias(sums: Any, bias: Any) -> Any:
+    _, o, _, _ = dala.position(4)
+    return sums + bias[o]

@@ -1,0 +1,186 @@
+"""Elements put together, picked out by position, and counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import cache
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, library, recipe, written
+from dala.kernels.base.shapes import around, axis_of, require_shape, whole_number
+from dala.kernels.tensor.reductions import averaging
+from dala.lang.marks import SCALARS
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage, reshaped
+
+MOST_JOINED = 4
+"""Inputs that one kernel joins: a device may give it few buffers at a time."""
+
+
+@recipe("*inputs", axis=0)
+def concat(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The inputs one after another along an axis"""
+    first = inputs[0]
+    axis = axis_of("concat", params["axis"], len(first.shape))
+    before, after = first.shape[:axis], first.shape[axis + 1 :]
+    for i, item in enumerate(inputs):
+        if item.shape != (*before, *item.shape[axis : axis + 1], *after):
+            raise ShapeError(
+                f"concat: input {i} is {item.shape}, but input 0 is {first.shape}: they are the "
+                f"same but for axis {axis}, along which they follow one another."
+            )
+        if item.scalar != output.scalar:
+            raise DtypeError(
+                f"concat: input {i} is {item.dtype}, but the output is {output.dtype}: convert it "
+                f"with the kernel 'cast' first."
+            )
+    total = sum(item.shape[axis] for item in inputs)
+    wanted = (*before, total, *after)
+    require_shape("concat", output, f"{len(inputs)} inputs along axis {axis}", wanted)
+    if 0 in output.shape:
+        return
+    if output.is_host:
+        yield Stage(join, inputs, output, {"axis": axis})
+    else:
+        yield from _joined([item for item in inputs if item.shape[axis]], output, axis)
+
+
+@library("*inputs")
+def join(*inputs: np.ndarray, out: np.ndarray, axis: int) -> None:
+    """NumPy's concatenation, which copies whole rows."""
+    np.concatenate(inputs, axis, out=out)
+
+
+def _joined(parts: Sequence[Buffer], output: Buffer, axis: int) -> Iterator[Stage]:
+    """Stages of kernels that join what is not empty, a few at a time."""
+    outer, _, inner = around(output.shape, axis, axis)
+    rows = [reshaped(part, (outer, part.shape[axis] * inner)) for part in parts]
+    while len(rows) > MOST_JOINED:
+        whole = len(rows) // MOST_JOINED * MOST_JOINED
+        groups = [rows[i : i + MOST_JOINED] for i in range(0, whole, MOST_JOINED)]
+        rows = rows[whole:]
+        for place, group in enumerate(groups):
+            width = sum(part.shape[1] for part in group)
+            rows.insert(place, scratch((outer, width), output.scalar))
+            yield Stage(_joining_kernel(MOST_JOINED), group, rows[place])
+    target = reshaped(output, (outer, math.prod(output.shape) // outer))
+    yield Stage(_joining_kernel(len(rows)), rows, target)
+
+
+@cache
+def _joining_kernel(count: int) -> Kernel:
+    names = [f"x{place}" for place in range(count)]
+    lines = ["i, j = dala.position(2)"]
+    for name in names[:-1]:
+        lines += [f"if j < {name}.shape[1]:", f"    return {name}[i, j]", f"j -= {name}.shape[1]"]
+    lines.append(f"return {names[-1]}[i, j]")
+    return written("concat", f"def concat({', '.join(names)}):\n    " + "\n    ".join(lines))
+
+
+@recipe("x", "indices", axis=0)
+def gather(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The elements of x that indices name along an axis
+
+    The indices' shape takes the place of that axis. Negative ones count from the end; one that lies
+    outside gives the nearest element, as a read outside a buffer does.
+    """
+    x, indices = inputs
+    axis = axis_of("gather", params["axis"], len(x.shape))
+    if indices.scalar.is_float:
+        raise DtypeError(
+            f"gather: indices is {indices.dtype}, but positions are whole numbers: give s32 or s64."
+        )
+    wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    why = f"x {x.shape} along axis {axis} at indices {indices.shape}"
+    require_shape("gather", output, why, wanted)
+    if 0 in output.shape:
+        return
+    outer, n, inner = around(x.shape, axis, axis)
+    if n == 0:
+        raise ShapeError(f"gather: x is {x.shape}: along axis {axis} there is nothing to take.")
+    count = math.prod(indices.shape)
+    flat = reshaped(indices, (count,))
+    kernel = _gathering_kernel(indices.scalar.kind == "s", inner > 1)
+    if inner == 1:
+        target = reshaped(output, (outer, count))
+        yield Stage(kernel, [reshaped(x, (outer, n)), flat], target)
+    else:
+        target = reshaped(output, (outer, count, inner))
+        yield Stage(kernel, [reshaped(x, (outer, n, inner)), flat], target)
+
+
+@cache
+def _gathering_kernel(signed: bool, rows: bool) -> Kernel:
+    def gather_elements(x: Any, indices: Any) -> Any:
+        i, j = dala.position(2)
+        index = indices[j]
+        if signed:
+            index = index + x.shape[1] if index < 0 else index
+        return x[i, index]
+
+    def gather_rows(x: Any, indices: Any) -> Any:
+        i, k, j = dala.position(3)
+        index = indices[k]
+        if signed:
+            index = index + x.shape[1] if index < 0 else index
+        return x[i, index, j]
+
+    return helper(gather_rows if rows else gather_elements)
+
+
+@recipe("x", low=0, high=None)
+def histogram(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """How many elements fall into each bin, as many bins as the output is long
+
+    Without `high`, an integer v is counted in bin v - low. With it, low to high is split evenly,
+    and high itself belongs to the last bin. Elements outside, and NaN, are not counted.
+    """
+    (x,) = inputs
+    low, high = params["low"], params["high"]
+    if len(output.shape) != 1:
+        raise ShapeError(
+            f"histogram: the output is {output.shape}, but bins lie along one axis: give (bins,)."
+        )
+    flat = reshaped(x, (math.prod(x.shape),))
+    if high is None:
+        if x.scalar.is_float:
+            raise ArgumentError(
+                f"histogram: x is {x.dtype}: give low and high, the range that the bins divide."
+            )
+        params = {"low": whole_number("histogram", "low", low)}
+        yield Stage(_count_values, [flat], output, params)
+        return
+    for name, value in (("low", low), ("high", high)):
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise ArgumentError(f"histogram: {name} is a finite number, not {value!r}.")
+    if not low < high:
+        raise ArgumentError(f"histogram: low is {low} and high is {high}: low is the smaller one.")
+    bins = output.shape[0]
+    params = {"low": float(low), "high": float(high), "scale": bins / (high - low)}
+    kernel = _count_range(SCALARS[averaging(x.scalar, x.scalar).name])
+    yield Stage(kernel, [flat], output, params)
+
+
+@helper
+def _count_values(x: Any, out: dala.Out, low: dala.number) -> Any:
+    if x >= low:
+        out.add(x - low, 1)
+
+
+@cache
+def _count_range(to: Any) -> Kernel:
+    def count_range(
+        x: Any, out: dala.Out, low: dala.number, high: dala.number, scale: dala.number
+    ) -> Any:
+        value = to(x)
+        if value >= low and value <= high:
+            out.add(min(dala.s32(dala.floor((value - low) * scale)), out.shape[0] - 1), 1)
+
+    return helper(count_range)

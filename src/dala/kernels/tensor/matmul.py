@@ -1,0 +1,232 @@
+"""Products of matrices, and transposition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dala.errors import ArgumentError, ShapeError
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import Given, Inputs, helper, library, recipe, written
+from dala.kernels.base.shapes import Shape, axes_of, require_shape
+from dala.kernels.tensor.elementwise import cast
+from dala.kernels.tensor.reductions import MOST_COUNTED, accumulator
+from dala.lang.marks import SCALARS
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage, reshaped
+
+PANEL_BYTES = 64
+"""Width of the panels that a large matrix is cut into: a cache line, and whole vectors."""
+MOST_AXES = 8
+NARROW = 16
+"""A last axis shorter than this is walked together with the one before it."""
+LARGE_BYTES = 2 << 20
+"""A matrix from this size on does not stay in a core's own cache while its columns are read."""
+
+
+# -- products --------------------------------------------------------------------------------------
+
+
+@recipe("a", "b")
+def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """The matrix product of a and b; with three axes, one product for each place of the first
+
+    On the CPU, floats of one dtype are multiplied by NumPy's BLAS. Integers wrap in the output's
+    dtype. A batch of one, or a matrix without that axis, is multiplied with every matrix of the
+    other's batch.
+    """
+    a, b = inputs
+    batch = _check_product(a, b, output)
+    if 0 in output.shape:
+        return
+    alike = a.scalar == b.scalar == output.scalar
+    if alike and output.scalar.is_float and output.is_host:
+        yield Stage(multiply, inputs, output)
+        return
+    to = SCALARS[accumulator(output.scalar, a.scalar, b.scalar).name]
+    if batch:
+        a, b = (reshaped(item, (1, *item.shape)[-3:]) for item in inputs)
+    yield Stage(_product_kernel(to, bool(batch)), [a, b], output)
+
+
+@library("a", "b")
+def multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray) -> None:
+    """NumPy's product, which BLAS computes."""
+    with np.errstate(all="ignore"):
+        np.matmul(a, b, out=out)
+
+
+def _check_product(a: Buffer, b: Buffer, output: Buffer) -> Shape:
+    """The batch of the product, () for a single matrix; a ShapeError where none is defined."""
+    given = f"a is {a.shape}, b is {b.shape}"
+    for name, item in (("a", a), ("b", b)):
+        if len(item.shape) not in (2, 3):
+            raise ShapeError(
+                f"matmul(a, b): {name} has {len(item.shape)} axes, but a matrix has 2, or 3 with a "
+                f"batch before them ({given})."
+            )
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"matmul(a, b): a has {a.shape[-1]} columns but b has {b.shape[-2]} rows ({given})."
+        )
+    batches = [item.shape[0] for item in (a, b) if len(item.shape) == 3]
+    larger = [count for count in batches if count != 1]
+    if len(set(larger)) > 1:
+        raise ShapeError(
+            f"matmul(a, b): a has a batch of {batches[0]} but b one of {batches[1]} ({given}): "
+            f"give as many, or one."
+        )
+    batch = (larger[0] if larger else 1,) if batches else ()
+    require_shape("matmul(a, b)", output, given, (*batch, a.shape[-2], b.shape[-1]))
+    return batch
+
+
+@cache
+def _product_kernel(to: Any, batch: bool) -> Kernel:
+    def multiply_batches(a: Any, b: Any) -> Any:
+        n, i, j = dala.position(3)
+        return sum(to(a[n, i, k]) * to(b[n, k, j]) for k in range(a.shape[2]))
+
+    def multiply_matrices(a: Any, b: Any) -> Any:
+        i, j = dala.position(2)
+        return sum(to(a[i, k]) * to(b[k, j]) for k in range(a.shape[1]))
+
+    return helper(multiply_batches if batch else multiply_matrices)
+
+
+# -- transposition ---------------------------------------------------------------------------------
+
+
+@recipe("x", axes=None)
+def transpose(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """x with its axes in another order, reversed unless it is given
+
+    `axes` says for each axis of the output which one of the input it is, as in NumPy.
+    """
+    x, axes = inputs[0], params["axes"]
+    rank = len(x.shape)
+    order = tuple(range(rank))[::-1]
+    if axes is not None:
+        given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+        found = [axes_of("transpose", (item,), rank)[0] for item in given]
+        if sorted(found) != list(range(rank)):
+            raise ArgumentError(
+                f"transpose: axes {axes!r} is no order of the {rank} axes of {x.shape}: name each "
+                f"of 0 to {rank - 1} once."
+            )
+        order = tuple(found)
+    require_shape("transpose", output, f"{x.shape} with axes {order}", _ordered(x.shape, order))
+    if 0 not in x.shape:
+        yield from transposed(x, output, order)
+
+
+def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
+    """Stages that write x with its axes in another order."""
+    shape, order = _merged(x.shape, order)
+    x = reshaped(x, shape)
+    width = PANEL_BYTES // min(4, x.scalar.size_bytes)
+    if len(order) <= 1:
+        yield Stage(cast, [reshaped(x, output.shape)], output)
+    elif len(order) > MOST_AXES:
+        yield from _through_flat_memory(x, output, order)
+    elif _is_large(x, order) and shape[-1] % width == 0:
+        yield from _through_panels(x, output, width)
+    else:
+        sizes = _ordered(shape, order)
+        narrow = sizes[-1] if sizes[-1] < NARROW else 1
+        if narrow > 1:
+            output = reshaped(output, (*sizes[:-2], sizes[-2] * narrow))
+        else:
+            output = reshaped(output, sizes)
+        yield Stage(_order_kernel(order, narrow), [x], output)
+
+
+def _is_large(x: Buffer, order: Shape) -> bool:
+    """Whether these are large matrices to transpose, one or a batch of them."""
+    size_bytes = math.prod(x.shape[-2:]) * x.scalar.size_bytes
+    return order in ((1, 0), (0, 2, 1)) and size_bytes >= LARGE_BYTES and x.shape[-2] >= NARROW
+
+
+def _ordered(shape: Shape, order: Shape) -> Shape:
+    return tuple(shape[axis] for axis in order)
+
+
+def _merged(shape: Shape, order: Shape) -> tuple[Shape, Shape]:
+    """The same transposition of fewer axes: without those of one element, neighbours joined."""
+    groups: list[list[int]] = []
+    for axis in order:
+        if shape[axis] == 1:
+            continue
+        if groups and math.prod(shape[groups[-1][-1] + 1 : axis]) == 1 and axis > groups[-1][-1]:
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+    places = sorted(groups)
+    sizes = tuple(math.prod(shape[axis] for axis in group) for group in places)
+    return sizes, tuple(places.index(group) for group in groups)
+
+
+@cache
+def _order_kernel(order: Shape, narrow: int) -> Kernel:
+    """A kernel that reads where each element comes from; `narrow` last elements share a row."""
+    names = [f"p{place}" for place in range(len(order))]
+    positions = ", ".join(names[:-1] if narrow > 1 else names)
+    lines = [f"({positions},) = dala.position({len(order) - (narrow > 1)})"]
+    if narrow > 1:
+        lines.append(f"{names[-2]}, {names[-1]} = {names[-2]} // {narrow}, {names[-2]} % {narrow}")
+    index = ", ".join(names[order.index(axis)] for axis in range(len(order)))
+    lines.append(f"return x[{index}]")
+    return written("transpose", "def transpose(x):\n    " + "\n    ".join(lines))
+
+
+def _through_flat_memory(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
+    """Transpose more axes than a kernel can run over: as one, taken apart by division."""
+    count = math.prod(x.shape)
+    if count >= MOST_COUNTED:
+        raise ShapeError(
+            f"transpose: {count:,} elements in {len(order)} axes that cannot be joined are too "
+            f"many: give fewer than {MOST_COUNTED:,}, or transpose fewer axes at a time."
+        )
+    yield Stage(_flat_kernel(x.shape, order), [reshaped(x, (count,))], reshaped(output, (count,)))
+
+
+@cache
+def _flat_kernel(shape: Shape, order: Shape) -> Kernel:
+    """A kernel that finds in flat memory where each element of the flat output comes from."""
+    sizes = _ordered(shape, order)
+    terms = [
+        f"p // {math.prod(sizes[place + 1 :])} % {sizes[place]} * {math.prod(shape[axis + 1 :])}"
+        for place, axis in enumerate(order)
+    ]
+    lines = ["(p,) = dala.position(1)", f"return x[{' + '.join(terms)}]"]
+    return written("transpose", "def transpose(x):\n    " + "\n    ".join(lines))
+
+
+def _through_panels(x: Buffer, output: Buffer, width: int) -> Iterator[Stage]:
+    """Transpose large matrices: their columns lie too far apart to be read one by one.
+
+    In a panel of few columns, rows that follow each other do so in memory.
+    """
+    rows, columns = x.shape[-2:]
+    batch = math.prod(x.shape[:-2])
+    panels = scratch((batch, columns // width, rows, width), x.scalar)
+    yield Stage(_split, [reshaped(x, (batch, rows, columns // width, width))], panels)
+    joined = reshaped(output, (batch, columns, rows))
+    yield Stage(_join, [panels], joined, {"width": width})
+
+
+@helper
+def _split(x: Any) -> Any:
+    n, panel, i, j = dala.position(4)
+    return x[n, i, panel, j]
+
+
+@helper
+def _join(panels: Any, width: dala.const) -> Any:
+    n, j, i = dala.position(3)
+    return panels[n, j // width, i, j % width]

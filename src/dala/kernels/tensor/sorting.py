@@ -1,0 +1,105 @@
+"""The order of the elements of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dala.ir.types import F32, F64, S32, S64, Scalar
+from dala.kernels.base import language as dala
+from dala.kernels.base.builtin import helper, library
+from dala.lang.calls import Function
+from dala.lang.marks import SCALARS
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.pipelines.composite import Stage
+
+
+def key_type(scalar: Scalar) -> Scalar:
+    """The integer type of what elements of a type are ranked by."""
+    return {F32: S32, F64: S64}.get(scalar, scalar)
+
+
+@cache
+def rank_function(scalar: Scalar, largest: bool) -> Function:
+    """A function of the language: an integer that is the higher, the earlier the element comes."""
+    whole = key_type(scalar)
+    to, highest = SCALARS[whole.name], whole.highest
+    is_float = scalar.is_float
+    infinity = int(np.array(np.inf, scalar.numpy).view(whole.numpy)) if is_float else 0
+
+    # Bits are looked at, not numbers: some devices take small numbers for 0, or know no NaN.
+    @function
+    def rank(value: Any) -> Any:
+        """The key of a value; 0.0 and -0.0 have the same, NaN that of the largest."""
+        key = value
+        if is_float:
+            pattern = dala.bits(value, to)
+            size = pattern & highest
+            key = -size if pattern < 0 else size
+            key = highest if size > infinity else key
+        return key if largest else ~key
+
+    return rank
+
+
+@library("x")
+def sort(x: np.ndarray, *, out: np.ndarray, largest: bool) -> None:
+    """The positions of the first elements of each row, by NumPy's stable sort."""
+    count = out.shape[1]
+    if largest:
+        # Backwards, equal elements stand in the order that turning the result round undoes.
+        order = np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1][:, :count]
+        np.subtract(x.shape[1] - 1, order, out=out)
+    else:
+        out[...] = np.argsort(x, axis=1, kind="stable")[:, :count]
+
+
+def sorted_positions(x: Buffer, largest: bool) -> Generator[Stage, None, Buffer]:
+    """Stages of a bitonic sort; the buffer they leave holds the positions of each row in order.
+
+    Its rows are longer than those of x where these are no power of two: what follows is of no use.
+    """
+    rows, n = x.shape
+    shape = (rows, 1 << (n - 1).bit_length())
+    here, there = scratch(shape, S32), scratch(shape, S32)
+    yield Stage(_own_position, [], here)
+    kernel = _exchange_kernel(x.scalar, largest)
+    block = 2
+    while block <= shape[1]:
+        distance = block // 2
+        while distance:
+            yield Stage(kernel, [x, here], there, {"distance": distance, "block": block})
+            here, there = there, here
+            distance //= 2
+        block *= 2
+    return here
+
+
+@helper
+def _own_position() -> Any:
+    _, j = dala.position(2)
+    return j
+
+
+@cache
+def _exchange_kernel(scalar: Scalar, largest: bool) -> Kernel:
+    rank = rank_function(scalar, largest)
+
+    # Two elements that stand `distance` apart are put in order: in every other block backwards, so
+    # that a block and the next rise and fall, which is what the next passes need to merge them.
+    def exchange(x: Any, where: Any, distance: dala.s32, block: dala.s32) -> Any:
+        i, p = dala.position(2)
+        n = x.shape[1]
+        mine, other = where[i, p], where[i, p ^ distance]
+        key, other_key = rank(x[i, mine]), rank(x[i, other])
+        # Positions beyond the row come last, and equal elements in the order of their positions.
+        by_position = key == other_key or mine >= n or other >= n
+        is_first = mine < other if by_position else key > other_key
+        wants_first = (p & distance == 0) == (p & block == 0)
+        return mine if is_first == wants_first else other
+
+    return helper(exchange)

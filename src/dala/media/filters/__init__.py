@@ -1,0 +1,1 @@
+"""Filters as functions and chains on frames."""

@@ -1,0 +1,1 @@
+"""Picture files: formats, metadata, color profiles, decoding and encoding."""

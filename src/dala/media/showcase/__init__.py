@@ -1,0 +1,1 @@
+"""Sample pictures and clips, and the gallery of filters."""

@@ -1,0 +1,153 @@
+"""A page that shows every filter at work on the sample picture, with what it needs beside it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dala import __version__
+from dala.base.text_file import write_text
+from dala.devices import current_device
+from dala.errors import ArgumentError, FileError
+from dala.media.gpu import apply_filter, filters
+from dala.media.pictures import files
+from dala.media.showcase import gallery_page, sample
+from dala.media.showcase.examples import CUBE_NAME, Example, Material
+from dala.media.showcase.gallery_page import Card
+
+INDEX_NAME = "index.html"
+WEIGHTY = ("models",)
+"""The group of filters that cannot be shown without the weights of a model."""
+_QUALITY = 88
+_OWN_SUFFIXES = (".webp", ".cube")
+
+
+def write_gallery(
+    folder: str | os.PathLike[str], *, height: int = sample.HEIGHT, width: int = sample.WIDTH
+) -> Path:
+    """Render every filter on the current device into a folder; the path of its page, index.html.
+
+    Those that need the weights of a model are left out; masks are painted, as the picture is.
+    The folder is new, empty, or an earlier gallery, which is replaced; one that holds anything else
+    is refused. It appears when it is whole: where something fails, what was there stays. The page
+    needs nothing but the files beside it, so that it opens without a server.
+    """
+    target = _target(folder)
+    described = {name: item for name, item in filters().items() if item["group"] not in WEIGHTY}
+    material = Material(height, width)
+    with _aside(target) as aside:
+        sample.write_cube(aside / CUBE_NAME)
+        cards = [_card(aside, name, described[name], material) for name in described]
+        files.save(material.picture, aside / "sample.webp", quality=_QUALITY)
+        where = str(current_device().info()["name"])
+        page = gallery_page.page(cards, version=__version__, device=where)
+        write_text(aside / INDEX_NAME, page)
+    return target / INDEX_NAME
+
+
+def render(name: str, example: Example, folder: Path) -> np.ndarray:
+    """What a filter makes of its example on the current device; the folder has its table."""
+    given = {
+        param: str(folder / value) if isinstance(value, str) and value == CUBE_NAME else value
+        for param, value in example.params.items()
+    }
+    result = apply_filter(example.image, name, **example.others, **given)
+    return np.asarray(result)
+
+
+def _card(folder: Path, name: str, described: Mapping[str, Any], material: Material) -> Card:
+    """A filter's pictures, written into the folder, and what the page says of it."""
+    example = material.example(name, described)
+    after = render(name, example, folder)
+    files.save(after, folder / f"{name}.webp", quality=_QUALITY)
+    before = "sample.webp"
+    if example.image is not material.picture:
+        before = f"{name}-before.webp"
+        files.save(example.image, folder / before, quality=_QUALITY)
+    height, width = material.shape
+    return Card(
+        name=name,
+        group=described["group"],
+        doc=described["doc"],
+        inputs=tuple(described["inputs"]),
+        used=example.params,
+        params=described["params"],
+        before=before,
+        after=f"{name}.webp",
+        size=(after.shape[1], after.shape[0]),
+        frame=(width, height),
+    )
+
+
+def _target(folder: Any) -> Path:
+    """The folder to write, which may be replaced; else an error that says why not."""
+    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
+        raise ArgumentError(f"a folder is named by a text or a path, not by {folder!r}.")
+    if "\0" in str(os.fspath(folder)):
+        raise ArgumentError(f"{folder!r} names no folder: it has a NUL in it.")
+    target = Path(folder).absolute()
+    try:
+        if not target.exists():
+            return target
+        if not target.is_dir():
+            raise FileError(f"{target} is a file: give a new or an empty folder for the gallery.")
+        inside = sorted(item.name for item in target.iterdir())
+        if not inside or _is_gallery(target, inside):
+            return target
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"{target} cannot be read: {error.strerror or error}.") from error
+    foreign = next((item for item in inside if not _is_own(item)), inside[0])
+    raise FileError(
+        f"{target} holds something else than a gallery, such as {foreign!r}, and is left as it is: "
+        f"give a new or an empty folder."
+    )
+
+
+def _is_gallery(folder: Path, names: list[str]) -> bool:
+    """Whether a folder holds what was written here before, and nothing else."""
+    if not all(_is_own(name) and (folder / name).is_file() for name in names):
+        return False
+    index = folder / INDEX_NAME
+    return index.is_file() and gallery_page.MARK in index.read_text("utf-8", errors="replace")
+
+
+def _is_own(name: str) -> bool:
+    return name == INDEX_NAME or name.endswith(_OWN_SUFFIXES)
+
+
+@contextmanager
+def _aside(target: Path) -> Iterator[Path]:
+    """A folder to write into, which takes the target's place at the end, or goes away."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    except OSError as error:
+        raise FileError(f"{target} cannot be made: {error.strerror or error}.") from error
+    try:
+        made = aside / "new"
+        made.mkdir()
+        yield made
+        if target.exists():
+            target.replace(aside / "old")
+        made.replace(target)
+    except OSError as error:
+        _put_back(aside / "old", target)
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _put_back(old: Path, target: Path) -> None:
+    if old.exists() and not target.exists():
+        old.replace(target)

@@ -1,0 +1,1 @@
+"""Clips side by side and one after another."""

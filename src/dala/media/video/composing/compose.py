@@ -1,0 +1,278 @@
+"""Several videos and pictures as one: beside each other, in a grid, one inside another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from dala.devices import current_device, using
+from dala.errors import ArgumentError, ClosedError
+from dala.images.frames import Frame
+from dala.kernels.base.shapes import positive_number, whole_number
+from dala.kernels.image.paint import colour_of
+from dala.kernels.image.sizes import GivenSize, exact_size
+from dala.media.filters.chain import Chains, FilterStep, filter_step
+from dala.media.video.reading.decoding import pyav
+from dala.media.video.reading.description import ColourTags, StreamInfo, VideoInfo
+from dala.media.video.reading.inputs import Input, Tape, inputs_of
+from dala.media.video.reading.pixel_formats import DEEPEST_LEVEL
+from dala.media.video.reading.pixel_layouts import (
+    LAYOUTS,
+    Cell,
+    Place,
+    Size,
+    columns_of,
+    insets_of,
+    natural_size,
+    table_of,
+)
+from dala.media.video.reading.source import Seekable, VideoFrame
+
+Until = Literal["longest", "shortest"]
+
+MOST_EXTENT = 16_384
+MOST_RATE = 1000
+_STILL_RATE = Fraction(25)
+_TOLERANCE_S = 1e-3
+"""By how much times are off where a file counts in milliseconds, and a bit."""
+_AT_ONCE = 4
+"""Layers that one pass puts over the frame: a kernel of more takes long to compile."""
+_LIMITED, _UNSPECIFIED = 1, 2
+_CODES = {"bt709": 1, "bt601": 6}
+
+
+def compose(
+    sources: Sequence[Any],
+    layout: str = "grid",
+    *,
+    size: GivenSize | None = None,
+    rate: float | Fraction | None = None,
+    gap: int = 0,
+    color: Any = 0,
+    position: Any = "bottom-right",
+    scale: float = 0.25,
+    margin: int | None = None,
+    until: Until = "longest",
+) -> Composition:
+    """A source whose frames are made of those of several sources, paths and pictures.
+
+    `layout` is "side_by_side", "stacked" or "grid", in which each is scaled to fit into its cell,
+    with gaps of `gap` pixels between and `color` around; or "picture_in_picture", in which the
+    first fills the frame and the others, `scale` times as large as it, lie at `position`, one above
+    another where there are several. `size` is (width, height), or a text such as "1280x720"; unless
+    given, the first keeps its size. `rate` is the frames in a second; unless given, the highest
+    there is.
+
+    Each frame shows, of every source, the frame that is shown at its time. One that is over keeps
+    its last; all ends with the last to end, or with the first by `until="shortest"`. Sound,
+    subtitles and chapters are those of the first video. What is given is closed with it.
+    """
+    if not isinstance(layout, str) or layout.replace("-", "_") not in LAYOUTS:
+        raise ArgumentError(f"compose: layout {layout!r} is not known: give {', '.join(LAYOUTS)}.")
+    if until not in ("longest", "shortest"):
+        raise ArgumentError(f"compose: until is 'longest' or 'shortest', not {until!r}.")
+    layout = layout.replace("-", "_")
+    background = colour_of("compose", "color", color)
+    between = whole_number("compose", "gap", gap)
+    if not 0 <= between <= MOST_EXTENT:
+        raise ArgumentError(f"compose: gap is 0 to {MOST_EXTENT} pixels, not {between}.")
+    place = Place.of("compose", position, margin)
+    speed = None if rate is None else _rate(rate)
+    wanted = None if size is None else exact_size("compose", size, MOST_EXTENT)
+    inputs = inputs_of(sources)
+    try:
+        sizes = [item.size for item in inputs]
+        whole = wanted or natural_size(layout, sizes[0], len(inputs), between)
+        if layout == "picture_in_picture":
+            cells = [Cell(0, 0, *whole).fitting(sizes[0])]
+            cells += insets_of(whole, sizes[1:], place, scale, between)
+        else:
+            across = columns_of(layout, len(inputs))
+            table = table_of(whole, len(inputs), across, between)
+            cells = [cell.fitting(item) for cell, item in zip(table, sizes, strict=True)]
+        return Composition(inputs, cells, whole, speed, background, until)
+    except BaseException:
+        for item in inputs:
+            item.close()
+        raise
+
+
+class Composition(Seekable):
+    """A source made of others: iterate over it for its frames, `seek` to begin elsewhere."""
+
+    def __init__(
+        self,
+        inputs: list[Input],
+        cells: list[Cell],
+        size: Size,
+        rate: Fraction | None,
+        background: tuple[float, float, float],
+        until: Until,
+    ) -> None:
+        self._inputs = inputs
+        self._cells = cells
+        self._until = until
+        self._background = background
+        self._moving = [item.source for item in inputs if item.source is not None]
+        infos = [item.info for item in self._moving]
+        self._rate = rate or max([info.rate for info in infos], default=_STILL_RATE)
+        self.info = _described(size, self._rate, infos, until)
+        self.files = [path for item in inputs for path in item.files]
+        self.path: Path = next(
+            (item.path for item in inputs if item.source is not None), Path("composition")
+        )
+        self.sound: Path | None = next(filter(None, map(_sound_of, self._moving)), None)
+        """The file whose sound goes with it: that of the first video."""
+        self._device = current_device()
+        self._chains = Chains()
+        dtype = np.uint8 if self.info.bits == 8 else np.float32
+        colour = np.array(background) * (255 if dtype is np.uint8 else 1)
+        canvas = np.empty((size[1], size[0], 3), dtype)
+        canvas[:] = np.rint(colour) if dtype is np.uint8 else colour
+        with using(self._device):
+            self._canvas = Frame(Frame(canvas, _itself).buffer(), _itself)
+        self._closed = False
+
+    @property
+    def time_base(self) -> Fraction:
+        """The unit of time stamps, in seconds."""
+        return 1 / self._rate
+
+    @property
+    def first_pts(self) -> int:
+        """The time stamp at which it begins."""
+        return 0
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[VideoFrame]:
+        self._check_open()
+        number = math.ceil(self._from_s * self._rate - 1e-6)
+        self._from_s = 0.0
+        tolerance_s = min(_TOLERANCE_S, 0.25 / float(self._rate))
+        begin_s = float(number / self._rate) + tolerance_s
+        tapes = [
+            None if item.source is None else Tape(item.source, begin_s) for item in self._inputs
+        ]
+        index = 0
+        while True:
+            time_s = float(number / self._rate)
+            # A frame that begins a moment later is meant to be shown now.
+            frames = [None if tape is None else tape.at(time_s + tolerance_s) for tape in tapes]
+            over = [tape.is_over(time_s + tolerance_s) for tape in tapes if tape is not None]
+            ended = any(over) if self._until == "shortest" else all(over)
+            if ended if over else number:
+                return
+            yield VideoFrame(self._composed(frames, number), index, time_s)
+            index, number = index + 1, number + 1
+
+    def _composed(self, frames: list[VideoFrame | None], number: int) -> Any:
+        self._check_open()
+        with using(self._device):
+            made: Frame = self._canvas
+            steps: list[FilterStep] = []
+            for item, cell, frame in zip(self._inputs, self._cells, frames, strict=True):
+                layer = item.layer(frame, cell, self._chains)
+                alike = (layer.shape, layer.dtype) == (made.shape, made.dtype)
+                if alike and (cell.x, cell.y) == (0, 0):
+                    made, steps = Frame(layer, _itself), []  # nothing below it is seen
+                else:
+                    given = {"layer": layer, "x": cell.x, "y": cell.y}
+                    steps.append(filter_step("overlay", given))
+            for first in range(0, len(steps), _AT_ONCE):
+                part = steps[first : first + _AT_ONCE]
+                made = Frame(self._chains.run(made, part, None), _itself)
+            image = np.asarray(made.pixels)
+        coded = _coded(image)
+        coded.pts, coded.time_base = number, self.time_base
+        return coded
+
+    def close(self) -> None:
+        """Close all that it was made of; a second time does nothing."""
+        self._closed = True
+        for item in self._inputs:
+            item.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ClosedError("the composition was closed: make another with media.compose().")
+
+    def __enter__(self) -> Composition:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        """All that its frames depend on: by this, a run knows whether it can be resumed."""
+        parts = ", ".join(
+            f"{item!r} in {cell}" for item, cell in zip(self._inputs, self._cells, strict=True)
+        )
+        width, height = self.info.size
+        how = f"{width} × {height}, {self._rate} frames/s, {self._background}, {self._until}"
+        return f"<Composition {how}: {parts}>"
+
+
+# -- what is given ---------------------------------------------------------------------------------
+
+
+def _rate(given: Any) -> Fraction:
+    if positive_number("compose", "rate", given) > MOST_RATE:
+        raise ArgumentError(f"compose: rate is at most {MOST_RATE} frames/s, not {given}.")
+    return Fraction(given).limit_denominator(1001)
+
+
+# -- what comes out --------------------------------------------------------------------------------
+
+
+def _described(size: Size, rate: Fraction, infos: list[VideoInfo], until: Until) -> VideoInfo:
+    count: int | None = 1
+    if infos:
+        durations = [info.duration_s for info in infos]
+        known = [item for item in durations if item is not None]
+        end_s = (min if until == "shortest" else max)(known, default=0.0)
+        whole = len(known) == len(durations)
+        count = max(1, math.ceil(end_s * rate - 0.25)) if whole else None
+    bits = max([info.bits for info in infos], default=8)
+    format = "rgb24" if bits <= 8 else "rgb48le"
+    first = infos[0] if infos else None
+    matrix = ColourTags(_UNSPECIFIED, _UNSPECIFIED, _UNSPECIFIED, _LIMITED).matrix_for(size[1])
+    if first is not None:
+        matrix = first.colours.matrix_for(first.height)
+    primaries, transfer = _UNSPECIFIED, _UNSPECIFIED
+    if first is not None:
+        primaries, transfer = first.colours.primaries, first.colours.transfer
+    others = [item for item in (first.streams if first else ()) if item.kind != "video"]
+    return VideoInfo(
+        width=size[0],
+        height=size[1],
+        rate=rate,
+        duration_s=None if count is None else float(count / rate),
+        frame_count=count,
+        pixel_format=format,
+        bits=max(8, bits),
+        codec="rawvideo",
+        rotation=0,
+        colours=ColourTags(primaries, transfer, _CODES[matrix], _LIMITED),
+        streams=(StreamInfo(0, "video", "rawvideo", None), *others),
+    )
+
+
+def _sound_of(source: Any) -> Path | None:
+    return getattr(source, "sound", None)
+
+
+def _coded(image: np.ndarray) -> Any:
+    if image.dtype == np.uint8:
+        return pyav().VideoFrame.from_numpy_buffer(np.ascontiguousarray(image), "rgb24")
+    levels = np.rint(image.clip(0, 1) * np.float32(DEEPEST_LEVEL)).astype(np.uint16)
+    return pyav().VideoFrame.from_ndarray(levels, format="rgb48le")
+
+
+def _itself(buffer: Any) -> Any:
+    return buffer

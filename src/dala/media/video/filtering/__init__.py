@@ -1,0 +1,1 @@
+"""Filters on the frames of a video."""

@@ -1,0 +1,217 @@
+"""Decoded frames through filters, and into the pixels that an encoder takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from dala.devices import current_device, using
+from dala.errors import ArgumentError, DalaError, MediaError, argument
+from dala.images.frames import Frame, Shape
+from dala.kernels.image.sizes import WantedSize
+from dala.media.filters.chain import Chain, Chains, FilterStep, filter_step
+from dala.media.video.filtering.stages import FunctionFilter, Link, State, TemporalFilter, links_of
+from dala.media.video.reading.decoding import pyav
+from dala.media.video.reading.description import VideoInfo
+from dala.media.video.reading.pixel_formats import PACKED, coded_of, has_alpha, image_of, is_packed
+from dala.media.video.reading.source import VideoFrame
+
+_PAIRED = ("yuv420p", "yuv422p")
+"""Formats whose pixels share their colour with a neighbour."""
+
+
+class FrameFilter:
+    """Filters frames one by one; those of 8 bits go from YUV to YUV without a detour.
+
+    `pixels` is the format that an encoder takes, or None where images are wanted. Filters see
+    frames upright, and so is the size as it is shown: what a player turns is turned before them,
+    and for an encoder, whose file says the same to players, turned back after them.
+    """
+
+    def __init__(
+        self, info: VideoInfo, pixels: str | None, filters: Any, size: WantedSize | None
+    ) -> None:
+        self._info = info
+        self._pixels = pixels
+        self._channels = 4 if has_alpha(info.pixel_format) else 3
+        self._turned = info.rotation % 360 if info.rotation % 90 == 0 else 0
+        self._chains = Chains()
+        self._device = current_device()
+        self._done = 0
+        with using(self._device):
+            self._links: list[Link] = self._linked(links_of(filters), size)
+            packed = pixels == "yuv420p" and is_packed(info.pixel_format, *info.size)
+            self._packed = packed and bool(self._links)
+            self.size = self._checked_size()
+        self.shown_size = self.size
+        """Width and height of what comes out as a player shows it."""
+        if pixels is not None and self._turned % 180:
+            self.shown_size = self.size[::-1]
+
+    def _linked(self, links: list[Link], size: WantedSize | None) -> list[Link]:
+        """The filters with what makes the size, and between the turns that make frames upright."""
+        width, height = self._info.size
+        if self._turned % 180:
+            width, height = height, width
+        if size is not None:
+            shape: Shape = (height, width, self._channels)
+            for group in self._grouped(links, shape, 0.0):
+                shape = _shape_after(group, shape)
+            even = self._pixels is not None and self._pixels.startswith(_PAIRED)
+            made = size.of(shape[1], shape[0], even=even)
+            if made != (shape[1], shape[0]):
+                given = size if size.kind == "fill" else made
+                links = [*links, filter_step("resize", {"size": given})]
+        if not self._turned or (not links and self._pixels is not None):
+            return links
+        upright = filter_step("rotate", {"degrees": self._turned, "expand": True})
+        if self._pixels is None:
+            return [upright, *links]
+        return [upright, *links, filter_step("rotate", {"degrees": -self._turned, "expand": True})]
+
+    def _checked_size(self) -> tuple[int, int]:
+        """Width and height of what comes out; a filter that is wrong is refused now."""
+        dtype = np.uint8 if self._info.bits <= 8 else np.float32
+        shape: Shape = (self._info.height, self._info.width, self._channels)
+        for group in self._grouped(self._links, shape, 0.0):
+            if isinstance(group, list):
+                Chain(Frame(np.empty(shape, dtype), _itself), group)
+            shape = _shape_after(group, shape)
+        self._made = {(): "gray", (3,): "rgb", (4,): "rgba"}[shape[2:]]
+        height, width = shape[:2]
+        if (
+            self._pixels is not None
+            and self._pixels.startswith("yuv420p")
+            and (height % 2 or width % 2)
+        ):
+            even = width // 2 * 2, height // 2 * 2
+            wanted = argument("size", str(even), f"{even[0]}x{even[1]}")
+            raise ArgumentError(
+                f"the video would be {width} × {height}, but its pixels ({self._pixels}) come in "
+                f"pairs: give even numbers, such as {wanted}."
+            )
+        return width, height
+
+    def image(self, frame: VideoFrame) -> np.ndarray:
+        """The filtered frame as RGB, or RGBA where there is transparency."""
+        self._check(frame)
+        with using(self._device), self._numbered(frame):
+            return self._run(image_of(frame.coded), self._links, frame.time_s)
+
+    def __call__(self, frame: VideoFrame) -> Any:
+        """The frame as the encoder takes it, with the time stamp that it had."""
+        self._check(frame)
+        coded = frame.coded
+        with using(self._device), self._numbered(frame):
+            made = self._filtered(coded, frame.time_s)
+        made.pts, made.time_base = coded.pts, coded.time_base
+        made.pict_type = 0  # the encoder chooses its own key frames
+        return made
+
+    @contextmanager
+    def _numbered(self, frame: VideoFrame) -> Iterator[None]:
+        """Inside, an error about a function says which frame it was called with."""
+        try:
+            yield
+        except DalaError as error:
+            if not any(isinstance(link, FunctionFilter) for link in self._links):
+                raise
+            place = f"frame {self._done}, at {frame.time_s:.3f} s"
+            raise type(error)(f"{place}: {error}") from error.__cause__
+        self._done += 1
+
+    def _check(self, frame: VideoFrame) -> None:
+        coded = frame.coded
+        if frame.size != self._info.size:
+            raise MediaError(
+                f"frame {frame.index} is {coded.width} × {coded.height}, but the video began with "
+                f"{self._info.width} × {self._info.height}: split it there first."
+            )
+
+    def _filtered(self, coded: Any, time_s: float) -> Any:
+        assert self._pixels is not None
+        if not self._links and not coded.format.is_rgb:
+            return (
+                coded if coded.format.name == self._pixels else coded.reformat(format=self._pixels)
+            )
+        format = coded.format.name
+        if not self._packed or format != self._info.pixel_format:
+            image = self._run(image_of(coded), self._links, time_s)
+            return coded_of(image, self._pixels, self._info.colours)
+        ends = self._conversions(format)
+        packed = self._run(coded.to_ndarray(), [ends[0], *self._links, ends[1]], time_s)
+        return pyav().VideoFrame.from_numpy_buffer(packed, "yuv420p")
+
+    def _conversions(self, format: str) -> tuple[FilterStep, FilterStep]:
+        colours, height = self._info.colours, self._info.height
+        given = {"matrix": colours.matrix_for(height), "range": colours.range_for(format)}
+        into = filter_step("convert", {"from": PACKED[format], "to": "rgb", **given})
+        back = filter_step("convert", {"from": self._made, "to": "yuv420p", **given})
+        return into, back
+
+    def _run(self, image: np.ndarray, links: list[Link], time_s: float) -> np.ndarray:
+        frame = Frame(image, _itself)
+        for group in self._grouped(links, frame.shape, time_s):
+            if isinstance(group, list):
+                frame = Frame(self._chains.run(frame, group, None), _itself)
+            else:
+                frame = Frame(group.apply(frame.buffer()), _itself)
+        return np.asarray(frame.buffer())
+
+    def _grouped(
+        self, links: list[Link], shape: Shape, time_s: float
+    ) -> Iterator[list[FilterStep] | TemporalFilter]:
+        """Runs of filters that are planned together, between those that keep what was."""
+        run: list[FilterStep] = []
+        for link in links:
+            if isinstance(link, TemporalFilter):
+                if run:
+                    yield run
+                run = []
+                yield link
+                continue
+            step = link if isinstance(link, FilterStep) else link.step(time_s, shape)
+            if step is not None:
+                run.append(step)
+                shape = step.output_shape(shape)
+        if run:
+            yield run
+
+    # -- what is kept between frames -------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What filters have kept of earlier frames, by names that files can have."""
+        return {
+            f"{number}.{name}": array
+            for number, link in self._temporal()
+            for name, array in link.state().items()
+        }
+
+    def restore(self, state: State) -> None:
+        """Go on with what was kept."""
+        for number, link in self._temporal():
+            mark = f"{number}."
+            link.restore(
+                {
+                    name.removeprefix(mark): item
+                    for name, item in state.items()
+                    if name.startswith(mark)
+                }
+            )
+
+    def _temporal(self) -> list[tuple[int, TemporalFilter]]:
+        return [(i, item) for i, item in enumerate(self._links) if isinstance(item, TemporalFilter)]
+
+
+def _shape_after(group: list[FilterStep] | TemporalFilter, shape: Shape) -> Shape:
+    """The shape that filters make of a frame's."""
+    for step in group if isinstance(group, list) else ():
+        shape = step.output_shape(shape)
+    return shape
+
+
+def _itself(buffer: Any) -> Any:
+    return buffer

@@ -1,0 +1,1 @@
+"""Sources of video: files, image sequences, raw frames."""

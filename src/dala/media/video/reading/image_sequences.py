@@ -1,0 +1,167 @@
+"""Pictures as frames: one, a folder of them, or those of an animation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dala.errors import FileError, MediaError
+from dala.images.lettering import require_pillow
+from dala.media.pictures.coding import text_of
+from dala.media.pictures.files import load, read_picture
+from dala.media.pictures.formats import FORMATS, opener
+from dala.media.video.reading.decoded_frame import UncodedSource, uncoded_info
+
+_PATTERN = re.compile(r"%(?:0(\d+))?d")
+_MILLISECOND = Fraction(1, 1000)
+PIXELS = {2: "gray", 3: "rgb24", 4: "rgba"}
+
+
+def is_pattern(path: Path) -> bool:
+    """Whether the name stands for numbered pictures, as `%05d.png` does."""
+    return path.suffix.lower() in FORMATS and len(_PATTERN.findall(path.name)) == 1
+
+
+def name_of(pattern: str, number: int) -> str:
+    """The name of one of the numbered pictures."""
+    return _PATTERN.sub(lambda found: f"{number:0{found[1] or 1}}", pattern)
+
+
+def matching(pattern: Path) -> list[Path]:
+    """The files that are there of a pattern, in the order of their numbers."""
+    if not pattern.parent.is_dir():
+        return []
+    before, after = _PATTERN.split(pattern.name)[::2]
+    wanted = re.compile(re.escape(before) + r"\d+" + re.escape(after))
+    found = [item for item in pattern.parent.iterdir() if wanted.fullmatch(item.name)]
+    return sorted(found, key=_natural)
+
+
+def _natural(path: Path) -> list[Any]:
+    """What sorts 2 before 10; the name itself tells 01 from 1."""
+    parts: list[Any] = re.split(r"(\d+)", path.name.casefold())
+    parts[1::2] = [int(digits) for digits in parts[1::2]]
+    return [*parts, path.name]
+
+
+class Pictures(UncodedSource):
+    """Picture files, each of which is a frame; all have the size of the first."""
+
+    def __init__(
+        self, path: Path, files: list[Path], rate: Fraction, largest_pixels: int | None = None
+    ) -> None:
+        self.files = files
+        self._largest_pixels = largest_pixels
+        self._first, self.metadata = load(
+            files[0], largest_pixels=largest_pixels, with_metadata=True
+        )
+        if len(files) > 1 and self._first.ndim == 2:
+            self._first = _widened(self._first, 3)
+        height, width = self._first.shape[:2]
+        channels = 2 if self._first.ndim == 2 else self._first.shape[2]
+        codec = FORMATS.get(files[0].suffix.lower(), "picture").lower()
+        info = uncoded_info((width, height), rate, len(files), PIXELS[channels], codec)
+        super().__init__(path, info, 1 / rate)
+
+    @staticmethod
+    def of_folder(path: Path, rate: Fraction, largest_pixels: int | None = None) -> Pictures:
+        """The pictures of a folder, or of a pattern, in the order of the numbers in their names."""
+        if is_pattern(path) and not path.is_dir():
+            files = matching(path)
+            what = f"no file is there that is named as {path} says"
+        else:
+            files = sorted((item for item in path.iterdir() if _is_picture(item)), key=_natural)
+            what = f"{path} has no picture in it ({', '.join(FORMATS)})"
+        if not files:
+            raise FileError(f"{what}: give a folder of frames.")
+        return Pictures(path, files, rate, largest_pixels)
+
+    def _arrays(self, begin_s: float) -> Iterator[tuple[int, np.ndarray]]:
+        for number in range(int(begin_s * self.info.rate), len(self.files)):
+            yield number, self._first if number == 0 else self._next(self.files[number])
+
+    def _read(self, path: Path) -> np.ndarray:
+        """A picture after the first, of which it was said what is lost."""
+        return read_picture(path, largest_pixels=self._largest_pixels).pixels
+
+    def _next(self, path: Path) -> np.ndarray:
+        image, first = self._read(path), self._first
+        if image.shape[:2] != first.shape[:2]:
+            raise MediaError(
+                f"{path} is {image.shape[1]} × {image.shape[0]}, but {self.files[0].name} is "
+                f"{first.shape[1]} × {first.shape[0]}: all frames have to be of one size."
+            )
+        channels = first.shape[2]
+        if image.ndim == 3 and image.shape[2] > channels:
+            if (image[..., 3] != 255).any():
+                raise MediaError(
+                    f"{path} has transparency, but {self.files[0].name} has none: save all "
+                    f"frames with it, or none."
+                )
+            return np.ascontiguousarray(image[..., :3])
+        return _widened(image, channels)
+
+
+def _is_picture(path: Path) -> bool:
+    return path.suffix.lower() in FORMATS and not path.name.startswith(".") and path.is_file()
+
+
+def _widened(image: np.ndarray, channels: int) -> np.ndarray:
+    """The same colours in more channels: gray as RGB, and all of it opaque."""
+    if image.ndim == 2:
+        image = np.repeat(image[..., None], 3, -1)
+    if image.shape[2] < channels:
+        opaque = np.full((*image.shape[:2], 1), 255, np.uint8)
+        image = np.concatenate([image, opaque], axis=2)
+    return image
+
+
+class Animation(UncodedSource):
+    """The frames of an animated WebP or AVIF, which PyAV does not read; Pillow does."""
+
+    def __init__(self, path: Path, format: str, largest_pixels: int | None = None) -> None:
+        require_pillow(f"an animated {format}")
+        # Refuses one that is too large, cut off or damaged at its start.
+        read_picture(path, largest_pixels=largest_pixels)
+        self._path, self._opener = path, opener(str(path), format)
+        with self._image() as image:
+            count = int(image.n_frames)
+            times = self._times(image, count)
+            alpha = image.mode == "RGBA"
+            size = image.size
+        rate = Fraction(count * 1000, max(times[-1], 1)).limit_denominator(1001)
+        info = uncoded_info(size, rate, count, PIXELS[3 + alpha], format.lower())
+        super().__init__(path, info, _MILLISECOND)
+
+    def _image(self) -> Any:
+        return self._opener(self._path)
+
+    def _times(self, image: Any, count: int) -> list[int]:
+        """When each frame begins, and when the last ends, in ms."""
+        times = [0]
+        for number in range(count):
+            self._load(image, number)
+            times.append(times[-1] + max(int(image.info["duration"]), 1))
+        return times
+
+    def _load(self, image: Any, number: int) -> None:
+        try:
+            image.seek(number)
+            image.load()
+        except Exception as error:  # whatever the decoder trips over, the file is the cause
+            raise MediaError(
+                f"{self._path}: frame {number} cannot be decoded: {text_of(error)}."
+            ) from error
+
+    def _arrays(self, begin_s: float) -> Iterator[tuple[int, np.ndarray]]:
+        ticks = 0
+        with self._image() as image:
+            for number in range(int(image.n_frames)):
+                self._load(image, number)
+                yield ticks, np.array(image)
+                ticks += max(int(image.info["duration"]), 1)

@@ -1,0 +1,1 @@
+"""Targets of video: files, GIFs, folders, pipes."""

@@ -1,0 +1,227 @@
+"""How frames are coded: which codec, which pixels, how well; and a file that they go into."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from dala.base.record import record
+from dala.errors import ArgumentError, MediaError, argument
+from dala.media.video.reading.decoding import pyav
+from dala.media.video.reading.description import ColourTags
+from dala.runtime.pipelines.document import hint
+
+PRESETS = (
+    "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow",
+)  # fmt: skip
+
+
+@record
+class Codec:
+    """An encoder, the pixels that it takes for 8 and for more bits, and its scale of quality."""
+
+    encoder: str
+    pixels: str
+    deep_pixels: str | None = None
+    worst: int | None = None
+    """The largest value of its constant rate factor, where it has one."""
+
+
+CODECS = {
+    "h264": Codec("libx264", "yuv420p", "yuv420p10le", 51),
+    "hevc": Codec("libx265", "yuv420p", "yuv420p10le", 51),
+    "vp9": Codec("libvpx-vp9", "yuv420p", None, 63),
+    "av1": Codec("libsvtav1", "yuv420p", "yuv420p10le", 63),
+    "ffv1": Codec("ffv1", "yuv420p", "yuv420p10le"),
+    "prores": Codec("prores_ks", "yuv422p10le", "yuv422p10le"),
+}
+SUFFIXES = {
+    ".mp4": "h264",
+    ".m4v": "h264",
+    ".mov": "h264",
+    ".mkv": "h264",
+    ".avi": "h264",
+    ".webm": "vp9",
+}
+"""The codec that a file of each suffix gets, unless told otherwise."""
+
+
+SMALL_PIXELS = 320 * 240
+"""Below, x264 makes other bytes of the same frames from run to run, unless its tree is off."""
+LEAST_AV1_SIDE = 64
+"""Its encoder does not come back from smaller frames."""
+_QUIETLY = {"libx265": {"x265-params": "log-level=error"}}
+
+
+@record
+class Encoding:
+    """An encoder with its settings."""
+
+    encoder: str
+    pixels: str
+    options: dict[str, str]
+
+
+def encoding_for(
+    path: Path, bits: int, codec: str | None, quality: float | None, preset: str | None
+) -> Encoding:
+    """The encoder for a file; `quality` goes from 0 to 100."""
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise ArgumentError(
+            f"{path}: no video is written as {suffix or 'a file without a suffix'!r}: give one of "
+            f"{', '.join(SUFFIXES)}."
+        )
+    name = {"h265": "hevc"}.get(codec or "", codec) or SUFFIXES[suffix]
+    if codec is None and name == "vp9" and bits > 8:
+        name = "av1"  # a WebM that keeps them
+    if name not in CODECS:
+        raise ArgumentError(
+            f"{argument('codec')} {codec!r} is not known: give one of {', '.join(CODECS)}."
+            f"{hint(name, CODECS)}"
+        )
+    chosen = CODECS[name]
+    pixels = chosen.pixels if bits <= 8 else chosen.deep_pixels
+    if pixels is None:
+        deep = ", ".join(item for item in CODECS if CODECS[item].deep_pixels)
+        raise ArgumentError(
+            f"{path}: {name} would cut the {bits} bits of the source to 8: as {argument('codec')} "
+            f"give one of {deep}."
+        )
+    options = _options(chosen, quality, preset)
+    return Encoding(chosen.encoder, pixels, options)
+
+
+def _options(codec: Codec, quality: float | None, preset: str | None) -> dict[str, str]:
+    options = dict(_QUIETLY.get(codec.encoder, {}))
+    if quality is not None:
+        if (
+            isinstance(quality, bool)
+            or not isinstance(quality, int | float)
+            or not 0 <= quality <= 100
+        ):
+            raise ArgumentError(
+                f"{argument('quality')} is a number from 0 to 100, not {quality!r}."
+            )
+        if codec.worst is not None:
+            options["crf"] = f"{round(codec.worst * (100 - quality) / 100)}"
+        if codec.encoder == "libvpx-vp9":
+            options["b"] = "0"
+    if preset is not None:
+        if preset not in PRESETS:
+            raise ArgumentError(
+                f"{argument('preset')} {preset!r} is not known: give one of {', '.join(PRESETS)}."
+                f"{hint(preset, PRESETS)}"
+            )
+        options |= _speed(codec.encoder, PRESETS.index(preset))
+    return options
+
+
+def _speed(encoder: str, place: int) -> dict[str, str]:
+    """A preset as each encoder calls it; those without speeds have none."""
+    if encoder in ("libx264", "libx265"):
+        return {"preset": PRESETS[place]}
+    if encoder == "libsvtav1":
+        return {"preset": str(12 - place)}
+    if encoder == "libvpx-vp9":
+        return {"cpu-used": str(max(0, 8 - place)), "deadline": "good", "row-mt": "1"}
+    return {}
+
+
+@record
+class Picture:
+    """What an encoder has to know of the frames: their size, rate, unit of time and colours."""
+
+    size: tuple[int, int]
+    rate: Fraction
+    time_base: Fraction
+    colours: ColourTags
+
+
+def configure(codec: Any, encoding: Encoding, picture: Picture) -> None:
+    """Set an encoder up; the same settings make the same bytes of the same frames."""
+    if encoding.encoder == "libsvtav1" and min(picture.size) < LEAST_AV1_SIDE:
+        width, height = picture.size
+        raise ArgumentError(
+            f"av1 takes frames of at least {LEAST_AV1_SIDE} pixels a side, not {width} × {height}: "
+            f"give another {argument('codec')}."
+        )
+    codec.width, codec.height = picture.size
+    codec.pix_fmt = encoding.pixels
+    codec.framerate = picture.rate
+    codec.time_base = picture.time_base
+    codec.options = encoding.options
+    if encoding.encoder == "libx264" and picture.size[0] * picture.size[1] < SMALL_PIXELS:
+        codec.options = {**encoding.options, "x264-params": "mbtree=0"}
+    codec.thread_type = "AUTO"
+    picture.colours.put_on(codec)
+
+
+class Encoder:
+    """Codes frames into packets, for a file that is put together later."""
+
+    def __init__(self, encoding: Encoding, picture: Picture) -> None:
+        av = pyav()
+        self._codec = av.CodecContext.create(encoding.encoder, "w")
+        configure(self._codec, encoding, picture)
+        # What all segments have in common is in the head of the file, not in the packets.
+        self._codec.flags |= av.codec.context.Flags.global_header
+
+    def encode(self, coded: Any) -> list[Any]:
+        """The packets that are ready; all that are left, for None."""
+        av = pyav()
+        try:
+            return list(self._codec.encode(coded))
+        except av.error.FFmpegError as error:
+            raise MediaError(f"frames cannot be encoded: {error.strerror or error}.") from error
+
+
+class EncodedFile:
+    """A file with one stream of video, into which coded frames are written."""
+
+    def __init__(
+        self,
+        path: Path,
+        encoding: Encoding,
+        picture: Picture,
+        *,
+        format: str | None = None,
+        rotation: int = 0,
+    ) -> None:
+        av = pyav()
+        self.path = path
+        self.encoding = encoding
+        self._container: Any = av.open(f"file:{path}", "w", format=format)
+        stream = self._container.add_stream(encoding.encoder, rate=picture.rate)
+        configure(stream.codec_context, encoding, picture)
+        stream.time_base = picture.time_base
+        if rotation:
+            stream.set_display_rotation(rotation)
+        self._stream = stream
+
+    def write(self, coded: Any) -> None:
+        """Encode a frame, whose time stamp is in units of the file's time base."""
+        av = pyav()
+        try:
+            for packet in self._stream.encode(coded):
+                self._container.mux(packet)
+        except av.error.FFmpegError as error:
+            raise MediaError(
+                f"{self.path} cannot be written: {error.strerror or error}."
+            ) from error
+
+    def close(self) -> None:
+        """Write what the encoder still holds, and close the file."""
+        if self._container is not None:
+            try:
+                self.write(None)
+            finally:
+                self._container.close()
+                self._container = None
+
+    def abandon(self) -> None:
+        """Close the file as it is."""
+        if self._container is not None:
+            container, self._container = self._container, None
+            container.close()

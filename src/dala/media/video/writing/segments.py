@@ -1,0 +1,140 @@
+"""A run in pieces: each is written whole or not at all, so that a killed run can go on."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dala import __version__
+from dala.base.record import record
+from dala.errors import ArgumentError, argument
+
+FRAMES_IN_SEGMENT = 300
+_JOB = "job.json"
+
+
+@record
+class Segment:
+    """A finished piece: its frames, and the time stamps of the first and of the last."""
+
+    path: Path
+    frames: int
+    last_pts: int
+
+
+def finished_frames(target: Path) -> int:
+    """How many frames of a run that was interrupted are kept, for another to go on after them."""
+    return sum(segment.frames for segment in _finished(_folder_of(target)))
+
+
+def _folder_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.partial")
+
+
+def _paths(folder: Path, number: int) -> tuple[Path, Path]:
+    return folder / f"{number:06}.json", folder / f"{number:06}.packets"
+
+
+def _finished(folder: Path) -> Iterator[Segment]:
+    """The segments from the first on that are whole."""
+    for number in itertools.count():
+        marks, coded = _paths(folder, number)
+        if not marks.exists() or not coded.exists():
+            return
+        said = json.loads(marks.read_text(encoding="utf-8"))
+        yield Segment(coded, said["frames"], said["last_pts"])
+
+
+class WorkFolder:
+    """Where a run keeps its finished segments, beside the file that it will become.
+
+    A job that is not `told` from others can begin only: nothing knows what was done before.
+    """
+
+    def __init__(self, target: Path, job: Mapping[str, Any], *, resume: bool, told: bool) -> None:
+        self.path = _folder_of(target)
+        self._told = told
+        self._fingerprint = _fingerprint(job)
+        self.segments: list[Segment] = []
+        if resume and self.path.exists():
+            self._check_same_job(target)
+            self.segments = list(_finished(self.path))
+        elif self.path.exists():
+            shutil.rmtree(self.path)
+        self.path.mkdir(parents=False, exist_ok=True)
+        (self.path / _JOB).write_text(json.dumps({"job": self._fingerprint}), encoding="utf-8")
+
+    def _check_same_job(self, target: Path) -> None:
+        if not self._told:
+            raise ArgumentError(
+                f"{target} cannot be resumed: a Python function is among the filters, and nothing "
+                f"tells whether it is the one that made what is there. Run it without resuming, "
+                f"which begins anew."
+            )
+        try:
+            found = json.loads((self.path / _JOB).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            found = None
+        if not isinstance(found, dict) or found.get("job") != self._fingerprint:
+            raise ArgumentError(
+                f"{target} cannot be resumed: what is there was made from another source or with "
+                f"other settings. Run it without {argument('resume', 'True')}, which begins anew."
+            )
+
+    def unfinished(self) -> Path:
+        """Where the next segment is written."""
+        return self.path / "unfinished.packets"
+
+    def finish(self, frames: int, last_pts: int, state: Mapping[str, np.ndarray]) -> None:
+        """Keep the segment that was written, and what filters need to go on after it."""
+        marks, coded = _paths(self.path, len(self.segments))
+        if state:
+            np.savez(self.path / "state.npz", allow_pickle=False, **state)
+            (self.path / "state.npz").replace(marks.with_suffix(".npz"))
+        self.unfinished().replace(coded)
+        text = json.dumps({"frames": frames, "last_pts": last_pts})
+        draft = self.path / "unfinished.json"
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(marks)  # only now is it finished
+        if self.segments:
+            _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
+        self.segments.append(Segment(coded, frames, last_pts))
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What filters had kept after the last finished segment."""
+        path = _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz")
+        if not self.segments or not path.exists():
+            return {}
+        with np.load(path, allow_pickle=False) as kept:
+            return {name: kept[name] for name in kept.files}
+
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether another run could go on from what is there."""
+        return self._told and bool(self.segments)
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _fingerprint(job: Mapping[str, Any]) -> str:
+    text = json.dumps({**job, "version": __version__}, sort_keys=True, default=_described)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _described(given: Any) -> Any:
+    """What tells one parameter from another, where JSON has no word for it."""
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        return repr(given)
+    if array.dtype == object:
+        return repr(given)
+    return [array.shape, str(array.dtype), hashlib.sha256(array.tobytes()).hexdigest()]

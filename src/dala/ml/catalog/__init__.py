@@ -1,0 +1,1 @@
+"""The models that are known by name."""

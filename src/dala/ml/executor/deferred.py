@@ -1,0 +1,136 @@
+"""Values that are put off, and how many of them one kernel can compute.
+
+A region is what a value needs of values that are put off too, in the order of their nodes, itself
+last. Its roots are those of them that more than a formula computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from dala.base.record import record
+from dala.errors import InternalError
+from dala.ir.types import F32, S32, Scalar
+from dala.ml.executor.epilogue import Formula, Shape
+from dala.ml.executor.nodes import Node
+from dala.ml.executor.pointwise import POINTWISE, STORED, literal
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.pipelines.composite import Stage
+
+MOST_OPERANDS = 6
+"""Inputs of one kernel: a device may give it few buffers at a time."""
+
+Finish = Callable[[Formula, Sequence[Buffer], Buffer], Iterable[Stage]]
+Takes = Callable[[Formula, Sequence[Shape]], bool]
+
+
+@record
+class Rooted:
+    """What a kernel computes that can end in a formula, and which formulas that may be."""
+
+    finish: Finish
+    takes: Takes
+
+
+@record
+class Later:
+    """A value that is put off."""
+
+    node: Node
+    shape: Shape
+    scalar: Scalar
+    root: Rooted | None = None
+
+
+Value = np.ndarray | Buffer | Later
+Values = Mapping[str, Value]
+Order = Mapping[str, int]
+"""Which node each value is made by."""
+
+
+def region_of(values: Values, order: Order, name: str) -> list[str]:
+    """The values that are put off and that this one needs, itself last."""
+    found: dict[str, None] = {}
+    left = [name]
+    while left:
+        item = left.pop()
+        later = values.get(item)
+        if isinstance(later, Later) and item not in found:
+            found[item] = None
+            if later.root is None:
+                left.extend(later.node.inputs)
+    # Parts of one node have its place in the order: those met last come first.
+    region = list(reversed(found))
+    region.sort(key=order.__getitem__)
+    return region
+
+
+def root_of(values: Values, name: str) -> Rooted | None:
+    later = values[name]
+    return later.root if isinstance(later, Later) else None
+
+
+def largest_part(values: Values, order: Order, region: Sequence[str]) -> str:
+    """The last value before the whole that a kernel can compute, with the first root in it."""
+    first = [item for item in region if root_of(values, item) is not None][:1]
+    for item in reversed(region[:-1]):
+        part = region_of(values, order, item)
+        roots = [root for root in part if root_of(values, root) is not None]
+        if roots == first and is_one_kernel(values, part, roots):
+            return item
+    raise InternalError(f"no part of {region} can be computed by one kernel.")
+
+
+def is_one_kernel(values: Values, region: Sequence[str], roots: Sequence[str]) -> bool:
+    """Whether a kernel can compute a region that has these roots."""
+    formula, names = formula_of(values, region, roots)
+    if not roots:
+        return len(names) <= MOST_OPERANDS
+    root = root_of(values, roots[0])
+    floats = all(scalar_of(values[item]) == F32 for item in (*region, *names))
+    same_shape = values[region[-1]].shape == values[roots[0]].shape
+    return (
+        len(roots) == 1
+        and root is not None
+        and floats
+        and same_shape
+        and root.takes(formula, [tuple(values[item].shape) for item in names])
+    )
+
+
+def formula_of(
+    values: Values, region: Sequence[str], roots: Sequence[str]
+) -> tuple[Formula, list[str]]:
+    """What a region computes after its root, and the values that it takes from elsewhere."""
+    known = dict.fromkeys(roots, "v0")
+    lines: list[str] = []
+    names: list[str] = []
+
+    def term(source: str) -> str:
+        if not source:
+            return ""
+        found = values[source]
+        if isinstance(found, np.ndarray) and found.size == 1 and np.isfinite(found).all():
+            return literal(found.reshape(-1)[0])
+        if source not in known:
+            known[source] = f"x{len(names)}"
+            names.append(source)
+        return known[source]
+
+    for item in region:
+        later = values[item]
+        assert isinstance(later, Later)
+        if later.root is None:
+            terms = [term(source) for source in later.node.inputs]
+            known[item] = f"v{len(lines) + 1}"
+            lines.append(f"{known[item]} = {POINTWISE[later.node.op](later.node, terms)}")
+    return Formula(tuple(lines), known[region[-1]]), names
+
+
+def scalar_of(value: Value) -> Scalar:
+    """The type of a value on the device."""
+    if isinstance(value, np.ndarray):
+        return STORED.get(value.dtype, F32 if value.dtype.kind == "f" else S32)
+    return value.scalar

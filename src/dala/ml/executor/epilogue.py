@@ -1,0 +1,96 @@
+"""Chains of elementwise operators as one formula: a kernel of its own, or the end of another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+from dala.base.record import value
+from dala.kernels.base.builtin import written
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage, reshaped
+
+Shape = tuple[int, ...]
+Mask = tuple[bool, ...]
+"""For each axis whether an operand has it, rather than being the same all along it."""
+
+ONLY_KERNELS = re.compile(r"dala\.(erf|pow|log|sqrt)\(|\bint\(")
+"""What WGSL has not, or not for all that may come."""
+
+
+@value
+class Formula:
+    """Lines such as "v1 = max(v0, x0)"; the last one leaves the result.
+
+    `v0` is what a kernel has computed so far; x0, x1 … are elements of operands.
+    """
+
+    lines: tuple[str, ...]
+    result: str
+
+    @property
+    def fits_wgsl(self) -> bool:
+        return not any(ONLY_KERNELS.search(line) for line in self.lines)
+
+    def in_wgsl(self) -> list[str]:
+        """The lines as WGSL statements; `sigmoid` and `tanh_` are functions of PRELUDE."""
+        lines = [line.replace("dala.tanh(", "tanh_(").replace("dala.", "") for line in self.lines]
+        return [f"let {line};" for line in lines]
+
+
+IDENTITY = Formula((), "v0")
+
+PRELUDE = """
+fn sigmoid(x: f32) -> f32 { return 1.0 / (1.0 + exp(-clamp(x, -80.0, 80.0))); }
+fn tanh_(x: f32) -> f32 { return tanh(clamp(x, -10.0, 10.0)); }
+"""
+
+
+def common_axes(shape: Shape, operands: Sequence[Shape]) -> tuple[Shape, list[Mask]]:
+    """The output as few axes as tell the operands apart, and which of them each operand has."""
+    rank = len(shape)
+    padded = [(1,) * (rank - len(item)) + tuple(item) for item in operands]
+    axes: list[tuple[int, Mask]] = []
+    for axis, size in enumerate(shape):
+        if size == 1:
+            continue
+        has = tuple(item[axis] != 1 for item in padded)
+        if axes and axes[-1][1] == has:
+            axes[-1] = (axes[-1][0] * size, has)
+        else:
+            axes.append((size, has))
+    sizes = tuple(size for size, _ in axes) or (1,)
+    masks = [tuple(has[i] for _, has in axes) or (True,) for i in range(len(operands))]
+    return sizes, masks
+
+
+def pointwise_stage(formula: Formula, operands: Sequence[Buffer], output: Buffer) -> Stage:
+    """The stage that computes a formula over its operands, which are broadcast to the output."""
+    sizes, masks = common_axes(output.shape, [item.shape for item in operands])
+    seen = [reshaped(item, _kept(sizes, mask)) for item, mask in zip(operands, masks, strict=True)]
+    return Stage(_pointwise_kernel(formula, tuple(masks)), seen, reshaped(output, sizes))
+
+
+def _kept(sizes: Shape, mask: Mask) -> Shape:
+    return tuple(size for size, has in zip(sizes, mask, strict=True) if has) or (1,)
+
+
+def reads(masks: Sequence[Mask], names: Sequence[str]) -> list[str]:
+    """Lines that read each operand, x0 first, at positions of these names."""
+    lines = []
+    for i, mask in enumerate(masks):
+        index = ", ".join(name for name, has in zip(names, mask, strict=True) if has) or "0"
+        lines.append(f"x{i} = o{i}" if all(mask) else f"x{i} = o{i}[{index}]")
+    return lines
+
+
+@cache
+def _pointwise_kernel(formula: Formula, masks: tuple[Mask, ...]) -> Kernel:
+    rank = len(masks[0])
+    names = [f"p{axis}" for axis in range(rank)]
+    lines = [f"({', '.join(names)},) = dala.position({rank})", *reads(masks, names)]
+    lines += [*formula.lines, f"return {formula.result}"]
+    given = ", ".join(f"o{i}" for i in range(len(masks)))
+    return written("pointwise", f"def pointwise({given}):\n    " + "\n    ".join(lines))

@@ -1,0 +1,215 @@
+"""A graph for inputs of given shapes, laid out as stages.
+
+Elementwise operators, and those that can end in a formula such as convolutions, are put off until
+somebody needs their result: what hangs together by then is computed by one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dala.base.record import changed
+from dala.errors import DtypeError, ModelError, ShapeError
+from dala.ir.types import F32, Scalar
+from dala.kernels.tensor.elementwise import cast
+from dala.ml.executor.constant_folding import FOLDS, folded
+from dala.ml.executor.deferred import (
+    Later,
+    Value,
+    formula_of,
+    is_one_kernel,
+    largest_part,
+    region_of,
+    root_of,
+    scalar_of,
+)
+from dala.ml.executor.epilogue import Shape, pointwise_stage
+from dala.ml.executor.node_context import Site
+from dala.ml.executor.nodes import Node
+from dala.ml.executor.pointwise import DIV_WHOLE, POINTWISE, VARIADIC, WHOLE, result_of
+from dala.ml.executor.sizes import broadcast, require
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.pipelines.composite import Stage
+
+AFTERWARDS = -1
+"""The user of what is wanted of the graph."""
+
+Upload = Callable[[Any, Callable[[], np.ndarray]], Buffer]
+"""A constant on the device, known by a key, made if it is not there yet."""
+
+
+class Layout:
+    """The values of a graph by name, and the stages that compute them so far."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        constants: Mapping[str, np.ndarray],
+        inputs: Mapping[str, Buffer],
+        targets: Mapping[str, Buffer],
+        upload: Upload,
+    ) -> None:
+        self.values: dict[str, Value] = {**constants, **inputs}
+        self.stages: list[Stage] = []
+        self.targets = targets
+        self._given = constants
+        self._upload = upload
+        self._users: dict[str, set[int]] = {name: {AFTERWARDS} for name in targets}
+        self._made_by = {name: i for i, node in enumerate(nodes) for name in node.outputs}
+        for i, node in enumerate(nodes):
+            for name in node.inputs:
+                self._users.setdefault(name, set()).add(i)
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def shape(self, name: str) -> Shape:
+        """How large a value is, whether it was computed yet or not."""
+        return tuple(self.values[name].shape)
+
+    def buffer(self, name: str) -> Buffer:
+        """A value on the device; what was put off is computed first."""
+        found = self.values[name]
+        if isinstance(found, np.ndarray):
+            return self.uploaded(name, found)
+        while isinstance(found, Later):
+            self._compute(name)
+            found = self.values[name]
+        assert isinstance(found, Buffer)
+        return found
+
+    def uploaded(self, name: str, array: np.ndarray) -> Buffer:
+        """A constant on the device, in the type that values of its kind have there."""
+        stored = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
+        fixed = array is self._given.get(name)
+        key = name if fixed else (stored.shape, stored.dtype.str, stored.tobytes())
+        return self._upload(key, lambda: stored)
+
+    def weight(self, name: str, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
+        """A constant in another arrangement, by the role that it plays."""
+        array = self.values[name]
+        assert isinstance(array, np.ndarray)
+        fixed = array is self._given.get(name)
+        key = (name if fixed else (array.shape, array.tobytes()), role)
+        return self._upload(key, lambda: make(array.astype(np.float32)))
+
+    def zeros(self, count: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
+        """What stands for a bias that was left out."""
+        return self._upload(("zeros", count, role), lambda: make(np.zeros(count, np.float32)))
+
+    def made(self, name: str, shape: Shape, scalar: Scalar) -> Buffer:
+        """The buffer that a value goes to: where it is wanted, or one between stages."""
+        target = self.targets.get(name)
+        fits = target is not None and target.shape == tuple(shape) and target.scalar == scalar
+        found = target if target is not None and fits else scratch(shape, scalar)
+        self.values[name] = found
+        return found
+
+    # -- nodes -----------------------------------------------------------------------------------
+
+    def add(self, node: Node, expand: Callable[[Site], Iterable[Stage]] | None) -> None:
+        """Lay out one node: fold it, put it off, or add its stages."""
+        given = [self.values[name] if name else None for name in node.inputs]
+        arrays = [item for item in given if isinstance(item, np.ndarray) or item is None]
+        if node.op in FOLDS and len(arrays) == len(given):
+            self.values[node.outputs[0]] = folded(node, arrays)
+        elif node.op in ("Identity", "Dropout"):
+            self.values[node.outputs[0]] = self.values[node.inputs[0]]
+        elif node.op == "BatchNormalization":
+            self._put_off(self._affine(node))
+        elif node.op in POINTWISE:
+            for part in self._pairs(node):
+                self._put_off(part)
+        elif expand is None:
+            raise ModelError(f"{node} cannot be computed by kernels.")
+        else:
+            for stage in expand(Site(self, node)):
+                self.stages.append(stage)
+
+    def _affine(self, node: Node) -> Node:
+        """A normalisation by numbers that are known, as a product and a sum for each channel."""
+        site = Site(self, node)
+        scale, bias, mean, variance = (np.asarray(site.array(i), np.float64) for i in range(1, 5))
+        channels = (*site.shape(), 1, 1)[1]
+        for item in (scale, bias, mean, variance):
+            fits = item.shape == (channels,)
+            require(node, fits, f"{item.shape} are none for each of {channels} channels")
+        factor = scale / np.sqrt(variance + node.get("epsilon", 1e-5))
+        shape = (-1, *(1,) * (len(site.shape()) - 2))
+        names = [f"{node.outputs[0]} {part}" for part in ("factor", "offset")]
+        for name, array in zip(names, (factor, bias - mean * factor), strict=True):
+            self.values[name] = array.astype(np.float32).reshape(shape)
+        return changed(node, inputs=(node.inputs[0], *names))
+
+    def _pairs(self, node: Node) -> Iterator[Node]:
+        """A node of any number of inputs as nodes of two, so that kernels may share them out."""
+        if node.op not in VARIADIC or len(node.inputs) <= 2:
+            yield node
+            return
+        place = self._made_by[node.outputs[0]]
+        before, *others, last = node.inputs
+        for number, name in enumerate(others):
+            made = f"{node.outputs[0]} {number}"
+            self._made_by[made], self._users[made] = place, {place}
+            yield changed(node, inputs=(before, name), outputs=(made,))
+            before = made
+        yield changed(node, inputs=(before, last))
+
+    def _put_off(self, node: Node) -> None:
+        if all(isinstance(self.values[name], np.ndarray) for name in node.inputs if name):
+            # What no fold computes is computed on the device, of a constant that is brought there.
+            first, *others = node.inputs
+            held = f"{node.outputs[0]} of"
+            self.values[held] = self.buffer(first)
+            node = changed(node, inputs=(held, *others))
+        given = [self.values[name] for name in node.inputs if name]
+        scalars = [scalar_of(item) for item in given if not isinstance(item, np.ndarray)]
+        whole = [item for item in scalars if item != F32]
+        if (whole and node.op not in WHOLE) or len({*scalars}) > 1:
+            raise DtypeError(
+                f"{node} of {', '.join(item.name for item in scalars)} is not computed by kernels: "
+                f"give it f32."
+            )
+        if whole and node.op == "Div":
+            node = changed(node, op=DIV_WHOLE)
+        shape = broadcast(node, [item.shape for item in given])
+        self.values[node.outputs[0]] = Later(node, shape, result_of(node, scalars))
+
+    def finish(self) -> None:
+        """Have every wanted value where it is wanted."""
+        for name, target in self.targets.items():
+            found = self.buffer(name)
+            if found.shape != target.shape:
+                raise ShapeError(
+                    f"output {name!r} of these inputs is {found.shape}, but there is room for "
+                    f"{target.shape}."
+                )
+            if found is not target:
+                self.stages.append(Stage(cast, [found], target))
+
+    # -- what was put off ------------------------------------------------------------------------
+
+    def _compute(self, name: str) -> None:
+        """Compute a value that was put off, or one that it has to wait for."""
+        region = region_of(self.values, self._made_by, name)
+        inside = {self._made_by[item] for item in region}
+        for item in region[:-1]:
+            if not self._users[item] <= inside:
+                self._compute(item)
+                return
+        roots = [item for item in region if root_of(self.values, item) is not None]
+        if not is_one_kernel(self.values, region, roots):
+            self._compute(largest_part(self.values, self._made_by, region))
+            return
+        later = self.values[name]
+        assert isinstance(later, Later)
+        formula, names = formula_of(self.values, region, roots)
+        operands = [self.buffer(item) for item in names]
+        root = root_of(self.values, roots[0]) if roots else None
+        output = self.made(name, later.shape, later.scalar)
+        if root is None:
+            self.stages.append(pointwise_stage(formula, operands, output))
+        else:
+            self.stages.extend(root.finish(formula, operands, output))

@@ -1,0 +1,130 @@
+"""Products of matrices, with the formula that follows them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
+
+import numpy as np
+
+from dala.errors import ModelError
+from dala.kernels.base.builtin import written
+from dala.kernels.tensor.matmul import matmul
+from dala.ml.executor.epilogue import Formula, Mask, Shape, reads
+from dala.ml.executor.node_context import Site
+from dala.ml.executor.nodes import Node
+from dala.ml.executor.sizes import require
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.composite import Stage, reshaped
+
+MOST_OPERANDS = 4
+
+
+def gemm(site: Site) -> Iterable[Stage]:
+    """Gemm: alpha · a · b + beta · c."""
+    node = site.node
+    a, b_shape = site.input(), site.shape(1)
+    if node.get("transA", 0):
+        raise ModelError(f"{node}: transA is not computed by kernels.")
+    alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
+    turned = bool(node.get("transB", 0))
+    matrices = len(a.shape) == len(b_shape) == 2
+    require(node, matrices, f"a is {a.shape} and b is {b_shape}: both have two axes")
+    rows, made = b_shape[::-1] if turned else b_shape
+    columns = a.shape[1]
+    require(node, columns == rows, f"a {a.shape} has {columns} columns, but b has {rows} rows")
+    shape = (a.shape[0], made)
+    by = site.weight(
+        1, ("columns", turned, alpha), lambda given: (given.T if turned else given) * alpha
+    )
+
+    row = site.array(2)
+    if row is not None and row.size != 1 and row.shape[-1] != row.size:
+        raise ModelError(f"{node}: c is {row.shape}, but kernels add one row.")
+    fits = row is None or row.size in (1, made)
+    require(
+        node, fits, f"c is {() if row is None else row.shape}, but the product has {made} columns"
+    )
+    bias = site.bias(
+        2, made, ("row", beta, made), lambda given: np.resize(given.reshape(-1) * beta, made)
+    )
+
+    def end(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        yield dense_stage(a, by, bias, formula, operands, out)
+
+    return site.defer(shape, end, dense_takes(shape))
+
+
+def dense_takes(shape: Shape) -> Callable[[Formula, Sequence[Shape]], bool]:
+    """Whether what follows a product of rows (n, o) can be computed with it."""
+    return lambda _, given: len(given) <= MOST_OPERANDS and _masks(shape, given) is not None
+
+
+def _masks(shape: Shape, operands: Sequence[Shape]) -> tuple[Mask, ...] | None:
+    """Which of (rows, columns) each operand has; None where it has others."""
+    rows, columns = shape[:2]
+    found = []
+    for operand in operands:
+        padded = ((1,) * (len(shape) - len(operand)) + tuple(operand))[:2]
+        if padded[0] not in (1, rows) or padded[1] not in (1, columns):
+            return None
+        found.append((padded[0] == rows > 1, padded[1] == columns > 1))
+    return tuple(found)
+
+
+def dense_stage(
+    x: Buffer,
+    weight: Buffer,
+    bias: Buffer,
+    formula: Formula,
+    operands: Sequence[Buffer],
+    output: Buffer,
+) -> Stage:
+    """The stage that multiplies rows (n, k) with weight (k, o), with bias and formula."""
+    rows, made = x.shape[0], weight.shape[1]
+    masks = _masks(output.shape, [item.shape for item in operands])
+    assert masks is not None
+    seen = [
+        reshaped(item, tuple(n for n, has in zip((rows, made), mask, strict=True) if has) or (1,))
+        for item, mask in zip(operands, masks, strict=True)
+    ]
+    kernel = _dense_kernel(formula, masks)
+    return Stage(kernel, [x, weight, bias, *seen], reshaped(output, (rows, made)))
+
+
+@cache
+def _dense_kernel(formula: Formula, masks: tuple[Mask, ...]) -> Kernel:
+    lines = [
+        "i, j = dala.position(2)",
+        "v0 = sum(x[i, k] * weight[k, j] for k in range(x.shape[1])) + bias[j]",
+        *reads(masks, ["i", "j"]),
+        *formula.lines,
+        f"return {formula.result}",
+    ]
+    given = ", ".join(["x", "weight", "bias", *(f"o{i}" for i in range(len(masks)))])
+    return written("dense", f"def dense({given}):\n    " + "\n    ".join(lines))
+
+
+def product(site: Site) -> Iterator[Stage]:
+    """MatMul of matrices and batches of them."""
+    a, b = site.input(0), site.input(1)
+    wanted = _product_shape(site.node, a.shape, b.shape)
+    many_a, many_b = math.prod(a.shape[:-2]), math.prod(b.shape[:-2])
+    out = site.output(wanted)
+    if many_b == 1:
+        rows = reshaped(a, (many_a * a.shape[-2], a.shape[-1]))
+        target = reshaped(out, (rows.shape[0], b.shape[-1]))
+        yield Stage(matmul, [rows, reshaped(b, b.shape[-2:])], target)
+        return
+    inputs = [reshaped(a, (many_a, *a.shape[-2:])), reshaped(b, (many_b, *b.shape[-2:]))]
+    yield Stage(matmul, inputs, reshaped(out, (max(many_a, many_b), *wanted[-2:])))
+
+
+def _product_shape(node: Node, a: Shape, b: Shape) -> Shape:
+    """The shape of a product; a batch that both have is the same, or one."""
+    batches = [item[:-2] for item in (a, b) if math.prod(item[:-2]) > 1]
+    if min(len(a), len(b)) < 2 or a[-1] != b[-2] or len(set(batches)) > 1:
+        raise ModelError(f"{node} of {a} and {b} is not computed by kernels.")
+    return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])

@@ -1,0 +1,1 @@
+"""Models as users hold them: loaded, called, run as kernels."""

@@ -1,0 +1,97 @@
+"""Where a model comes from: a name of the catalogue, or any ONNX file."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+from dala.devices.cpu.threads import thread_count
+from dala.errors import ArgumentError, ModelError, argument, either
+from dala.ml.catalog.entries import MODELS, Entry, find
+from dala.ml.models.engine import Engine
+from dala.ml.models.model import ENGINES, Choice, Model, tensor_shape
+
+_loaded: WeakValueDictionary[tuple[str, Choice, int], Model] = WeakValueDictionary()
+"""Models of the catalogue that somebody holds, by their names, engines and threads."""
+_loading = threading.Lock()
+
+Source = str | os.PathLike[str] | bytes
+
+
+def load_model(
+    source: Source,
+    like: str | None = None,
+    *,
+    engine: Choice = "auto",
+    accept_licence: bool = False,
+) -> Model:
+    """A model by its name in the catalogue, or from an ONNX file.
+
+    A name is fetched when it is first used, converted and kept; later it needs no network. With
+    `like`, the name of a model of the catalogue, the file is fed and read as that one is; without,
+    its inputs and outputs are what it declares, for `predict`. `engine` is "onnxruntime", on the
+    CPU, with copies between it and a GPU; "dala", whose kernels run wherever the buffers are; or
+    "auto": the latter between buffers of a hardware GPU where it can compute all of the model, else
+    the former. `accept_licence` is for weights whose licence binds you: `model_info(name)` tells.
+    """
+    if engine not in ENGINES:
+        raise ArgumentError(f"load_model: engine {engine!r} is not one of {', '.join(ENGINES)}.")
+    if isinstance(source, str) and source in MODELS:
+        if like is not None:
+            raise ArgumentError(
+                f"{either('load_model: ', '')}{source!r} is in the catalogue and "
+                f"{argument('like', repr(like), like)} is for files: leave one out, or give the "
+                f"file as {either('a Path', f'./{source}')}."
+            )
+        return _named(find(source), engine, accept_licence)
+    entry = None if like is None else find(like)
+    if isinstance(source, str) and not _looks_like_a_file(source):
+        find(source)
+    return _from_file(source, entry, engine)
+
+
+def _named(entry: Entry, engine: Choice, accept_licence: bool) -> Model:
+    from dala.ml.sources import fetch
+
+    with _loading:
+        key = (entry.name, engine, thread_count())
+        known = _loaded.get(key)
+        if known is None:
+            path = fetch(entry, accept_licence=accept_licence)
+            known = _loaded[key] = Model(entry.name, Engine(entry.name, path), entry, engine)
+        return known
+
+
+def _from_file(source: Source, entry: Entry | None, choice: Choice) -> Model:
+    from dala.ml.onnx.file import checked_model
+
+    if not isinstance(source, str | os.PathLike | bytes):
+        raise ArgumentError(
+            f"load_model: a model is a name, the path of an ONNX file, or its bytes, not "
+            f"{type(source).__name__}."
+        )
+    name = "model" if isinstance(source, bytes) else Path(source).stem
+    engine = Engine(name, checked_model(source))
+    if entry is not None:
+        _check_alike(engine, entry)
+    return Model(name, engine, entry, choice)
+
+
+def _looks_like_a_file(source: str) -> bool:
+    is_there = os.path.exists(source)  # noqa: PTH110  (Path's raises where a name is too long)
+    return is_there or Path(source).suffix != "" or len(Path(source).parts) > 1
+
+
+def _check_alike(engine: Engine, entry: Entry) -> None:
+    """Refuse a model that cannot be fed as the catalogue's is."""
+    takes, shape = engine.inputs, tensor_shape(entry)
+    if len(takes) == 1 and takes[0].dtype == entry.dtype and takes[0].accepts(shape):
+        return
+    given = ", ".join(f"{item.name}: {item}" for item in takes)
+    raise ModelError(
+        f"{engine.model} is not like {entry.name}, which takes one input, {entry.dtype} "
+        f"{shape}: this one takes {given}."
+        + either(" Load it without like=, and give predict() what it takes.", "")
+    )

@@ -1,0 +1,56 @@
+"""What a model sees in an image: prepared, run and decoded on the image's device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dala.devices import current_device, using
+from dala.errors import ArgumentError, argument, either
+from dala.images.frames import frame_of, new_buffer
+from dala.ml.catalog.entries import Entry
+from dala.ml.models.model import Model, tensor_shape
+from dala.ml.models.prediction import outputs_of
+from dala.ml.results.placement import placed
+from dala.ml.tasks import decode
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.commands.run import run_kernel
+
+
+def recognise(
+    model: Model, image: Any, options: Mapping[str, Any], size: tuple[int, int] | None = None
+) -> Any:
+    """The results of the model's task for an image; bytes come with their size (width, height)."""
+    entry = require_entry(model)
+    frame = frame_of(model.name, image, size)
+    pixels = frame.pixels
+    device = pixels.memory.device if isinstance(pixels, Buffer) else current_device()
+    with using(device):
+        tensor = new_buffer(tensor_shape(entry), entry.dtype)
+        run_kernel("preprocess", [frame.buffer()], tensor, preparation(entry))
+        outputs = outputs_of(model, [tensor])
+        height, width = frame.shape[:2]
+        return decode(outputs, placed((height, width), entry.shape, entry.fit), entry, options)
+
+
+def require_entry(model: Model) -> Entry:
+    """The entry of the catalogue that says how images go in, and what the outputs mean."""
+    if model.entry is not None:
+        return model.entry
+    takes = ", ".join(f"{item.name}: {item}" for item in model.takes)
+    otherwise = either(f", or give predict(model, tensors) what it takes ({takes})", "")
+    raise ArgumentError(
+        f"{model.name} was loaded without {argument('like')}, so nothing says how an image goes "
+        f"into it: load it with {argument('like', '…', 'NAME')}, a model of the catalogue that it "
+        f"is fed and read as{otherwise}."
+    )
+
+
+def preparation(entry: Entry) -> dict[str, Any]:
+    """The parameters of `preprocess` that make of an image what the model takes."""
+    return {
+        "normalize": entry.normalize,
+        "layout": entry.layout,
+        "fit": entry.fit,
+        "fill": entry.settings.get("fill", 0.0),
+    }

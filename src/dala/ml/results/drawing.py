@@ -1,0 +1,137 @@
+"""Results as shapes over the image: boxes with names, points, skeletons, coloured masks."""
+
+from __future__ import annotations
+
+import colorsys
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dala.base.record import record
+from dala.images.drawing import Drawing, text_size
+from dala.images.drawing_run import drawn
+from dala.images.frames import frame_of
+from dala.ml.results.results import (
+    Box,
+    Classification,
+    Detection,
+    Keypoint,
+    Pose,
+    Result,
+    Segmentation,
+)
+
+BONES = (
+    ("left_shoulder", "right_shoulder"),
+    ("left_hip", "right_hip"),
+    *(
+        (f"{side}_{start}", f"{side}_{end}")
+        for side in ("left", "right")
+        for start, end in (
+            ("shoulder", "elbow"),
+            ("elbow", "wrist"),
+            ("shoulder", "hip"),
+            ("hip", "knee"),
+            ("knee", "ankle"),
+        )
+    ),
+)
+LEAST_SCORE = 0.3
+"""Points of poses that are less sure are not drawn: the models say where hidden ones would be."""
+MASK_ALPHA = 0.55
+GOLDEN = (math.sqrt(5) - 1) / 2
+"""Turning hues by this part of a circle keeps neighbouring numbers far apart."""
+
+Colour = tuple[float, float, float, float]
+
+
+@record
+class Scale:
+    """How thick lines and how large letters are, in pixels, on an image of a size."""
+
+    width: int
+    """Of the image, within which names stay."""
+    line: float
+    letters: int
+
+
+def draw_results(results: Sequence[Result], image: Any) -> Any:
+    """A new image like the given one, with the results over it."""
+    height, width = frame_of("draw", image).shape[:2]
+    drawing = Drawing()
+    add_results(drawing, results, (width, height))
+    return drawn(image, drawing)
+
+
+def add_results(drawing: Drawing, results: Sequence[Result], size: tuple[int, int]) -> None:
+    """Add the shapes of results, in the pixels of an image of that width and height."""
+    short = min(size)
+    scale = Scale(size[0], max(1.0, short / 200), round(min(max(short / 28, 9), 64)))
+    classes = [item for item in results if isinstance(item, Classification)]
+    for number, item in enumerate(results):
+        if isinstance(item, Segmentation):
+            _add_mask(drawing, item)
+        elif isinstance(item, Detection):
+            _add_detection(drawing, item, scale)
+        elif isinstance(item, Pose):
+            _add_pose(drawing, item, colour_of(number), scale)
+    _add_classes(drawing, classes, scale)
+
+
+def colour_of(number: int, alpha: float = 1.0) -> Colour:
+    """A bright colour for a class or a person, the same for the same number."""
+    red, green, blue = colorsys.hsv_to_rgb((0.05 + number * GOLDEN) % 1.0, 0.85, 1.0)
+    return red, green, blue, alpha
+
+
+def _add_detection(drawing: Drawing, found: Detection, scale: Scale) -> None:
+    x0, y0, x1, y1 = found.box
+    colour = colour_of(found.index)
+    drawing.draw_rect(x0, y0, x1 - x0, y1 - y0, colour, line_width=2 * scale.line)
+    _add_points(drawing, found.keypoints, colour, scale)
+    _add_name(drawing, f"{found.label} {found.score:.0%}", found.box, colour, scale)
+
+
+def _add_name(drawing: Drawing, text: str, box: Box, colour: Colour, scale: Scale) -> None:
+    """The name on top of the box, or in it where there is no room above."""
+    wide, tall = text_size(text, scale.letters, background=True)
+    left = max(min(box[0], scale.width - wide), 0)
+    top = box[1] - tall if box[1] >= tall else box[1]
+    drawing.draw_text(text, left, top, scale.letters, _letters_on(colour), background=colour)
+
+
+def _letters_on(colour: Colour) -> str:
+    """Black or white, whichever can be read."""
+    red, green, blue, _ = colour
+    return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.45 else "#ffffff"
+
+
+def _add_pose(drawing: Drawing, pose: Pose, colour: Any, scale: Scale) -> None:
+    sure = {name: point for name, point in pose.keypoints.items() if point.score >= LEAST_SCORE}
+    for start, end in BONES:
+        if start in sure and end in sure:
+            one, other = sure[start], sure[end]
+            drawing.draw_line(one.x, one.y, other.x, other.y, colour, line_width=2 * scale.line)
+    _add_points(drawing, sure, colour, scale)
+
+
+def _add_points(
+    drawing: Drawing, keypoints: Mapping[str, Keypoint], colour: Any, scale: Scale
+) -> None:
+    for point in keypoints.values():
+        drawing.fill_circle(point.x, point.y, 2.5 * scale.line, "#000000")
+        drawing.fill_circle(point.x, point.y, 2.0 * scale.line, colour)
+
+
+def _add_mask(drawing: Drawing, found: Segmentation) -> None:
+    if found.is_soft:
+        drawing.fill_mask(found.mask, colour_of(len(found.labels) - 1, MASK_ALPHA))
+    else:
+        colours = [colour_of(number, MASK_ALPHA) for number in range(len(found.labels))]
+        drawing.fill_labels(found.mask, [None, *colours[1:]])
+
+
+def _add_classes(drawing: Drawing, found: Sequence[Classification], scale: Scale) -> None:
+    if found:
+        lines = "\n".join(f"{item.label} {item.score:.1%}" for item in found)
+        drawing.draw_text(lines, 0, 0, scale.letters, "#ffffff", background="#000000a0")

@@ -1,0 +1,1 @@
+"""Typed memory that users hold."""

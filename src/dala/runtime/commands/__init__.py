@@ -1,0 +1,1 @@
+"""Work that runs asynchronously: commands, streams, the scheduler."""

@@ -1,0 +1,1 @@
+"""Kernels as users hold them: made, registered, specialized, launched."""

@@ -1,0 +1,139 @@
+"""Checks of what a kernel is called with: parameters by name, kind and range."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dala.devices.device import Device
+from dala.errors import ArgumentError, DeviceError, DeviceLostError
+from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
+from dala.lang.signature import Parameter
+from dala.runtime.buffers.buffer import Buffer
+
+Params = Mapping[str, Any]
+
+_LARGEST_F32 = float(np.nextafter(np.float64(2.0**128 - 2.0**103), 0))
+"""The largest number that rounds to a finite f32."""
+
+
+def complete(kernel: str, declared: tuple[Parameter, ...], given: Params | None) -> dict[str, Any]:
+    """Every declared parameter with its value, given or default; an ArgumentError for any other."""
+    given = {} if given is None else given
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"{kernel}: params is a mapping of names to values, such as {{'factor': 2.0}}, not "
+            f"{type(given).__name__}."
+        )
+    names = [item.name for item in declared]
+    for name in given:
+        if name not in names:
+            raise ArgumentError(unknown_parameter(kernel, str(name), names))
+    values: dict[str, Any] = {}
+    for item in declared:
+        if item.name in given:
+            values[item.name] = given[item.name]
+        elif item.required:
+            raise ArgumentError(f"{kernel}: parameter {item.name!r} is missing; it is {item}.")
+        else:
+            values[item.name] = item.default
+    return values
+
+
+def unknown_parameter(kernel: str, name: str, names: list[str]) -> str:
+    """The complaint about a name that is no parameter, with the one that may have been meant."""
+    if not names:
+        return f"{kernel} takes no parameters, but {name!r} was given."
+    near = difflib.get_close_matches(name, names, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{kernel} has no parameter {name!r}; it takes {', '.join(names)}.{hint}"
+
+
+def number(kernel: str, parameter: Parameter, value: Any) -> bool | int | float:
+    """The value as a Python number, as its parameter needs it."""
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if not isinstance(value, bool | int | float):
+        raise ArgumentError(
+            f"{kernel}: parameter {parameter} is a number, not {type(value).__name__} {value!r}."
+        )
+    scalar = parameter.type
+    return value if scalar is None else fitted(kernel, parameter.name, scalar, value)
+
+
+def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) -> bool | int | float:
+    """The value as a number of the type; an ArgumentError where it does not fit."""
+    if scalar == BOOL:
+        if value not in (0, 1):
+            raise ArgumentError(f"{kernel}: parameter {name!r} is True or False, not {value!r}.")
+        return bool(value)
+    if scalar.is_float:
+        try:
+            wide = float(value)
+        except OverflowError:
+            raise ArgumentError(
+                f"{kernel}: {name} = {value!r} is too large for {scalar}."
+            ) from None
+        if scalar == F32 and abs(wide) > _LARGEST_F32:
+            return math.copysign(math.inf, wide)
+        return wide
+    if isinstance(value, float) and not value.is_integer():
+        raise ArgumentError(
+            f"{kernel}: parameter {name!r} is {scalar}, a whole number, not {value!r}."
+        )
+    whole = int(value)
+    if not scalar.lowest <= whole <= scalar.highest:
+        raise ArgumentError(
+            f"{kernel}: {name} = {whole} does not fit {scalar}, which holds {scalar.lowest} to "
+            f"{scalar.highest}."
+        )
+    return whole
+
+
+def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scalar:
+    """The type of a `dala.number` parameter: as a literal would take it beside the inputs."""
+    met = scalars[0]
+    for scalar in scalars[1:]:
+        met = promote(met, scalar) or S64
+    if isinstance(value, float) and not met.is_float:
+        return F64 if met == S64 else F32
+    return met
+
+
+def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any) -> Device:
+    """The device of the buffers; refuses what is not as many live buffers as the kernel takes."""
+    if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
+        raise ArgumentError(
+            f"{kernel}: inputs is a list of buffers, not {type(inputs).__name__}: write [x]."
+        )
+    many = bool(names) and names[-1].startswith("*")
+    if len(inputs) != len(names) and not (many and len(inputs) >= len(names)):
+        raise ArgumentError(
+            f"{kernel} takes {len(names)}{' or more' * many} input{'s' * (len(names) != 1)} "
+            f"({', '.join(names) or 'none'}), but {len(inputs)} were given."
+        )
+    for i, item in enumerate((output, *inputs)):
+        if not isinstance(item, Buffer):
+            which = f"input {i - 1}" if i else "the output"
+            raise ArgumentError(
+                f"{kernel}: {which} is {type(item).__name__}, not a Buffer: make one with "
+                f"compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
+            )
+        there = (item._memory or item.memory).device  # scratch need not come to be for this
+        if i == 0:
+            device = there
+        elif there is not device:
+            if there.lost or device.lost:
+                raise DeviceLostError(
+                    f"{kernel}: {'the output' if device.lost else f'input {i - 1}'} was on "
+                    f"{device.id}, which was lost with all that its buffers held: make it again."
+                )
+            raise DeviceError(
+                f"{kernel}: input {i - 1} is on {there.id}, but the output is on {device.id}: a "
+                f"kernel runs where all its buffers are. Move it with buffer.to({device.id!r})."
+            )
+    return device

@@ -1,0 +1,370 @@
+"""Kernels as users hold them: made from functions or text, registered by name, run on buffers."""
+
+from __future__ import annotations
+
+import builtins
+import difflib
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, partial
+from types import ModuleType
+from typing import Any, overload
+
+from dala.devices import CPU
+from dala.devices.device import Device, Runner
+from dala.errors import ArgumentError, UnknownKernelError, edge
+from dala.ir.dump import dump
+from dala.ir.nodes import BORDERS, Border
+from dala.ir.types import STORED, Scalar
+from dala.lang.calls import Function
+from dala.lang.example import example_of
+from dala.lang.lower import Definition
+from dala.lang.marks import NAMES
+from dala.lang.signature import Parameter
+from dala.lang.source import from_function, from_text
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.arguments import (
+    Params,
+    check_buffers,
+    complete,
+    fitted,
+    number,
+    number_type,
+)
+from dala.runtime.kernels.specialization import Consts, Types, task_for
+from dala.runtime.profiling.profile import ACTIVE, measure
+
+MOST_LAUNCHES = 512
+"""Combinations of devices, shapes and constants that a kernel remembers, the latest ones."""
+MOST_LAUNCHES_IN_ALL = 4096
+"""Those that all kernels together remember: code takes memory mappings, which are not endless."""
+
+_latest: deque[tuple[weakref.ref[Kernel], tuple[Any, ...]]] = deque()
+
+Specs = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class Kernel:
+    """Something that computes one buffer from others: a function of the kernel language."""
+
+    def __init__(self, name: str, doc: str, define: Callable[[], Definition]) -> None:
+        self.name = name
+        self.doc = doc
+        self._define = define
+        self._launches: dict[tuple[Any, ...], Runner] = {}
+
+    @cached_property
+    def definition(self) -> Definition:
+        """The source, parsed when it is first needed."""
+        return self._define()
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of its inputs."""
+        return tuple(item.name for item in self.definition.signature.inputs)
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        """Its parameters, with their defaults."""
+        return self.definition.signature.params
+
+    def output_shape(
+        self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
+    ) -> tuple[int, ...]:
+        """The shape of the output that goes with inputs of such shapes: that of the first."""
+        return shapes[0]
+
+    def elsewhere(self, output: Buffer) -> str:
+        """What is copied, where it is not computed on the device of its buffers; else nothing."""
+        return ""
+
+    def describe(self) -> dict[str, Any]:
+        """Its inputs, its parameters with their defaults, and what it does, in one line."""
+        return {
+            "inputs": list(self.inputs),
+            "params": {item.name: item.describe() for item in self.params},
+            "doc": self.doc.partition("\n")[0],
+        }
+
+    def __repr__(self) -> str:
+        arguments = ", ".join([*self.inputs, *map(str, self.params)])
+        return f"<Kernel {self.name}({arguments})>"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise ArgumentError(
+            f"a kernel is run on buffers: compute.run_kernel({self.name}, [inputs], output, "
+            f"params); to call {self.name} from another kernel, decorate it with @dala.function."
+        )
+
+    # -- running ---------------------------------------------------------------------------------
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        """Compute the output from the inputs."""
+        device = check_buffers(self.name, self.inputs, inputs, output)
+        key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
+        runner, values = self.prepared(device, key, params)
+        memories, target = [item.memory for item in inputs], output.memory
+        if ACTIVE:
+            call = partial(runner.run, memories, target, values)
+            measure(self.name, device, memories, (target,), call)
+        else:
+            runner.run(memories, target, values)
+
+    def prepared(
+        self, device: Device, key: Specs, params: Params | None
+    ) -> tuple[Runner, list[bool | int | float]]:
+        """The kernel, ready to run on such buffers, and the values of its run-time parameters."""
+        declared = self.params
+        if not declared and not params:
+            known = self._launches.get((device, key))
+            return known or self._made((device, key), device, key, (), ()), []
+        scalars = tuple(STORED[name] for name, _ in key)
+        consts, types, values = self.arranged(scalars, params)
+        chosen = (tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
+        known = self._launches.get((device, key, *chosen))
+        if known is None:
+            full = (device, key, *chosen)
+            known = self._made(full, device, key, consts, types)
+        return known, values
+
+    def arranged(
+        self, scalars: tuple[Scalar, ...], params: Params | None
+    ) -> tuple[Consts, Types, list[bool | int | float]]:
+        """The constants, the types of numbers, and the values of the run-time parameters.
+
+        `scalars` are the dtypes of the inputs, then of the output.
+        """
+        declared = self.params
+        given = complete(self.name, declared, params)
+        consts: list[tuple[str, bool | int | float]] = []
+        types: list[tuple[str, Scalar]] = []
+        values: list[bool | int | float] = []
+        for item in declared:
+            value = number(self.name, item, given[item.name])
+            if item.kind == "const":
+                consts.append((item.name, value))
+                continue
+            if item.kind == "number":
+                type = number_type(scalars[:-1] or scalars, value)
+                value = fitted(self.name, item.name, type, value)
+                types.append((item.name, type))
+            values.append(value)
+        return tuple(consts), tuple(types), values
+
+    def _made(
+        self, full: tuple[Any, ...], device: Device, key: Specs, consts: Consts, types: Types
+    ) -> Runner:
+        *inputs, output = ((STORED[name], shape) for name, shape in key)
+        task = task_for(self.name, self.definition, tuple(inputs), output, consts, types)
+        runner = device.load(task)
+        for known in list(self._launches):
+            if len(self._launches) >= MOST_LAUNCHES or known[0].lost:
+                self._launches.pop(known, None)
+        self._launches[full] = runner
+        _latest.append((weakref.ref(self), full))
+        if len(_latest) > MOST_LAUNCHES_IN_ALL:
+            owner, oldest = _latest.popleft()
+            if (kernel := owner()) is not None:
+                kernel._launches.pop(oldest, None)
+        return runner
+
+    # -- seeing ----------------------------------------------------------------------------------
+
+    @edge
+    def explain(
+        self,
+        inputs: Sequence[Buffer] | None = None,
+        output: Buffer | None = None,
+        params: Params | None = None,
+        *,
+        assembly: bool = False,
+    ) -> str:
+        """The typed program and the code emitted for it, for these buffers or for f32 ones.
+
+        Prints it, and gives it back. `assembly=True` adds the machine's own instructions.
+        """
+        if inputs is None or output is None:
+            program = self.definition.lower(example_of(self.definition))
+            code = CPU.explain(program, CPU.target(), assembly=assembly)
+        else:
+            device = check_buffers(self.name, self.inputs, inputs, output)
+            key = tuple((item.scalar.name, item.shape) for item in (*inputs, output))
+            runner = self.prepared(device, key, params)[0]
+            program, code = runner.task.program, runner.explain(assembly=assembly)
+        parts = [dump(program), code]
+        explained = "\n\n".join(parts)
+        print(explained)
+        return explained
+
+    # -- the registry ----------------------------------------------------------------------------
+
+    @staticmethod
+    @edge
+    def register(
+        name: str,
+        source: str | Kernel | Callable[..., Any],
+        inputs: int | Sequence[str] | None = None,
+        params: Sequence[str] | Mapping[str, Any] | None = None,
+        *,
+        border: Border = "clamp",
+        replace: bool = False,
+        language: str = "dala",
+        groups: Sequence[int] | Callable[[tuple[int, ...]], tuple[int, int, int]] | None = None,
+    ) -> Kernel:
+        """A kernel known by name from now on: from text, a function, or another kernel.
+
+        `inputs` (a count or names) and `params` (names) are checked against the source.
+        `language="wgsl"` takes WGSL text, for WebGPU devices (docs/devices.md); there `params` may
+        be a mapping that gives defaults, and `groups` says how many workgroups there are.
+
+        >>> from dala.gpu import compute
+        >>> compute.Kernel.register("halve", "def halve(x): return x * 0.5", inputs=1)
+        <Kernel halve(x)>
+        >>> compute.Kernel.unregister("halve")
+        """
+        _check_name(name)
+        if name in KERNELS and not replace:
+            raise ArgumentError(
+                f"a kernel named {name!r} is registered already: choose another name, or give "
+                f"replace=True."
+            )
+        if language not in ("dala", "wgsl"):
+            raise ArgumentError(f"language {language!r} is not known: give 'dala' or 'wgsl'.")
+        if language == "wgsl":
+            from dala.runtime.kernels.wgsl import from_wgsl
+
+            kernel_: Kernel = from_wgsl(name, source, params, groups)
+            params = None if isinstance(params, Mapping) else params
+        elif isinstance(source, Kernel):
+            kernel_ = source
+        elif isinstance(source, str):
+            kernel_ = from_source(name, source, border)
+        else:
+            kernel_ = _checked(Definition(from_function(source), _border(border)), name)
+        _check_declared(kernel_, inputs, params)
+        KERNELS[name] = kernel_
+        return kernel_
+
+    @staticmethod
+    def lookup(name: str) -> Kernel:
+        """The kernel of that name; an UnknownKernelError that suggests others."""
+        found = KERNELS.get(name) if isinstance(name, str) else None
+        if found is None and isinstance(name, str) and name in PROVIDERS:
+            found = PROVIDERS[name]()
+        if callable(name):
+            raise UnknownKernelError(
+                f"{name!r} is a Python function, not a kernel: decorate it with @dala.kernel. As "
+                f"it is, it can be a filter of media.transcode() and gpu.filter_chain()."
+            )
+        if found is None:
+            near = difflib.get_close_matches(str(name), [*KERNELS, *PROVIDERS], 3)
+            hint = (
+                f"Did you mean {' or '.join(map(repr, near))}?"
+                if near
+                else "See compute.kernels()."
+            )
+            raise UnknownKernelError(f"no kernel is named {name!r}. {hint}")
+        return found
+
+    @staticmethod
+    def list() -> builtins.list[str]:
+        """The names of all kernels, sorted."""
+        return sorted(KERNELS)
+
+    @staticmethod
+    def unregister(name: str) -> None:
+        """Forget a kernel; what was made with it keeps working."""
+        del KERNELS[Kernel.lookup(name).name if name not in KERNELS else name]
+
+
+KERNELS: dict[str, Kernel] = {}
+"""Every registered kernel by its name."""
+PROVIDERS: dict[str, Callable[[], Kernel]] = {}
+"""What gives a kernel when its name is asked for and none is registered: models are so loaded."""
+
+
+_DALA = ModuleType("dala")
+"""What `dala` means in a kernel that is given as text."""
+vars(_DALA).update(NAMES)
+
+
+@overload
+def kernel(function: Callable[..., Any], /) -> Kernel: ...
+
+
+@overload
+def kernel(
+    *, border: Border = "clamp", name: str | None = None
+) -> Callable[[Callable[..., Any]], Kernel]: ...
+
+
+@edge
+def kernel(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    border: Border = "clamp",
+    name: str | None = None,
+) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
+    """A kernel from a Python function: its return value is the output's element at each position.
+
+    `border` says what a read outside an input gives: clamp, mirror, reflect, wrap or zero.
+    """
+    rule = _border(border)
+    if function is None:
+        return edge(lambda given: _checked(Definition(from_function(given), rule), name))
+    return _checked(Definition(from_function(function), rule), name)
+
+
+def from_source(name: str, text: str, border: str = "clamp") -> Kernel:
+    """A kernel from its text, not registered."""
+    source = from_text(text, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
+    return _checked(Definition(source, _border(border)), name)
+
+
+def function(given: Callable[..., Any]) -> Function:
+    """A function that kernels can call; it is inlined into them."""
+    return Function(given)
+
+
+def _checked(definition: Definition, name: str | None) -> Kernel:
+    example_of(definition)  # finds the mistakes that no choice of dtypes and ranks would mend
+    return Kernel(name or definition.name, definition.source.doc, lambda: definition)
+
+
+def _border(given: str) -> Border:
+    for border in BORDERS:
+        if given == border:
+            return border
+    raise ArgumentError(f"border {given!r} is not one of {', '.join(BORDERS)}.")
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"a kernel's name is a text that is not empty, not {name!r}.")
+
+
+def _check_declared(
+    made: Kernel,
+    inputs: int | Sequence[str] | None,
+    params: Sequence[str] | Mapping[str, Any] | None,
+) -> None:
+    if isinstance(inputs, int):
+        if inputs != len(made.inputs):
+            raise ArgumentError(
+                f"kernel {made.name!r}: inputs={inputs} was said, but its source takes "
+                f"{len(made.inputs)} ({', '.join(made.inputs) or 'none'})."
+            )
+    elif inputs is not None and tuple(inputs) != made.inputs:
+        raise ArgumentError(
+            f"kernel {made.name!r}: inputs={list(inputs)} was said, but its source takes "
+            f"{list(made.inputs)}."
+        )
+    names = [item.name for item in made.params]
+    if params is not None and sorted(params) != sorted(names):
+        raise ArgumentError(
+            f"kernel {made.name!r}: params={list(params)} was said, but its source takes {names}."
+        )

@@ -1,0 +1,1 @@
+"""Stages planned together, composite kernels, and pipelines as documents."""

@@ -1,0 +1,208 @@
+"""Kernels that are planned on the host: as stages of other kernels, or as a call of a library."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from dala.base.record import record
+from dala.devices import using
+from dala.errors import ArgumentError, InternalError, ShapeError
+from dala.ir.types import Scalar
+from dala.lang.signature import Parameter
+from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.kernels.arguments import Params, check_buffers, complete
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.profiling.profile import ACTIVE, copy, measure
+
+Expand = Callable[[Sequence[Buffer], Buffer, dict[str, Any]], Iterator["Stage"]]
+Library = Callable[..., None]
+Sizing = Callable[[Sequence[tuple[int, ...]], dict[str, Any]], tuple[int, ...]]
+"""The shape of an output, from the shapes of the inputs and the parameters."""
+
+FUSED_BYTES = 1 << 22
+"""The size of an output from which on it pays to go through the stages a few rows at a time."""
+
+
+@record
+class Stage:
+    """One step of a recipe."""
+
+    kernel: Kernel
+    inputs: Sequence[Buffer]
+    output: Buffer
+    params: Params = MappingProxyType({})
+
+
+class Recipe(Kernel):
+    """A kernel that expands into stages, given its buffers and parameters."""
+
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        inputs: tuple[str, ...],
+        params: tuple[Parameter, ...],
+        expand: Expand,
+    ) -> None:
+        super().__init__(name, doc, _no_definition)
+        self._inputs = inputs
+        self._params = params
+        self._expand = expand
+        self._sizing: Sizing | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self._inputs
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        return self._params
+
+    def sized(self, sizing: Sizing) -> Sizing:
+        """Decorates what says how large the output is, where it is not as the first input."""
+        self._sizing = sizing
+        return sizing
+
+    def output_shape(
+        self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
+    ) -> tuple[int, ...]:
+        if self._sizing is None:
+            return super().output_shape(shapes, params)
+        return self._sizing(shapes, complete(self.name, self.params, params))
+
+    def stages(
+        self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
+    ) -> Iterator[Stage]:
+        """The steps that compute the output, in order."""
+        check_buffers(self.name, self.inputs, inputs, output)
+        return self._expand(inputs, output, complete(self.name, self.params, params))
+
+    def explain(
+        self,
+        inputs: Sequence[Buffer] | None = None,
+        output: Buffer | None = None,
+        params: Params | None = None,
+        *,
+        assembly: bool = False,
+    ) -> str:
+        """The stages for these buffers, each with its program and the code emitted for it."""
+        if inputs is None or output is None:
+            raise ArgumentError(
+                f"{self.name} is planned for given buffers: explain(inputs, output, params)."
+            )
+        parts = []
+        with using(check_buffers(self.name, self.inputs, inputs, output)):
+            for number, stage in enumerate(self.stages(inputs, output, params), 1):
+                print(f"stage {number} of {self.name}:")
+                given = (stage.inputs, stage.output, stage.params)
+                parts.append(stage.kernel.explain(*given, assembly=assembly))
+        return "\n\n".join(parts)
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
+            target = output
+            if any(item.shares_with(output) for item in inputs):
+                target = scratch(output.shape, output.scalar)
+            stages = list(self.stages(inputs, target, params))
+            is_large = device.supports("line_buffers") and output.size >= FUSED_BYTES
+            if is_large and len(stages) > 1 and target is output:
+                from dala.runtime.pipelines.fused import run_fused
+
+                run_fused(device, stages)
+                return
+            try:
+                # A profile sees each stage by itself.
+                with nullcontext() if ACTIVE else device.batch():
+                    for stage in stages:
+                        stage.kernel.run(stage.inputs, stage.output, stage.params)
+            finally:
+                stages.clear()  # else the traceback of an error holds what lies between them
+            if target is not output:
+                copy(device, target.memory, output.memory)
+
+
+class Opaque(Kernel):
+    """A kernel that a library computes on the host, on arrays that are the buffers' own memory.
+
+    Between buffers of another device inputs are copied to the host, and the output back.
+    """
+
+    def __init__(self, name: str, inputs: tuple[str, ...], call: Library) -> None:
+        super().__init__(name, call.__doc__ or "", _no_definition)
+        self._inputs = inputs
+        self._call = call
+
+    def explain(self, *_: Any, **__: Any) -> str:
+        """What is computed, and that a library does it."""
+        explained = f"{self.name} is computed by a library on the host: {self.doc}"
+        print(explained)
+        return explained
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self._inputs
+
+    @property
+    def params(self) -> tuple[Parameter, ...]:
+        return ()
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        call = partial(self._compute, inputs, output, params or {})
+        if ACTIVE:
+            memories, target = [item.memory for item in inputs], output.memory
+            measure(self.name, target.device, memories, (target,), call)
+        else:
+            call()
+
+    def _compute(self, inputs: Sequence[Buffer], output: Buffer, params: Params) -> None:
+        arrays, target = [np.asarray(item) for item in inputs], output.memory
+        if output.is_host and not any(item.memory.overlaps(target) for item in inputs):
+            self._call(*arrays, out=np.asarray(output), **params)
+            return
+        made = np.empty(output.shape, output.scalar.numpy)
+        self._call(*arrays, out=made, **params)
+        target.device.write(target, made)
+
+    def elsewhere(self, output: Buffer) -> str:
+        if output.is_host:
+            return ""
+        return f"computed on the host: copied there from {output.device}, and back"
+
+
+def _no_definition() -> Any:
+    raise InternalError("a kernel that is planned on the host has no source of its own.")
+
+
+def reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+    """The same memory seen in another shape of as many elements; a ShapeError for any other."""
+    return view(buffer, buffer.scalar, shape)
+
+
+def view(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
+    """The same memory seen as another dtype, in another shape of as many bytes."""
+    have = buffer.scalar.size_bytes * math.prod(buffer.shape)
+    need = scalar.size_bytes * math.prod(shape)
+    if have != need:
+        raise ShapeError(
+            f"{buffer!r} has {math.prod(buffer.shape):,} elements, {have:,} bytes, but {scalar} "
+            f"{tuple(shape)} has {math.prod(shape):,}, {need:,} bytes: what is seen in another "
+            f"shape is as much."
+        )
+    return _seen(buffer, scalar, shape)
+
+
+def beginning(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+    """The first elements of the same memory, as many as the shape has; never more than it holds."""
+    return _seen(buffer, buffer.scalar, shape)
+
+
+def _seen(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
+    there = buffer.memory if buffer._memory is None else buffer._memory  # a FreedError if it is not
+    return Buffer(there, scalar, tuple(shape))

@@ -1,0 +1,103 @@
+"""Users' kernels as text in a document, and back."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dala.errors import ArgumentError, KernelError, KernelSourceError
+from dala.lang.marks import NAMES
+from dala.lang.source import Source
+from dala.runtime.kernels.kernel import KERNELS, PROVIDERS, Kernel, from_source
+from dala.runtime.kernels.wgsl import WgslKernel, from_wgsl
+from dala.runtime.pipelines.composite import Opaque, Recipe
+
+_OURS = Path(__file__).parents[2] / "kernels"
+"""Where the kernels are that every dala has."""
+_KEYS = {"dala": {"source", "border"}, "wgsl": {"source", "defaults", "groups"}}
+
+
+def is_built_in(kernel: Kernel) -> bool:
+    """Whether every dala knows the kernel by its name."""
+    if kernel.name in PROVIDERS and kernel.name not in KERNELS:
+        return PROVIDERS[kernel.name]() is kernel
+    if KERNELS.get(kernel.name) is not kernel or isinstance(kernel, WgslKernel):
+        return False
+    return isinstance(kernel, Recipe) or _OURS in Path(kernel.definition.source.file).parents
+
+
+def described(kernel: Kernel) -> dict[str, Any]:
+    """A kernel as text, with all that `made` needs; a KernelSourceError where that is not enough.
+
+    It is not where the kernel uses what is defined outside of it.
+    """
+    if isinstance(kernel, WgslKernel):
+        if callable(kernel.groups):
+            raise _not_text(kernel, "its groups are a function")
+        defaults = {item.name: item.default for item in kernel.params if not item.required}
+        text = {"language": "wgsl", "source": kernel.module.text, "defaults": defaults}
+        return text if kernel.groups is None else {**text, "groups": list(kernel.groups)}
+    if isinstance(kernel, Recipe | Opaque):
+        raise _not_text(kernel, "it is planned on the host")
+    source, border = kernel.definition.source, kernel.definition.border
+    for name in _free_names(source.tree):
+        if not _means_the_same(source, name):
+            raise _not_text(kernel, f"it uses `{name}`, which is defined outside of it")
+    lines = source.lines[source.tree.lineno - 1 : source.tree.end_lineno]
+    found = {"language": "dala", "border": border, "source": "\n".join(lines)}
+    try:
+        made(kernel.name, found)
+    except KernelError as error:
+        raise _not_text(kernel, f"alone, it is refused ({error})") from error
+    return found
+
+
+def made(name: str, given: Any) -> Kernel:
+    """The kernel that such a description is of, not registered."""
+    if not name or not isinstance(given, Mapping):
+        raise ArgumentError(
+            f"a kernel has a name, and is described by a mapping, not {type(given).__name__}."
+        )
+    language = given.get("language", "dala")
+    if language not in ("dala", "wgsl"):
+        raise ArgumentError(f"language {language!r} is not known: there are 'dala' and 'wgsl'.")
+    for key in given:
+        if key not in _KEYS[language] | {"language"}:
+            allowed = ", ".join(sorted(_KEYS[language]))
+            raise ArgumentError(f"a kernel in {language!r} has {allowed}; not {key!r}.")
+    if not isinstance(given.get("source"), str):
+        raise ArgumentError("a kernel has a text `source`.")
+    if language == "wgsl":
+        defaults = given.get("defaults", {})
+        numbers = isinstance(defaults, Mapping) and defaults.values()
+        if numbers is False or not all(isinstance(item, int | float) for item in numbers):
+            raise ArgumentError("`defaults` is a mapping of parameters to numbers.")
+        return from_wgsl(name, given["source"], defaults, given.get("groups"))
+    return from_source(name, given["source"], given.get("border", "clamp"))
+
+
+def _free_names(tree: ast.FunctionDef) -> Iterator[str]:
+    """The names that a function takes from outside; its decorators are not part of it."""
+    nodes = [node for part in (*tree.body, tree.args) for node in ast.walk(part)]
+    own = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    own |= {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    return (name for name in dict.fromkeys(node.id for node in names) if name not in own)
+
+
+def _means_the_same(source: Source, name: str) -> bool:
+    """Whether the name would mean in a text of its own what it means here."""
+    meaning = source.resolve(name)
+    if name == "dala":
+        return getattr(meaning, "position", None) is NAMES["position"]
+    return meaning is NAMES.get(name) or meaning is vars(builtins).get(name)
+
+
+def _not_text(kernel: Kernel, why: str) -> KernelSourceError:
+    return KernelSourceError(
+        f"kernel {kernel.name!r} cannot be saved as text: {why}. Give it by name, "
+        f"kernels={{{kernel.name!r}: it}}, when saving and again when loading."
+    )

@@ -1,0 +1,324 @@
+"""Pipelines: stages that are planned once, put together where they can be, and run many times."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dala.base.record import changed, record
+from dala.devices import Device, using
+from dala.errors import ArgumentError, FreedError, edge
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.commands.command import Command, Work
+from dala.runtime.kernels.arguments import Params, check_buffers, complete
+from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.execution_plan import Plan, Workspace, plan_for
+from dala.runtime.pipelines.launch_graph import Arrangement, expanded
+from dala.runtime.pipelines.stages import StageEntry, check_exchange, named, read_stage, replaced
+
+
+class Pipeline:
+    """A chain of kernels on given buffers.
+
+    >>> from dala.gpu import compute
+    >>> x, y = compute.buffer([1.0, -2.0], (2,), "f32"), compute.scratch((2,), "f32")
+    >>> out = compute.buffer_zeros((2,), "f32")
+    >>> pipeline = compute.pipeline()
+    >>> pipeline.add(kernel="scale", inputs=[x], output=y, params={"factor": 3.0})
+    <Pipeline of 1 stage>
+    >>> pipeline.add(kernel="relu", inputs=[y], output=out).run()
+    >>> compute.read_list(out)
+    [3.0, 0.0]
+    """
+
+    def __init__(self, *, fuse: bool = True) -> None:
+        self.fuse = fuse
+        self._stages: list[StageEntry] = []
+        self._parts: list[Arrangement] = []
+        """What each stage comes down to by itself."""
+        self._arranged: Arrangement | None = None
+        self._plan: Plan | None = None
+        self._workspace = Workspace()
+        self._device: Device | None = None
+        self._freed = False
+
+    # -- stages ----------------------------------------------------------------------------------
+
+    @edge
+    def add(self, stage: Mapping[str, Any] | None = None, /, **given: Any) -> Pipeline:
+        """The pipeline itself with one more stage, a mapping or keywords.
+
+        `op` is "run_kernel" (the default), "copy_buffer" or "barrier"; the first takes `kernel`,
+        `inputs`, `output` and `params`, the second `inputs` and `output`. `name` is what `set`
+        knows the stage by, its kernel's name unless given.
+        """
+        self._check_there()
+        if stage is not None and not isinstance(stage, Mapping):
+            raise ArgumentError(f"a stage is a mapping or keywords, not {type(stage).__name__}.")
+        wanted = {"op": "run_kernel", **(stage or {}), **given}
+        number = len(self._stages)
+        entry = read_stage(number, wanted)
+        with named(number, entry.name):
+            part = self._part(entry)
+            part.check()
+        self._stages.append(entry)
+        self._parts.append(part)
+        self._arranged = self._plan = None
+        return self
+
+    def _part(self, entry: StageEntry) -> Arrangement:
+        """What a stage comes down to; refuses buffers and parameters that do not suit it."""
+        if entry.kernel is None or entry.output is None:
+            return Arrangement([None])
+        kernel, inputs, output = entry.kernel, list(entry.inputs), entry.output
+        device = check_buffers(kernel.name, kernel.inputs, inputs, output)
+        if self._device is not None and device is not self._device:
+            raise ArgumentError(
+                f"its buffers are on {device.id}, but those of the stages before it on "
+                f"{self._device.id}: a pipeline has one device. Move them with buffer.to()."
+            )
+        complete(kernel.name, kernel.params, entry.params)
+        with using(device):
+            part = Arrangement(list(expanded(kernel, inputs, output, entry.params)))
+        self._device = device
+        return part
+
+    @property
+    def stages(self) -> tuple[StageEntry, ...]:
+        return tuple(self._stages)
+
+    @property
+    def stage_count(self) -> int:
+        """How many stages there are, barriers among them."""
+        return len(self._stages)
+
+    def __len__(self) -> int:
+        return len(self._stages)
+
+    def __repr__(self) -> str:
+        count = len(self._stages)
+        return f"<Pipeline of {count} stage{'s' * (count != 1)}>"
+
+    @edge
+    def set(self, stage: int | str, /, **params: Any) -> Pipeline:
+        """The pipeline with other parameters of a stage, given by its number or its name.
+
+        Run-time parameters change without compiling anything.
+        """
+        self._check_there()
+        place = self._place(stage)
+        entry = self._stages[place]
+        changed_to = changed(entry, params={**entry.params, **params})
+        with named(place, entry.name):
+            part = self._part(changed_to)
+            if part.signature != self._parts[place].signature:
+                part.check()
+                self._arranged = None
+        if self._arranged is not None:
+            first = sum(len(item.settings) for item in self._parts[:place])
+            self._arranged = self._arranged.rebound(first, part)
+        self._stages[place], self._parts[place] = changed_to, part
+        return self
+
+    def bind(self, old: Buffer, new: Buffer) -> Pipeline:
+        """The pipeline with one buffer in place of another of the same shape and dtype."""
+        self._check_there()
+        check_exchange(old, new)
+        if not any(old is item for entry in self._stages for item in entry.buffers):
+            raise ArgumentError(f"bind: no stage uses {old!r}.")
+        stages = [replaced(entry, {old: new}) for entry in self._stages]
+        self._parts = self._expand(stages)
+        self._stages = stages
+        self._arranged = None
+        return self
+
+    def _place(self, stage: int | str) -> int:
+        if isinstance(stage, int) and not isinstance(stage, bool):
+            if -len(self._stages) <= stage < len(self._stages):
+                return stage % len(self._stages)
+            raise ArgumentError(f"stage {stage} is not there: there are {len(self._stages)}.")
+        places = [i for i, entry in enumerate(self._stages) if entry.name == stage]
+        if len(places) == 1:
+            return places[0]
+        names = [entry.name for entry in self._stages]
+        if places:
+            raise ArgumentError(f"{len(places)} stages are named {stage!r}: give one's number.")
+        near = difflib.get_close_matches(str(stage), names, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ArgumentError(f"no stage is named {stage!r}; there are {', '.join(names)}.{hint}")
+
+    # -- running ---------------------------------------------------------------------------------
+
+    @edge
+    def run(
+        self,
+        params: Mapping[str, Params] | None = None,
+        buffers: Mapping[Buffer, Buffer] | None = None,
+    ) -> None:
+        """Run every stage.
+
+        For this run only, `params` are other parameters, by the names of stages, and `buffers` are
+        those that stand in for others, as with `bind`.
+        """
+        arranged, plan = self._prepared(params, buffers)
+        for buffer in arranged.buffers:
+            if buffer.freed:
+                raise self._freed_error(buffer)
+        plan.run(arranged, self._workspace)
+
+    def _prepared(
+        self,
+        params: Mapping[str, Params] | None = None,
+        buffers: Mapping[Buffer, Buffer] | None = None,
+    ) -> tuple[Arrangement, Plan]:
+        """The stages as they are now, and the plan for them."""
+        self._check_there()
+        if params or buffers:
+            arranged = _joined(self._expand(self._overridden(params or {}, buffers or {})))
+        else:
+            if self._arranged is None:
+                self._arranged = _joined(self._parts)
+            arranged = self._arranged
+        if self._plan is None or self._plan.signature != arranged.signature:
+            device = self._device
+            if device is None:
+                from dala.devices import current_device
+
+                device = current_device()
+            self._plan = plan_for(device, arranged, fuse=self.fuse)
+        return arranged, self._plan
+
+    def _overridden(
+        self, params: Mapping[str, Params], buffers: Mapping[Buffer, Buffer]
+    ) -> list[StageEntry]:
+        for old, new in buffers.items():
+            check_exchange(old, new)
+        stages = [replaced(entry, buffers) for entry in self._stages]
+        for name, given in params.items():
+            place = self._place(name)
+            entry = stages[place]
+            stages[place] = changed(entry, params={**entry.params, **given})
+        return stages
+
+    def _expand(self, stages: Sequence[StageEntry]) -> list[Arrangement]:
+        """What stages come down to, those that have changed expanded anew."""
+        parts = list(self._parts)
+        for number, (entry, before) in enumerate(zip(stages, self._stages, strict=True)):
+            if entry is not before:
+                with named(number, entry.name):
+                    parts[number] = self._part(entry)
+        return parts
+
+    def _freed_error(self, buffer: Buffer) -> FreedError:
+        for number, entry in enumerate(self._stages):
+            if any(item is buffer for item in entry.buffers):
+                return FreedError(
+                    f"stage {number} ({entry.name}) uses {buffer!r}: put another in its place with "
+                    f"bind(), or free a buffer after the last run."
+                )
+        return FreedError(f"a stage uses {buffer!r}.")
+
+    def run_async(self, params: Mapping[str, Params] | None = None) -> Command:
+        """A command that runs the pipeline; it can be awaited or waited for."""
+        from dala.runtime.commands.run import submit
+
+        return submit(self) if not params else submit(_Overridden(self, params))
+
+    def work(self, params: Mapping[str, Params] | None = None) -> Work:
+        """What a command does: the run, and the memories that it reads and writes."""
+        entries = [entry for entry in self._stages if entry.output is not None]
+        reads = [item for entry in entries for item in entry.inputs if not item.is_scratch]
+        writes = [entry.output for entry in entries if entry.output and not entry.output.is_scratch]
+
+        def call() -> None:
+            self.run(params)
+            if self._device is not None:
+                self._device.synchronize()
+
+        return Work(
+            call,
+            tuple(item.memory for item in reads),
+            tuple(item.memory for item in writes),
+            repr(self),
+        )
+
+    # -- seeing ----------------------------------------------------------------------------------
+
+    def explain(self) -> str:
+        """The groups, why each begins where it does, and the bytes moved before and after.
+
+        Prints it, and gives it back.
+        """
+        arranged, plan = self._prepared()
+        explained = f"{self!r} on {plan.device.id}\n{plan.explained(arranged)}"
+        print(explained)
+        return explained
+
+    # -- files -----------------------------------------------------------------------------------
+
+    def to_dict(
+        self, buffers: Mapping[str, Buffer], kernels: Mapping[str, Kernel] | None = None
+    ) -> dict[str, Any]:
+        """The pipeline as plain dicts and lists, its buffers by the names that are given here.
+
+        Scratch needs no name. Users' kernels are kept as text; those in `kernels` by name only.
+        """
+        from dala.runtime.pipelines.file import to_document
+
+        self._check_there()
+        return to_document(self, buffers, kernels or {})
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        buffers: Mapping[str, Buffer],
+        kernels: Mapping[str, Kernel] | None = None,
+    ) -> None:
+        """Write what `to_dict` gives as a JSON file, which `compute.load_pipeline` reads."""
+        from dala.runtime.pipelines.file import write_document
+
+        write_document(path, self.to_dict(buffers, kernels))
+
+    @staticmethod
+    def load(
+        path: str | os.PathLike[str],
+        buffers: Mapping[str, Buffer] | None = None,
+        kernels: Mapping[str, Kernel] | None = None,
+    ) -> Pipeline:
+        """The pipeline of a file: the same as `compute.load_pipeline`."""
+        from dala.runtime.pipelines.file import load_pipeline
+
+        return load_pipeline(path, buffers, kernels)
+
+    def free(self) -> None:
+        """Forget the stages and their plan; the buffers stay. A second time does nothing."""
+        self._freed = True
+        self._stages, self._parts, self._arranged, self._plan = [], [], None, None
+        self._workspace = Workspace()
+
+    def _check_there(self) -> None:
+        if self._freed:
+            raise FreedError("the pipeline was freed: make a new one with compute.pipeline().")
+
+    def __enter__(self) -> Pipeline:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.free()
+
+
+@record
+class _Overridden:
+    """A pipeline with other parameters, for one command."""
+
+    pipeline: Pipeline
+    params: Mapping[str, Params]
+
+    def work(self) -> Work:
+        return self.pipeline.work(self.params)
+
+
+def _joined(parts: Sequence[Arrangement]) -> Arrangement:
+    return Arrangement([primitive for part in parts for primitive in part.primitives])

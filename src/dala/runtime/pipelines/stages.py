@@ -1,0 +1,102 @@
+"""The stages of a pipeline as users write them, checked for what can be seen of each alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from dala.base.record import changed, record
+from dala.errors import ArgumentError, DalaError, DtypeError, ShapeError
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.kernel import Kernel
+
+KEYS = {
+    "run_kernel": {"op", "kernel", "inputs", "output", "params", "name"},
+    "copy_buffer": {"op", "inputs", "output", "name"},
+    "barrier": {"op", "name"},
+}
+
+
+@record
+class StageEntry:
+    """One stage as it was added; a barrier has neither kernel nor buffers."""
+
+    op: str
+    name: str
+    kernel: Kernel | None = None
+    inputs: tuple[Buffer, ...] = ()
+    output: Buffer | None = None
+    params: Params = {}  # noqa: RUF012  (records do not change)
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return self.inputs if self.output is None else (*self.inputs, self.output)
+
+
+@contextmanager
+def named(number: int, name: str) -> Iterator[None]:
+    """Inside, an error says which stage it is about."""
+    try:
+        yield
+    except DalaError as error:
+        raise type(error)(f"stage {number} ({name}): {error}") from error
+
+
+def read_stage(number: int, wanted: Mapping[str, Any]) -> StageEntry:
+    """The stage that a mapping asks for."""
+    op = wanted["op"]
+    if not isinstance(op, str) or op not in KEYS:
+        raise ArgumentError(f"stage {number}: op {op!r} is not one of {', '.join(KEYS)}.")
+    for key in wanted:
+        if key not in KEYS[op]:
+            allowed = ", ".join(sorted(KEYS[op]))
+            raise ArgumentError(f"stage {number}: a stage {op!r} takes {allowed}, not {key!r}.")
+    missing = sorted(KEYS[op] - {"params", "name"} - set(wanted))
+    if missing:
+        raise ArgumentError(f"stage {number}: a stage {op!r} also needs {', '.join(missing)}.")
+    if op == "barrier":
+        return StageEntry(op, wanted.get("name", op))
+    kernel = wanted.get("kernel")
+    if op == "copy_buffer":
+        kernel = "cast"
+    found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)  # type: ignore[arg-type]
+    name = wanted.get("name", op if op == "copy_buffer" else found.name)
+    inputs, output = wanted["inputs"], wanted["output"]
+    if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
+        raise ArgumentError(
+            f"stage {number} ({name}): inputs is a list of buffers, not {type(inputs).__name__}."
+        )
+    with named(number, name):
+        if op == "copy_buffer" and isinstance(output, Buffer) and len(inputs) == 1:
+            _check_copy(inputs[0], output)
+    params = wanted.get("params") or {}
+    if not isinstance(params, Mapping):
+        raise ArgumentError(f"stage {number} ({name}): params is a mapping of names to values.")
+    return StageEntry(op, name, found, tuple(inputs), output, dict(params))
+
+
+def check_exchange(old: Buffer, new: Buffer) -> None:
+    """Refuse a buffer that cannot stand where another stands."""
+    if old.shape != new.shape:
+        raise ShapeError(f"bind: {old!r} cannot be replaced by {new!r}: the shapes differ.")
+    if old.scalar != new.scalar:
+        raise DtypeError(f"bind: {old!r} cannot be replaced by {new!r}: the dtypes differ.")
+    if old.device != new.device:
+        raise ArgumentError(f"bind: {old!r} and {new!r} are on two devices.")
+
+
+def _check_copy(source: Any, output: Buffer) -> None:
+    if isinstance(source, Buffer) and source.shape != output.shape:
+        raise ShapeError(f"the input is {source.shape}, the output {output.shape}.")
+    if isinstance(source, Buffer) and source.scalar != output.scalar:
+        raise DtypeError(f"the input is {source.dtype}, the output {output.dtype}.")
+
+
+def replaced(entry: StageEntry, new: Mapping[Buffer, Buffer]) -> StageEntry:
+    """The stage with other buffers in place of some; itself if it has none of these."""
+    if entry.output is None or not any(item in new for item in entry.buffers):
+        return entry
+    *inputs, output = (new.get(item, item) for item in entry.buffers)
+    return changed(entry, inputs=tuple(inputs), output=output)
