@@ -14,7 +14,7 @@ import dala
 from benchmarks.harness import Comparison, Count, Row
 from dala.devices import current_device
 from dala.gpu import compute
-from dala.runtime.kernels.specialization import task_for
+from dala.runtime.kernels.specialization import specialized_task
 
 HEIGHT, WIDTH = 1080, 1920
 TRANSFER_BYTES = 64 << 20
@@ -65,7 +65,7 @@ class Dispatch:
 
         gpu = current_device().gpu
         *inputs, output = [(item.scalar, item.shape) for item in like]
-        task = task_for(kernel.name, kernel.definition, tuple(inputs), output, (), ())
+        task = specialized_task(kernel.name, kernel.definition, tuple(inputs), output, (), ())
         runner = current_device().load(task)
         shader = runner.shader()
         arguments = gpu.create_buffer_with_data(

@@ -124,4 +124,4 @@ def test_loops_that_may_take_too_long_are_known(name):
     compute.Kernel.unregister("looping")
     key = (("f32", (2,)), ("f32", (0,)), ("f32", (2,)))
     runner, _ = kernel.prepared(CPU, key, {"n": 1})
-    assert runner.task.unsure
+    assert runner.task.may_not_terminate

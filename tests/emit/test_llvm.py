@@ -10,7 +10,7 @@ import pytest
 import dala
 from dala.devices import CPU
 from dala.gpu import compute
-from dala.plan.chunks import Strips, cut
+from dala.plan.chunks import Chunks, cut
 
 
 @dala.kernel
@@ -89,7 +89,7 @@ def test_a_value_does_not_depend_on_where_a_strip_begins(kernel, count):
     (launch,) = [item for item in kernel._launches.values() if item.task.domain == (count,)]
     kept = launch.strips
     for size in (1, 7, 16, 100):
-        launch.strips = Strips(1, count, -(-count // size), size, by_rows=False)
+        launch.strips = Chunks(1, count, -(-count // size), size, by_rows=False)
         compute.write(out, np.zeros(count, np.float32))
         compute.run_kernel(kernel, [x], out)
         assert (compute.read(out).view(np.uint32) == want.view(np.uint32)).all()

@@ -13,13 +13,13 @@ from dala.emit.wgsl.shader import emit
 from dala.gpu import compute
 from dala.ir.types import dtype_of
 from dala.plan.task import Task
-from dala.runtime.kernels.specialization import task_for
+from dala.runtime.kernels.specialization import specialized_task
 
 
 def task(kernel: Callable, inputs: list[tuple[str, tuple[int, ...]]], output: tuple) -> Task:
     kinds = [(dtype_of(name), shape) for name, shape in (*inputs, output)]
     definition = dala.kernel(kernel).definition
-    return task_for("k", definition, tuple(kinds[:-1]), kinds[-1], (), ())
+    return specialized_task("k", definition, tuple(kinds[:-1]), kinds[-1], (), ())
 
 
 def twice(x):

@@ -10,7 +10,7 @@ import pytest
 
 from dala.gpu import compute
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.pipelines.composite import Opaque
+from dala.runtime.pipelines.composite import HostCallKernel
 
 Run = Callable[..., np.ndarray]
 
@@ -20,11 +20,11 @@ def computed_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """What recipes may use: libraries of the host, or kernels alone, as on other devices."""
     if request.param == "kernels":
         monkeypatch.setattr(Buffer, "is_host", property(lambda _: False))
-        monkeypatch.setattr(Opaque, "run", _refuse)
+        monkeypatch.setattr(HostCallKernel, "run", _refuse)
     return request.param
 
 
-def _refuse(library: Opaque, *_: Any) -> None:
+def _refuse(library: HostCallKernel, *_: Any) -> None:
     raise AssertionError(f"{library.name} is computed by a library, where there may be none")
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from dala.devices.device import Device, Held, Memory, Number
 from dala.devices.registry import Listing, register_backend
 from dala.errors import KernelTimeoutError, LimitError
-from dala.plan.limits import TIMEOUT
 from dala.plan.task import Task
+from dala.plan.watchdog import TIMEOUT
 from reference import interpreter
 
 CAPACITY_BYTES = 1 << 33
@@ -81,7 +81,7 @@ class Interpreted:
         self.task = task
 
     def run(self, inputs: Sequence[Bytes], output: Bytes, params: Sequence[Number]) -> None:
-        program, (scalar, shape) = self.task.whole, self.task.output
+        program, (scalar, shape) = self.task.lowered, self.task.output
         kinds = zip(program.inputs, inputs, self.task.inputs, strict=True)
         arrays = {
             item.name: memory.array.view(kind.numpy).reshape(extents or (1,))

@@ -56,9 +56,9 @@ def test_a_recipe_that_fails_holds_nothing_of_its_stages_before(device):
         relu = compute.Kernel.lookup("relu")
         yield recipe.Stage(relu, inputs, one)
         yield recipe.Stage(relu, [one], other)
-        yield recipe.Stage(recipe.Opaque("fail", ("given",), fail), [other], output)
+        yield recipe.Stage(recipe.HostCallKernel("fail", ("given",), fail), [other], output)
 
-    failing = recipe.Recipe("failing", "", ("x",), (), expand)
+    failing = recipe.CompositeKernel("failing", "", ("x",), (), expand)
     before = compute.memory().live_bytes
     with pytest.raises(errors.ShapeError) as raised:
         compute.run_kernel(failing, [x], out)

@@ -20,7 +20,7 @@ from dala import errors
 from dala.devices import current_device
 from dala.devices.faulty import Faulty
 from dala.gpu import compute
-from dala.runtime.pipelines.composite import Opaque
+from dala.runtime.pipelines.composite import HostCallKernel
 from dala.runtime.profiling import profile as profiles
 
 COUNT = 1000
@@ -166,7 +166,7 @@ def test_a_pipeline_computes_the_same_while_it_is_watched(device):
 
 
 def test_a_library_is_seen():
-    twice = Opaque("twice", ("x",), lambda x, out: np.multiply(x, 2, out=out))
+    twice = HostCallKernel("twice", ("x",), lambda x, out: np.multiply(x, 2, out=out))
     with compute.profile() as p:
         compute.run_kernel(twice, [zeros()], zeros())
     assert seen(p) == [("twice", BYTES, BYTES)]
@@ -265,7 +265,7 @@ def test_what_ends_after_the_block_is_left_out():
 
     x, out = zeros(), zeros()
     with compute.profile() as p:
-        command = compute.run_kernel_async(Opaque("slow", ("x",), slow), [x], out)
+        command = compute.run_kernel_async(HostCallKernel("slow", ("x",), slow), [x], out)
         assert block.wait(60)
     go.set()
     compute.wait(command, 60)

@@ -9,7 +9,8 @@ from dala.gpu import compute
 from dala.ir.types import F32, U8
 from dala.kernels.tensor.elementwise import relu
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.pipelines.composite import Stage, beginning, reshaped, view
+from dala.runtime.buffers.views import beginning, reshaped, view
+from dala.runtime.pipelines.composite import Stage
 from dala.runtime.pipelines.fused import run_fused
 
 

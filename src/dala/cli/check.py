@@ -120,9 +120,9 @@ def _compiled(kernel: Kernel) -> str:
     from dala.emit.wgsl.grid import grid_for
     from dala.emit.wgsl.shader import emit
     from dala.plan.task import Task
-    from dala.runtime.pipelines.composite import Opaque, Recipe
+    from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel
 
-    if isinstance(kernel, Recipe | Opaque):
+    if isinstance(kernel, CompositeKernel | HostCallKernel):
         return "planned on the host, when it is run"
     definition = kernel.definition
     names, sizes = [], []

@@ -13,7 +13,7 @@ import numpy as np
 from dala.base.record import record
 from dala.errors import DeviceError, InternalError, ShapeError
 from dala.lang.wgsl import Groups, Module
-from dala.plan.fusion import Group
+from dala.plan.fusion import FusionGroup
 from dala.plan.task import Task
 
 Number = bool | int | float
@@ -148,7 +148,7 @@ class GroupRunner(Protocol):
 class Sequential:
     """A group whose steps are run one after another."""
 
-    def __init__(self, device: Device, group: Group) -> None:
+    def __init__(self, device: Device, group: FusionGroup) -> None:
         self.steps = [(step, device.load(step.task())) for step in group.steps]
 
     def needs(self) -> set[int]:
@@ -206,12 +206,12 @@ class Device(ABC):
     def load(self, task: Task) -> Runner:
         """The task, ready to be run here; compiled when it first runs."""
 
-    def gains_by(self, group: Group, kept: set[int]) -> bool:
-        """Whether the steps of a group are computed faster together; `kept` has to be written."""
+    def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
+        """Whether a group is computed faster than its steps; `materialized` must be written."""
         return True
 
-    def load_group(self, group: Group, kept: set[int]) -> GroupRunner:
-        """The steps of a group, ready to be run here; what is not `kept` need not be there."""
+    def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
+        """Loads a group; buffers that are not `materialized` need not exist."""
         return Sequential(self, group)
 
     def batch(self) -> AbstractContextManager[None]:
@@ -254,7 +254,7 @@ class Device(ABC):
 
     @abstractmethod
     def trim(self) -> int:
-        """Give all memory kept for reuse back to the system; returns how many bytes that were."""
+        """Gives all memory kept for reuse back to the system; returns how many bytes."""
 
     def __repr__(self) -> str:
         return f"<Device {self.id}: {self.name}>"

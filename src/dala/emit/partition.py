@@ -24,7 +24,7 @@ from dala.ir.nodes import (
     walk,
 )
 from dala.ir.types import Scalar
-from dala.plan.limits import widest
+from dala.plan.watchdog import widest
 
 PAIR = 2
 """Vectors that are computed side by side where nothing else is known to be better."""

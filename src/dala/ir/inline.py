@@ -25,7 +25,7 @@ class Part:
     made: Mapping[str, int]
 
 
-def fits(producer: Program, consumer: Program, source: str) -> bool:
+def can_inline(producer: Program, consumer: Program, source: str) -> bool:
     """Whether all that the consumer reads of an input is what the producer leaves at its place."""
     item = consumer.input(source)
     same_view = (item.channels or 1) == (producer.output.channels or 1)

@@ -127,7 +127,7 @@ class Rewriter:
         values = self._values(old.initial)
         if isinstance(start, Const) and isinstance(stop, Const):
             first, last = int(start.value), int(stop.value)
-            if count_turns(first, last, old.step) * _unrolled_size(old.body) <= MOST_UNROLLED:
+            if count_iterations(first, last, old.step) * _unrolled_size(old.body) <= MOST_UNROLLED:
                 for turn in range(first, last, old.step):
                     self._new[old.counter] = self.builder.const(old.counter.type, turn)
                     self._new.update(zip(old.carried, values, strict=True))
@@ -140,7 +140,7 @@ class Rewriter:
         self._results[old] = self.builder.results(node)
 
 
-def count_turns(start: int, stop: int, step: int) -> int:
+def count_iterations(start: int, stop: int, step: int) -> int:
     """How often a range goes round; `len` of one cannot count past 64 bits."""
     return max(0, -((start - stop) // step))
 
@@ -151,7 +151,7 @@ def _unrolled_size(block: Block) -> int:
     for item in block.statements:
         inner = sum(_unrolled_size(part) for part in blocks_of(item))
         if isinstance(item, For) and isinstance(item.start, Const) and isinstance(item.stop, Const):
-            inner *= count_turns(int(item.start.value), int(item.stop.value), item.step)
+            inner *= count_iterations(int(item.start.value), int(item.stop.value), item.step)
         size += 1 + inner
     return size
 

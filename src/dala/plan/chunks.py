@@ -9,7 +9,7 @@ SMALL_WORK = 1 << 24
 """Effort below which waking another thread costs more than it saves: 0.1 to 0.2 ms of work."""
 MEMORY_COST = 8
 """The effort of reading or writing an element; that of an operation on it is 1."""
-STRIPS_A_THREAD = 4
+CHUNKS_PER_THREAD = 4
 """More strips than threads, so that a thread that is held up does not hold up the rest."""
 WIDTH_STEP = 1024
 """A row is cut at multiples of this, so that strips begin at whole cache lines."""
@@ -18,7 +18,7 @@ _TURNS = 16
 
 
 @value
-class Strips:
+class Chunks:
     """`count` strips of `size` rows, or of `size` elements of every row, of a domain."""
 
     rows: int
@@ -28,24 +28,24 @@ class Strips:
     by_rows: bool
 
 
-def cut(rows: int, width: int, effort: int, threads: int, *, whole_rows: bool = False) -> Strips:
+def cut(rows: int, width: int, effort: int, threads: int, *, whole_rows: bool = False) -> Chunks:
     """One strip where the work is small, a few for each thread where it is not.
 
     `whole_rows` keeps rows whole, where much is computed once for each.
     """
-    whole = Strips(rows, width, 1, rows, by_rows=True)
+    whole = Chunks(rows, width, 1, rows, by_rows=True)
     if threads == 1 or rows * width * effort < SMALL_WORK:
         return whole
-    wanted = threads * STRIPS_A_THREAD
+    wanted = threads * CHUNKS_PER_THREAD
     if rows >= wanted:
         size = -(-rows // wanted)
-        return Strips(rows, width, -(-rows // size), size, by_rows=True)
+        return Chunks(rows, width, -(-rows // size), size, by_rows=True)
     if whole_rows or (rows >= threads and width < wanted * WIDTH_STEP):
-        return Strips(rows, width, rows, 1, by_rows=True)
+        return Chunks(rows, width, rows, 1, by_rows=True)
     steps = -(-width // WIDTH_STEP)
     size = -(-steps // wanted) * WIDTH_STEP
     count = -(-width // size)
-    return Strips(rows, width, count, size, by_rows=False) if count > 1 else whole
+    return Chunks(rows, width, count, size, by_rows=False) if count > 1 else whole
 
 
 def effort_of(program: Program) -> int:

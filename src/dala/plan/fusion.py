@@ -1,6 +1,6 @@
-"""Steps of a pipeline in groups: a group is a run of steps that a device may compute side by side.
+"""Fusion groups: runs of steps that a device may compute together, a few rows of each at a time.
 
-It goes through a few rows of each at a time. What breaks it off is written down, to be shown.
+The reason why a group begins where it does is kept, for `explain()`.
 """
 
 from __future__ import annotations
@@ -11,49 +11,53 @@ from collections.abc import Callable, Sequence
 from dala.base.record import record
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import Load, Program, walk
-from dala.plan.limits import STEP_LIMIT, most_turns
-from dala.plan.step import Overlaps, Step, touched
+from dala.plan.step import Overlaps, Step, with_aliases
+from dala.plan.watchdog import STEP_LIMIT, max_iterations
 
-FARTHEST_ROW = 64
-"""Rows up or down that a step of a group may read of another."""
+LARGEST_ROW_OFFSET = 64
+"""Rows up or down that a step may read of another step of its group."""
+
+Halo = tuple[int, int]
+"""Rows above and below."""
 
 
 @record
-class Group:
+class FusionGroup:
     """Steps that are computed together, and why they begin here.
 
-    `reach` has, for each step, the rows above and below that its readers need.
+    `halo` has, for each step, the rows above and below those of the last step that it must compute.
+    A `flat` group is elementwise: its rows are not told apart.
     """
 
     steps: tuple[Step, ...]
     reason: str
     flat: bool = False
-    reach: tuple[tuple[int, int], ...] = ((0, 0),)
+    halo: tuple[Halo, ...] = ((0, 0),)
 
 
-def group_all(
-    steps: Sequence[Step], overlaps: Overlaps, gains: Callable[[Group], bool]
-) -> list[Group]:
-    """The steps in groups; none writes memory that another step of its group sees otherwise.
+def fuse(
+    steps: Sequence[Step], overlaps: Overlaps, should_fuse: Callable[[FusionGroup], bool]
+) -> list[FusionGroup]:
+    """Returns the steps in groups; no step writes memory that another of its group sees otherwise.
 
-    `gains` says whether a device gains by computing the steps of a group together.
+    `should_fuse` says whether a device computes a group faster than its steps by themselves.
     """
-    groups: list[_Open] = []
+    groups: list[_OpenGroup] = []
     for step in steps:
         reason = "it is the first"
         if groups:
             last = groups[-1]
-            reason = last.obstacle(step, overlaps) or ""
-            if not reason and not gains(last.joined_by(step)):
-                reason = f"the rows that {step.name} needs at a time would not stay in the cache"
+            reason = last.obstacle(step, overlaps)
+            if not reason and not should_fuse(last.extended_by(step)):
+                reason = f"the line buffers of {step.name} would not stay in the cache"
         if reason:
-            groups.append(_Open(reason, overlaps))
+            groups.append(_OpenGroup(reason, overlaps))
         groups[-1].add(step)
     return [group.closed() for group in groups]
 
 
-class _Open:
-    """A group that may grow."""
+class _OpenGroup:
+    """A group that may still grow."""
 
     def __init__(self, reason: str, overlaps: Overlaps) -> None:
         self.reason = reason
@@ -61,30 +65,30 @@ class _Open:
         self.steps: list[Step] = []
         self.written: set[int] = set()
         self.read: set[int] = set()
-        self.alone = ""
+        self.cannot_fuse = ""
         self.is_flat = True
 
     def add(self, step: Step) -> None:
         self.is_flat = self._stays_flat(step)
-        self.alone = _loneliness(step, self.overlaps)
+        self.cannot_fuse = _why_alone(step, self.overlaps)
         self.steps.append(step)
         self.written.add(step.output)
         self.read.update(step.inputs)
 
-    def closed(self) -> Group:
+    def closed(self) -> FusionGroup:
         return self._group(self.steps, flat=self.is_flat)
 
-    def joined_by(self, step: Step) -> Group:
+    def extended_by(self, step: Step) -> FusionGroup:
         return self._group([*self.steps, step], flat=self._stays_flat(step))
 
-    def _group(self, steps: Sequence[Step], *, flat: bool) -> Group:
+    def _group(self, steps: Sequence[Step], *, flat: bool) -> FusionGroup:
         if len(steps) == 1:
-            return Group(tuple(steps), self.reason)
-        reach = ((0, 0),) * len(steps) if flat else _reach(steps)
-        return Group(tuple(steps), self.reason, flat, reach)
+            return FusionGroup(tuple(steps), self.reason)
+        halo = ((0, 0),) * len(steps) if flat else _halos(steps)
+        return FusionGroup(tuple(steps), self.reason, flat, halo)
 
     def _stays_flat(self, step: Step) -> bool:
-        """Whether all are elementwise, over as many elements."""
+        """Whether all steps are elementwise, over as many elements."""
         return (
             self.is_flat
             and is_elementwise(step.program)
@@ -92,16 +96,16 @@ class _Open:
         )
 
     def obstacle(self, step: Step, overlaps: Overlaps) -> str:
-        """Why a step cannot be computed together with the group; empty if it can."""
-        if self.alone:
-            return f"{self.steps[-1].name} {self.alone}"
-        alone = _loneliness(step, overlaps)
-        if alone:
-            return f"{step.name} {alone}"
-        others = self.written | self.read
-        if step.output in others:
+        """Returns why a step cannot join the group, or an empty string if it can."""
+        if self.cannot_fuse:
+            return f"{self.steps[-1].name} {self.cannot_fuse}"
+        reason = _why_alone(step, overlaps)
+        if reason:
+            return f"{step.name} {reason}"
+        used = self.written | self.read
+        if step.output in used:
             return f"{step.name} writes what a step before it uses"
-        if others & set(overlaps.get(step.output, ())) or any(
+        if used & set(overlaps.get(step.output, ())) or any(
             overlaps.get(number, set()) & self.written for number in step.inputs
         ):
             return f"{step.name} shares memory with a step before it"
@@ -109,17 +113,18 @@ class _Open:
         for item, number in zip(step.program.inputs, step.inputs, strict=True):
             if number in self.written and not _is_near(found[item.name], step.program, item.name):
                 return f"{step.name} reads far from its own position"
-        if self._stays_flat(step) or _is_by_rows((*self.steps, step)):
+        if self._stays_flat(step) or _has_common_rows((*self.steps, step)):
             return ""
         return f"{step.name} has another shape"
 
 
-def _loneliness(step: Step, overlaps: Overlaps) -> str:
+def _why_alone(step: Step, overlaps: Overlaps) -> str:
+    """Returns why a step cannot be fused with any other, or an empty string."""
     if step.program.output.scattered:
         return "writes anywhere"
-    if most_turns(step.program, step.task().shapes) > STEP_LIMIT:
+    if max_iterations(step.program, step.task().shapes) > STEP_LIMIT:
         return "has a loop that may not end"
-    if touched({step.output}, overlaps) & set(step.inputs):
+    if with_aliases({step.output}, overlaps) & set(step.inputs):
         return "writes over its own input"
     if 0 in step.kinds[-1][1]:
         return "has nothing to compute"
@@ -127,6 +132,7 @@ def _loneliness(step: Step, overlaps: Overlaps) -> str:
 
 
 def _is_near(access: Access, program: Program, source: str) -> bool:
+    """Whether an input is read within a few rows of the position."""
     if access.kind in ("own", "unused"):
         return True
     if access.kind != "offsets" or program.rank != 2:
@@ -137,34 +143,33 @@ def _is_near(access: Access, program: Program, source: str) -> bool:
         if isinstance(item, Load) and item.source == source and item.index is not None
     }
     rows = [offset[0] for offset in access.offsets]
-    far = max(map(abs, rows)) > FARTHEST_ROW
+    far = max(map(abs, rows)) > LARGEST_ROW_OFFSET
     return not far and ("wrap" not in borders or not any(rows))
 
 
-def _is_by_rows(steps: Sequence[Step]) -> bool:
-    """Whether all have as many rows, enough of them for borders to stay near."""
+def _has_common_rows(steps: Sequence[Step]) -> bool:
+    """Whether all steps have the same rows, enough of them for borders to stay near."""
     domains = [step.domain for step in steps]
     if any(len(domain) != 2 for domain in domains) or len({d[0] for d in domains}) != 1:
         return False
-    if not all(_rows_are_rows(step, domains[0][0]) for step in steps):
+    if not all(_reads_row_by_row(step, domains[0][0]) for step in steps):
         return False
-    reach = _reach(steps)
-    return domains[0][0] > 2 * max(sum(rows) for rows in reach)
+    return domains[0][0] > 2 * max(sum(halo) for halo in _halos(steps))
 
 
-def _rows_are_rows(step: Step, height: int) -> bool:
-    """Whether what the step reads at offsets has a row for each of its own."""
+def _reads_row_by_row(step: Step, height: int) -> bool:
+    """Whether what a step reads at offsets has a row for each of its own."""
     found = accesses(step.program)
     return all(
         kind[1][:1] == (height,)
-        for name, kind in step.seen().items()
+        for name, kind in step.input_kinds().items()
         if found[name].kind in ("own", "offsets")
     )
 
 
-def _reach(steps: Sequence[Step]) -> tuple[tuple[int, int], ...]:
-    """The rows above and below those of the last step that each has to compute."""
-    reach = [(0, 0)] * len(steps)
+def _halos(steps: Sequence[Step]) -> tuple[Halo, ...]:
+    """Returns the halo that each producer must compute for the steps after it."""
+    halos = [(0, 0)] * len(steps)
     places = {step.output: i for i, step in enumerate(steps)}
     for i in range(len(steps) - 1, -1, -1):
         step = steps[i]
@@ -173,18 +178,19 @@ def _reach(steps: Sequence[Step]) -> tuple[tuple[int, int], ...]:
             place = places.get(number)
             if place is None or place >= i:
                 continue
-            up, down = _rows_read(found[item.name], step.program, item.name)
-            above, below = reach[place]
-            reach[place] = (max(above, reach[i][0] + up), max(below, reach[i][1] + down))
-    return tuple(reach)
+            up, down = _stencil_rows(found[item.name], step.program, item.name)
+            above, below = halos[place]
+            halos[place] = (max(above, halos[i][0] + up), max(below, halos[i][1] + down))
+    return tuple(halos)
 
 
-def _rows_read(access: Access, program: Program, source: str) -> tuple[int, int]:
+def _stencil_rows(access: Access, program: Program, source: str) -> Halo:
+    """Returns the rows above and below its own that a program reads of an input."""
     rows = [offset[0] for offset in access.offsets] or [0]
     up, down = max(0, -min(rows)), max(0, *rows)
-    turns_back = any(
+    mirrors = any(
         isinstance(item, Load) and item.source == source and item.border in ("mirror", "reflect")
         for item in walk(program.body)
     )
-    # At an edge these rules answer with rows on the other side.
-    return (max(up, down), max(up, down)) if turns_back else (up, down)
+    # At an edge these borders answer with rows of the other side.
+    return (max(up, down), max(up, down)) if mirrors else (up, down)

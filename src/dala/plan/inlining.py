@@ -1,7 +1,7 @@
-"""Steps computed inside others: where nobody keeps what lies between, it never exists.
+"""Inlining of producers into their only consumer, so that the buffer between them never exists.
 
-Which steps go together is decided from their own programs, before any is copied: a chain of any
-length is put together in one go.
+Which steps are merged is decided from their own programs before any is copied, so a chain of any
+length is merged in linear time.
 """
 
 from __future__ import annotations
@@ -10,48 +10,47 @@ from collections.abc import Sequence
 
 from dala.base.record import record
 from dala.ir.channels import over_channels
-from dala.ir.inline import Part, fits, merged
+from dala.ir.inline import Part, can_inline, merged
 from dala.ir.nodes import walk
-from dala.plan.step import Overlaps, Step, touched
+from dala.plan.step import Overlaps, Step, with_aliases
 from dala.plan.task import Kind
 
 MOST_STATEMENTS = 1500
-"""Statements up to which programs are computed inside each other."""
-MOST_BY_ROWS = 256
-"""The same where what lies between is cheap, as it stays in the cache of a core."""
+"""Statements up to which programs are merged."""
+MOST_WITH_LINE_BUFFERS = 256
+"""The same on devices with line buffers, where a value between two steps stays in the cache."""
+
+
+def inline_producers(
+    steps: Sequence[Step], live: set[int], overlaps: Overlaps, *, line_buffers: bool
+) -> list[Step]:
+    """Returns the steps with every producer that has one consumer merged into it.
+
+    Buffers in `live` are needed elsewhere. On devices with line buffers a channelwise program is
+    not merged into one that mixes channels: by itself it is vectorized over channels.
+    """
+    return _Inlining(steps, live, overlaps, line_buffers).run()
 
 
 @record
 class _Cluster:
-    """Steps that are computed inside the last of them, by their places."""
+    """Steps that are merged into the last of them, by their places."""
 
     places: tuple[int, ...]
     statements: int
-    alike: bool
-    """Whether every channel is treated alike."""
+    channelwise: bool
     inputs: frozenset[int]
-
-
-def inline_all(
-    steps: Sequence[Step], kept: set[int], overlaps: Overlaps, *, by_rows: bool
-) -> list[Step]:
-    """The steps, those whose result is read in one place only computed where they are read.
-
-    Where a device goes through groups row by row, channels that are treated alike stay so: they
-    are computed faster by themselves.
-    """
-    return _Inlining(steps, kept, overlaps, by_rows).run()
 
 
 class _Inlining:
     def __init__(
-        self, steps: Sequence[Step], kept: set[int], overlaps: Overlaps, by_rows: bool
+        self, steps: Sequence[Step], live: set[int], overlaps: Overlaps, line_buffers: bool
     ) -> None:
         self.steps = steps
-        self.kept = kept
+        self.live = live
         self.overlaps = overlaps
-        self.by_rows = by_rows
-        self.most = MOST_BY_ROWS if by_rows else MOST_STATEMENTS
+        self.line_buffers = line_buffers
+        self.most_statements = MOST_WITH_LINE_BUFFERS if line_buffers else MOST_STATEMENTS
         self.writers: dict[int, list[int]] = {}
         self.readers: dict[int, list[int]] = {}
         for place, step in enumerate(steps):
@@ -59,49 +58,49 @@ class _Inlining:
             for number in set(step.inputs):
                 self.readers.setdefault(number, []).append(place)
         self.clusters: dict[int, _Cluster] = {}
-        """What is computed so far, by the place where it is."""
+        """The clusters so far, by the place of their last step."""
 
     def run(self) -> list[Step]:
         for place in range(len(self.steps)):
             self._add(place)
-        return [self._step(cluster) for _, cluster in sorted(self.clusters.items())]
+        return [self._merged(cluster) for _, cluster in sorted(self.clusters.items())]
 
     def _add(self, place: int) -> None:
         step = self.steps[place]
-        alike = self.by_rows and over_channels(step.program) is not None
+        channelwise = self.line_buffers and over_channels(step.program) is not None
         count = len(walk(step.program.body))
-        cluster = _Cluster((place,), count, alike, frozenset(step.inputs))
+        cluster = _Cluster((place,), count, channelwise, frozenset(step.inputs))
         for number in dict.fromkeys(step.inputs):
             made = self._producer(place, number)
-            if made is None or not self._pays(self.clusters[made], cluster):
+            if made is None or not self._is_profitable(self.clusters[made], cluster):
                 continue
             producer = self.clusters.pop(made)
             cluster = _Cluster(
                 (*producer.places, *cluster.places),
                 producer.statements + cluster.statements,
-                producer.alike and cluster.alike,
+                producer.channelwise and cluster.channelwise,
                 producer.inputs | cluster.inputs,
             )
         self.clusters[place] = cluster
 
     def _producer(self, place: int, number: int) -> int | None:
-        """Where the step stands that makes a buffer and can be computed inside this one."""
+        """Returns the place of the step that writes a buffer, if it can be merged into this one."""
         step = self.steps[place]
         writers = self.writers.get(number, [])
-        if number in self.kept or number == step.output or self.readers[number] != [place]:
+        if number in self.live or number == step.output or self.readers[number] != [place]:
             return None
         if len(writers) != 1 or writers[0] >= place:
             return None
         (made,) = writers
         producer = self.steps[made]
-        standing = [at for at in range(made + 1, place) if at in self.clusters]
-        since = touched({self.steps[at].output for at in standing}, self.overlaps)
+        between = [at for at in range(made + 1, place) if at in self.clusters]
+        overwritten = with_aliases({self.steps[at].output for at in between}, self.overlaps)
         if (
             made in self.clusters
-            and not since & self.clusters[made].inputs
+            and not overwritten & self.clusters[made].inputs
             and producer.domain == step.domain
             and all(
-                producer.kinds[-1] == kind and fits(producer.program, step.program, item.name)
+                producer.kinds[-1] == kind and can_inline(producer.program, step.program, item.name)
                 for item, source, kind in zip(
                     step.program.inputs, step.inputs, step.kinds, strict=False
                 )
@@ -111,12 +110,12 @@ class _Inlining:
             return made
         return None
 
-    def _pays(self, producer: _Cluster, consumer: _Cluster) -> bool:
-        """Whether one program is computed faster than two."""
-        mixes = producer.alike and not consumer.alike
-        return not mixes and producer.statements + consumer.statements <= self.most
+    def _is_profitable(self, producer: _Cluster, consumer: _Cluster) -> bool:
+        mixes_channels = producer.channelwise and not consumer.channelwise
+        statements = producer.statements + consumer.statements
+        return not mixes_channels and statements <= self.most_statements
 
-    def _step(self, cluster: _Cluster) -> Step:
+    def _merged(self, cluster: _Cluster) -> Step:
         places = sorted(cluster.places)
         last = self.steps[places[-1]]
         if len(places) == 1:
@@ -127,15 +126,15 @@ class _Inlining:
         views: dict[str, tuple[int, Kind]] = {}
         for step in members:
             names: dict[str, str] = {}
-            sources: dict[str, int] = {}
+            producers: dict[str, int] = {}
             own = step.program
             for item, number, kind in zip(own.inputs, step.inputs, step.kinds, strict=False):
                 names[item.name] = view = f"b{number} {kind[1]} {item.channels}"
                 views[view] = (number, kind)
                 if number in made:
-                    sources[item.name] = made[number]
+                    producers[item.name] = made[number]
             params = dict(zip([item.name for item in own.params], step.params, strict=True))
-            parts.append(Part(own, names, params, sources))
+            parts.append(Part(own, names, params, producers))
         program = merged(parts)
         found = [views[item.name] for item in program.inputs]
         return Step(

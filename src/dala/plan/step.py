@@ -1,4 +1,4 @@
-"""A step of a pipeline: a program on buffers, which are numbers here."""
+"""A step: one program of a launch graph, on buffers that are numbers."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Mapping, Set
 
 from dala.base.record import record
 from dala.ir.nodes import Program
-from dala.plan.task import Kind, Shape, Task, plain
+from dala.plan.task import Kind, Shape, Task, domain_of
 
 Overlaps = Mapping[int, Set[int]]
-"""For each buffer that shares memory with others, which they are."""
+"""For each buffer that aliases others, which ones."""
 
 
 @record
 class Step:
-    """A program, the buffers that it reads, in order, and the one that it writes.
+    """A program, the buffers it reads, in order, and the one it writes.
 
-    `kinds` are how it sees them, the output last: another step may see one in another shape.
-    `params` are what its parameters are called in the pipeline.
+    `kinds` are the dtypes and shapes in which it sees them, the output last: another step may see
+    the same buffer in another shape. `params` are the names of its parameters in the graph.
     """
 
     name: str
@@ -27,13 +27,18 @@ class Step:
     kinds: tuple[Kind, ...]
     params: tuple[str, ...]
 
+    @property
+    def buffers(self) -> tuple[int, ...]:
+        """Its inputs, then its output."""
+        return (*self.inputs, self.output)
+
     def numbers(self) -> dict[str, int]:
-        """The buffer that each name of an input stands for."""
+        """Returns the buffer behind each input, by the input's name."""
         names = [item.name for item in self.program.inputs]
         return dict(zip(names, self.inputs, strict=True))
 
-    def seen(self) -> dict[str, Kind]:
-        """How each input is seen, by its name."""
+    def input_kinds(self) -> dict[str, Kind]:
+        """Returns the dtype and shape of each input, by its name."""
         names = [item.name for item in self.program.inputs]
         return dict(zip(names, self.kinds, strict=False))
 
@@ -43,10 +48,10 @@ class Step:
 
     @property
     def domain(self) -> Shape:
-        """Its positions, rows told apart."""
-        return plain(self.kinds[-1][1], self.program.output.channels)
+        """The positions it runs over, not flattened."""
+        return domain_of(self.kinds[-1][1], self.program.output.channels)
 
 
-def touched(numbers: set[int], overlaps: Overlaps) -> set[int]:
-    """The buffers, and those that share memory with one of them."""
+def with_aliases(numbers: set[int], overlaps: Overlaps) -> set[int]:
+    """Returns the buffers together with those that alias one of them."""
     return numbers.union(*(overlaps.get(number, ()) for number in numbers))

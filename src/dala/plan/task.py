@@ -9,7 +9,7 @@ from dala.errors import ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import OUTPUT, Load, Program, walk
 from dala.ir.types import Scalar
-from dala.plan.limits import STEP_LIMIT, most_turns
+from dala.plan.watchdog import STEP_LIMIT, max_iterations
 
 Shape = tuple[int, ...]
 Kind = tuple[Scalar, Shape]
@@ -23,8 +23,8 @@ class Task:
         self.name = name
         self.inputs = inputs
         self.output = output
-        self.whole = program
-        """The program as it was lowered, whose rows are told apart."""
+        self.lowered = program
+        """The program as it was lowered; `program` is flattened where it is elementwise."""
         self.program = program
         self.access = accesses(program)
         self.scattered = program.output.scattered
@@ -34,18 +34,18 @@ class Task:
             self.program = flattened(program)
             self.domain = (math.prod(self.domain),)
         self.empty = 0 in self.domain
-        self.unsure = most_turns(self.program, self.shapes) > STEP_LIMIT
+        self.may_not_terminate = max_iterations(self.program, self.shapes) > STEP_LIMIT
 
     def _domain(self) -> Shape:
         """The positions that the kernel runs over: its output's, or its first input's."""
         if self.scattered and self.inputs:
-            return plain(self.inputs[0][1], self.program.inputs[0].channels)
-        return plain(self.output[1], self.program.output.channels)
+            return domain_of(self.inputs[0][1], self.program.inputs[0].channels)
+        return domain_of(self.output[1], self.program.output.channels)
 
     def _check_shapes(self) -> None:
         for item, (_, shape) in zip(self.program.inputs, self.inputs, strict=True):
             own = self.access[item.name].kind == "own" or _reads_own(self.program, item.name)
-            if own and plain(shape, item.channels) != self.domain:
+            if own and domain_of(shape, item.channels) != self.domain:
                 where = "its first input" if self.scattered else "the output"
                 raise ShapeError(
                     f"{self.name}: input {item.name!r} is {shape}, but {where} is "
@@ -64,10 +64,10 @@ class Task:
     def shapes(self) -> dict[str, Shape]:
         """The shape of each input and of the output, without an image's channels."""
         shapes = {
-            item.name: plain(shape, item.channels)
+            item.name: domain_of(shape, item.channels)
             for item, (_, shape) in zip(self.program.inputs, self.inputs, strict=True)
         }
-        shapes[OUTPUT] = plain(self.output[1], self.program.output.channels)
+        shapes[OUTPUT] = domain_of(self.output[1], self.program.output.channels)
         return shapes
 
     def fits_in_place(self, position: int) -> bool:
@@ -91,8 +91,8 @@ def flattened(program: Program) -> Program:
     )
 
 
-def plain(shape: Shape, channels: int | None) -> Shape:
-    """The axes that positions have: an image's height and width, one axis for a scalar."""
+def domain_of(shape: Shape, channels: int | None) -> Shape:
+    """Returns the axes that are iterated: an image's height and width, one axis for a scalar."""
     return (shape[:2] if channels else shape) or (1,)
 
 

@@ -14,7 +14,7 @@ from dala import errors
 from dala.devices import find_device
 from dala.gpu import compute
 from dala.ml.executor.graph import Graph
-from dala.runtime.pipelines.composite import Recipe
+from dala.runtime.pipelines.composite import CompositeKernel
 
 X = sample(1, 4, 6, 6)
 RELU = graph_of([node("Relu", "x", "y")], {"x": X})
@@ -204,7 +204,7 @@ def test_a_graph_between_two_kernels_of_a_pipeline_stays_on_the_device(device):
     constants = {"w": sample(8, 4, 3, 3), "b": sample(8), "v": sample(8, 1, 3, 3)}
     model = graph_of(nodes, {"x": x}, constants)
     graph = Graph.read(model)
-    recipe = Recipe(
+    recipe = CompositeKernel(
         "model", "", ("x",), (), lambda given, out, _: graph.stages({"x": given[0]}, {"y": out})
     )
     given, out = compute.from_numpy(x), compute.buffer_zeros((1, 8, 6, 6), "f32")

@@ -19,8 +19,8 @@ from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
 from dala.ir.nodes import Program
 from dala.ir.types import U8
-from dala.plan.chunks import Strips
-from dala.plan.fusion import Group
+from dala.plan.chunks import Chunks
+from dala.plan.fusion import FusionGroup
 from dala.plan.task import Task
 
 if TYPE_CHECKING:
@@ -117,17 +117,17 @@ class Cpu(Device):
 
         return CpuRunner(self, task)
 
-    def gains_by(self, group: Group, kept: set[int]) -> bool:
-        from dala.devices.cpu.group import stays_in_cache
+    def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
+        from dala.devices.cpu.group import fits_in_cache
 
-        return stays_in_cache(group, kept)
+        return fits_in_cache(group, materialized)
 
-    def load_group(self, group: Group, kept: set[int]) -> GroupRunner:
+    def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
         from dala.devices.cpu.group import CpuGroup
 
         if len(group.steps) > 1:
-            return CpuGroup(self, group, kept)
-        return super().load_group(group, kept)
+            return CpuGroup(self, group, materialized)
+        return super().load_group(group, materialized)
 
     def synchronize(self) -> None:
         """Nothing is ever under way: a run returns when it is done."""
@@ -170,7 +170,7 @@ class Cpu(Device):
             forget_oldest(self._executables, MOST_EXECUTABLES)
         return known
 
-    def run(self, executable: Executable, slots: bytes, strips: Strips) -> int:
+    def run(self, executable: Executable, slots: bytes, strips: Chunks) -> int:
         """Compute every strip; 0, or a status that says what went wrong."""
         if strips.count == 1:
             return int(executable.call(slots, 0, strips.rows, 0, strips.width))

@@ -12,8 +12,8 @@ from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW
 from dala.devices.device import Number, check_sizes
 from dala.emit.llvm.group import Member, emit_group
 from dala.emit.slots import layout_of, sizes_of
-from dala.plan.chunks import Strips, cut, effort_of
-from dala.plan.fusion import Group
+from dala.plan.chunks import Chunks, cut, effort_of
+from dala.plan.fusion import FusionGroup
 from dala.plan.step import Step
 from dala.plan.task import Task, flattened
 
@@ -30,13 +30,13 @@ FLAT_STEP = 2048
 _NOTHING = (ctypes.c_int64 * 8)()
 
 
-def stays_in_cache(group: Group, kept: set[int]) -> bool:
+def fits_in_cache(group: FusionGroup, materialized: set[int]) -> bool:
     """Whether what a group computes at a time fits into the cache of a core."""
-    windows = [step for step in group.steps if step.output not in kept]
+    windows = [step for step in group.steps if step.output not in materialized]
     if group.flat:
         return FLAT_STEP * sum(map(_element_bytes, windows)) <= WINDOW_BYTES
-    rows = _rows_at_a_time(group, kept)
-    moved = sum(map(sum, group.reach))
+    rows = _rows_at_a_time(group, materialized)
+    moved = sum(map(sum, group.halo))
     return rows >= LEAST_ROWS and moved <= MOST_MOVED * rows * len(group.steps)
 
 
@@ -46,11 +46,11 @@ def _pitch(step: Step) -> int:
     return scalar.size_bytes * math.prod(shape[1:])
 
 
-def _rows_at_a_time(group: Group, kept: set[int]) -> int:
+def _rows_at_a_time(group: FusionGroup, materialized: set[int]) -> int:
     windows = [
         (_pitch(step), sum(reach))
-        for step, reach in zip(group.steps, group.reach, strict=True)
-        if step.output not in kept
+        for step, reach in zip(group.steps, group.halo, strict=True)
+        if step.output not in materialized
     ]
     pitches = sum(pitch for pitch, _ in windows)
     around = sum(pitch * rows for pitch, rows in windows)
@@ -62,10 +62,10 @@ def _rows_at_a_time(group: Group, kept: set[int]) -> int:
 class CpuGroup:
     """A group of several steps, compiled as one."""
 
-    def __init__(self, device: Cpu, group: Group, kept: set[int]) -> None:
+    def __init__(self, device: Cpu, group: FusionGroup, materialized: set[int]) -> None:
         self.device = device
         self.group = group
-        self.kept = kept
+        self.materialized = materialized
         self.steps = group.steps
         self.tasks = [step.task() for step in self.steps]
         self.sizes = [
@@ -76,7 +76,7 @@ class CpuGroup:
             self.step = FLAT_STEP
         else:
             self.pitches = [_pitch(step) for step in self.steps]
-            self.step = _rows_at_a_time(group, kept)
+            self.step = _rows_at_a_time(group, materialized)
         self.name = ", ".join(step.name for step in self.steps)
         self.used, self.sizes_bytes = self._used()
         self.strips = self._strips()
@@ -85,7 +85,7 @@ class CpuGroup:
     def needs(self) -> set[int]:
         """The memories that have to be there: all but what stays in windows."""
         used = {number for step in self.steps for number in (*step.inputs, step.output)}
-        windows = {step.output for step in self.steps} - self.kept
+        windows = {step.output for step in self.steps} - self.materialized
         return used - windows
 
     def _used(self) -> tuple[list[int], list[int]]:
@@ -109,7 +109,7 @@ class CpuGroup:
         program = flattened(step.program) if self.group.flat else step.program
         return sizes_of(layout_of(program), self._domain(task), task.shapes)
 
-    def _strips(self) -> Strips:
+    def _strips(self) -> Chunks:
         effort = sum(effort_of(step.program) for step in self.steps)
         *outer, width = self._domain(self.tasks[-1])
         rows = math.prod(outer)
@@ -122,19 +122,20 @@ class CpuGroup:
             windows = {
                 name: places[number]
                 for name, number in step.numbers().items()
-                if number not in self.kept and places.get(number, i) < i
+                if number not in self.materialized and places.get(number, i) < i
             }
             scalar, shape = step.kinds[-1]
-            kept, size = step.output in self.kept, scalar.size_bytes * math.prod(shape)
+            materialized = step.output in self.materialized
+            size = scalar.size_bytes * math.prod(shape)
             pixel = scalar.size_bytes * (step.program.output.channels or 1)
-            streaming = kept and size >= STREAMED_BYTES and 64 % pixel == 0
+            streaming = materialized and size >= STREAMED_BYTES and 64 % pixel == 0
             target = self.device.target(
                 wide=self._domain(self.tasks[i])[-1] >= WIDE_ROW,
                 streaming=streaming and not self._is_read(step.output),
             )
             program = flattened(step.program) if self.group.flat else step.program
-            above, below = self.group.reach[i]
-            members.append(Member(program, target, above, below, kept, windows))
+            above, below = self.group.halo[i]
+            members.append(Member(program, target, above, below, materialized, windows))
         emitted = emit_group(tuple(members), flat=self.group.flat)
         formats = "".join(slot.format for slots in emitted.slots for slot in slots)
         formats += "q" * (len(self.steps) + 1)

@@ -14,9 +14,9 @@ from dala.emit.partition import loops_over_rows
 from dala.emit.slots import layout_of, sizes_of
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicAdd, walk
-from dala.plan.chunks import MEMORY_COST, Strips, cut, effort_of
-from dala.plan.limits import TIMEOUT
+from dala.plan.chunks import MEMORY_COST, Chunks, cut, effort_of
 from dala.plan.task import Task
+from dala.plan.watchdog import TIMEOUT
 
 if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
@@ -45,7 +45,7 @@ class CpuRunner:
         self.streaming = large and 64 % self.pixel_bytes == 0 and not task.scattered
         self._executables: dict[tuple[frozenset[str], bool, bool], Executable] = {}
 
-    def _strips(self) -> Strips:
+    def _strips(self) -> Chunks:
         task = self.task
         *outer, width = task.domain
         threads = self.device.threads
@@ -65,7 +65,7 @@ class CpuRunner:
         task = self.task
         check_sizes(task.name, (*inputs, output), self.sizes_bytes)
         in_place = self.in_place(inputs, output)
-        if task.empty or in_place is None or task.unsure or task.scattered:
+        if task.empty or in_place is None or task.may_not_terminate or task.scattered:
             self._run_aside(inputs, output, params)
         else:
             self._run_into(inputs, output.address, params, in_place)

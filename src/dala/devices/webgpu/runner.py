@@ -17,8 +17,8 @@ from dala.emit.wgsl.shader import ENTRY, Shader, emit
 from dala.errors import DtypeError, KernelTimeoutError, LimitError
 from dala.ir.nodes import Program, Value, used, walk
 from dala.ir.types import F32, F64, S32, S64, Scalar
-from dala.plan.limits import TIMEOUT, most_turns
 from dala.plan.task import Task
+from dala.plan.watchdog import TIMEOUT, max_iterations
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
@@ -150,8 +150,8 @@ class WebGpuRunner:
     def _loops(self) -> Loops:
         most = loop_limit(self.device)
         if most is None:
-            return "counted" if self.task.unsure else "free"
-        turns = most_turns(self.task.program, self.task.shapes)
+            return "counted" if self.task.may_not_terminate else "free"
+        turns = max_iterations(self.task.program, self.task.shapes)
         if self.grid.kind == "serial":
             turns = SERIAL * (1 + turns)
         elif self.grid.kind == "rows":

@@ -19,7 +19,7 @@ from dala.emit.partition import PAIR, Partition
 from dala.emit.slots import Slot, layout_of
 from dala.ir.channels import over_channels
 from dala.ir.nodes import For, Program, Reduce
-from dala.plan.limits import STEP_LIMIT, has_loops
+from dala.plan.watchdog import STEP_LIMIT, has_loops
 
 STRIP = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
 """What every function of strips takes last."""

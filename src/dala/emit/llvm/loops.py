@@ -10,7 +10,7 @@ from dala.emit.llvm.text import Operand, constant
 from dala.ir.nodes import For, Reduce, Value, While
 from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, F64, S64
-from dala.plan.limits import WHILE_COST
+from dala.plan.watchdog import WHILE_COST
 
 SUMMED_IN_ORDER, SUMMED_IN_LANES = 512, 4096
 """Terms that a float sum adds up before it carries the total over, in f64.

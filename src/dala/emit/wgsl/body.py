@@ -26,7 +26,7 @@ from dala.ir.nodes import (
 )
 from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, S64, U8, U32, Scalar
-from dala.plan.limits import WHILE_COST
+from dala.plan.watchdog import WHILE_COST
 
 SUMMED_IN_ORDER = 512
 """Terms that a float sum adds up before it carries the total over."""

@@ -156,8 +156,9 @@ class Ops:
         a, b = args
         if not scalar.is_float:
             return self.compare(op, scalar, a, b)
-        unsure = {text: None for arg, text in zip(node.args, args, strict=True) if _may_be_nan(arg)}
-        tests = [self.call(f"nan_{scalar.wgsl}", text) for text in unsure]
+        pairs = zip(node.args, args, strict=True)
+        suspects = dict.fromkeys(text for arg, text in pairs if _may_be_nan(arg))
+        tests = [self.call(f"nan_{scalar.wgsl}", text) for text in suspects]
         if node.args[0] is node.args[1]:
             always = "true" if op in ("eq", "le", "ge") else "false"
             tests = tests or ["false"]

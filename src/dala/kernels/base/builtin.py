@@ -16,7 +16,7 @@ from dala.lang.source import from_function, from_text
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers
 from dala.runtime.kernels.kernel import KERNELS, Kernel
-from dala.runtime.pipelines.composite import Expand, Library, Opaque, Recipe, Stage
+from dala.runtime.pipelines.composite import CompositeKernel, Expand, HostCallKernel, Library, Stage
 
 Inputs = Sequence[Buffer]
 Given = dict[str, Any]
@@ -46,22 +46,22 @@ def written(name: str, text: str) -> Kernel:
     return Kernel(name, "", lambda: Definition(from_text(text, {"dala": language}, f"<{name}>")))
 
 
-def library(*inputs: str) -> Callable[[Library], Opaque]:
+def library(*inputs: str) -> Callable[[Library], HostCallKernel]:
     """A step that a library computes on arrays, for recipes to use."""
-    return lambda call: Opaque(call.__name__, inputs, call)
+    return lambda call: HostCallKernel(call.__name__, inputs, call)
 
 
-def recipe(*inputs: str, **params: Any) -> Callable[[Expand], Recipe]:
+def recipe(*inputs: str, **params: Any) -> Callable[[Expand], CompositeKernel]:
     """A kernel that its function expands into stages; `params` are names with their defaults."""
-    return _registered(Recipe, inputs, params)
+    return _registered(CompositeKernel, inputs, params)
 
 
-def choice(*inputs: str, **params: Any) -> Callable[[Expand], Recipe]:
+def choice(*inputs: str, **params: Any) -> Callable[[Expand], CompositeKernel]:
     """A kernel that is one of several, depending on its buffers."""
     return _registered(Choice, inputs, params)
 
 
-class Choice(Recipe):
+class Choice(CompositeKernel):
     """A recipe of one stage on the very buffers given, whose kernel sees to aliases itself."""
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
@@ -71,12 +71,12 @@ class Choice(Recipe):
 
 
 def _registered(
-    kind: type[Recipe], inputs: tuple[str, ...], params: dict[str, Any]
-) -> Callable[[Expand], Recipe]:
+    kind: type[CompositeKernel], inputs: tuple[str, ...], params: dict[str, Any]
+) -> Callable[[Expand], CompositeKernel]:
     declared = tuple(Parameter(name, "host", None, default) for name, default in params.items())
     optional = [name for name, default in params.items() if default is None]
 
-    def register(expand: Expand) -> Recipe:
+    def register(expand: Expand) -> CompositeKernel:
         name, doc = expand.__name__, inspect.cleandoc(expand.__doc__ or "")
 
         def held(inputs: Sequence[Buffer], output: Buffer, given: Given) -> Iterator[Stage]:

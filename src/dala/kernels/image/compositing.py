@@ -20,8 +20,9 @@ from dala.kernels.base.shapes import require_alike, whole_number
 from dala.kernels.image.blend_modes import COLOURS, CURVES
 from dala.kernels.image.images import require_image
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import view
 from dala.runtime.kernels.kernel import Kernel, function
-from dala.runtime.pipelines.composite import Stage, view
+from dala.runtime.pipelines.composite import Stage
 
 MODES = (*CURVES, *COLOURS, "add", "dissolve")
 FARTHEST = 1 << 30

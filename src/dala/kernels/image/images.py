@@ -12,9 +12,9 @@ from dala.kernels.base.builtin import Given
 from dala.kernels.base.limits import LARGEST_RADIUS
 from dala.kernels.base.shapes import require_alike, whole_number
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import function
 from dala.runtime.kernels.specialization import image_channels
-from dala.runtime.pipelines.composite import reshaped
 
 
 def radius_of(kernel: str, params: Given) -> int:

@@ -21,7 +21,8 @@ from dala.kernels.image.pixel_planes import (
 )
 from dala.kernels.image.video_levels import Levels, levels_of
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.buffers.views import reshaped
+from dala.runtime.pipelines.composite import Stage
 
 CHANNELS = {"rgb": 3, "rgba": 4, "bgr": 3, "bgra": 4, "gray": 1}
 """Formats whose pixels lie side by side, and how many channels they have."""

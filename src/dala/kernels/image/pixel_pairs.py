@@ -17,8 +17,9 @@ from dala.kernels.base.builtin import helper
 from dala.kernels.image.video_levels import Levels
 from dala.lang.marks import ScalarMark
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import view
 from dala.runtime.kernels.kernel import Kernel, function
-from dala.runtime.pipelines.composite import Stage, view
+from dala.runtime.pipelines.composite import Stage
 
 _narrow = ScalarMark(U16)
 """Converts to 16 bits in a kernel."""

@@ -20,8 +20,9 @@ from dala.kernels.image import axis_parts, resampling
 from dala.kernels.image.canvas import require_room
 from dala.kernels.image.fitting import FITS
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel, function
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 Triple = tuple[float, float, float]
 

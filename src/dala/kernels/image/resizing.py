@@ -21,7 +21,8 @@ from dala.kernels.image.paint import colour_of
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.sizes import is_relative, wanted_size
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.pipelines.composite import Stage, view
+from dala.runtime.buffers.views import view
+from dala.runtime.pipelines.composite import Stage
 
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos", "area")
 GATHERED = 4.0

@@ -23,8 +23,9 @@ from dala.kernels.tensor.reductions import accumulator
 from dala.kernels.tensor.windows import Windows, padded, windows_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 LANES = 16
 """Sums are computed by so many at a time."""

@@ -20,8 +20,9 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, helper, library, recipe
 from dala.kernels.base.shapes import around, axis_of
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 NARROW = 16
 """A last axis shorter than this is walked together with those before it."""

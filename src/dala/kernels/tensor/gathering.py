@@ -17,8 +17,9 @@ from dala.kernels.base.shapes import around, axis_of, require_shape, whole_numbe
 from dala.kernels.tensor.reductions import averaging
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 MOST_JOINED = 4
 """Inputs that one kernel joins: a device may give it few buffers at a time."""

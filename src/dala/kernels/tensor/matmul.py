@@ -17,8 +17,9 @@ from dala.kernels.tensor.elementwise import cast
 from dala.kernels.tensor.reductions import MOST_COUNTED, accumulator
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 PANEL_BYTES = 64
 """Width of the panels that a large matrix is cut into: a cache line, and whole vectors."""

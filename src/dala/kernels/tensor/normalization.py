@@ -19,8 +19,9 @@ from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.reductions import FEW_ROWS, RUN, Parts, averaging, reduced
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 SHARED_ROW = 1 << 13
 """Elements from which on a row is worth sharing, where there are few rows."""

@@ -9,7 +9,8 @@ import numpy as np
 from dala.kernels.base.builtin import library
 from dala.kernels.tensor.windows import Windows, padded
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.buffers.views import reshaped
+from dala.runtime.pipelines.composite import Stage
 
 PATCH_BYTES = 2 << 20
 """Patches for one product: few enough to stay in cache, enough to keep all threads busy."""

@@ -15,8 +15,9 @@ from dala.kernels.tensor.reductions import averaging
 from dala.kernels.tensor.windows import windows_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 
 @recipe("x", size=2, stride=None, padding=0)

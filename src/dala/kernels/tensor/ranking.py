@@ -17,8 +17,9 @@ from dala.kernels.tensor.reductions import BLOCK, LONG_ROW, MOST_COUNTED, reduce
 from dala.kernels.tensor.sorting import key_type, rank_function, sort, sorted_positions
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import beginning, reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, beginning, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 MOST_RANKED = 128
 """More than so many elements of a row are found by sorting all of it."""

@@ -20,8 +20,9 @@ from dala.kernels.base.shapes import Shape, around, axes_of, require_shape, runs
 from dala.kernels.tensor.elementwise import cast, fill
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import beginning, reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, beginning, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 BLOCK = 2048
 """Elements of a long row that are reduced at a time."""

@@ -23,8 +23,9 @@ from dala.kernels.tensor.matmul import transposed
 from dala.kernels.tensor.reductions import accumulator
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 CHUNK = 16
 """Elements of a row that are summed together: a vector of them."""

@@ -10,7 +10,8 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import zero_outside
 from dala.kernels.base.shapes import pair_of
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.buffers.views import reshaped
+from dala.runtime.pipelines.composite import Stage
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,9 @@ from dala.kernels.base.shapes import number_within, whole_number
 from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.ranking import top_k
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel, function
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 BLOCK = 32
 """Candidates that are decided together: the bits of a word."""

@@ -13,13 +13,13 @@ import numpy as np
 from dala.errors import ArgumentError, DtypeError, FunctionError, ShapeError
 from dala.lang.calls import Function
 from dala.lang.signature import REQUIRED, Parameter
-from dala.runtime.pipelines.composite import Opaque
+from dala.runtime.pipelines.composite import HostCallKernel
 
 FrameFunction = Callable[..., np.ndarray]
 """What makes a frame of a frame and of its time in seconds, and of parameters by name."""
 
 
-class FunctionKernel(Opaque):
+class FunctionKernel(HostCallKernel):
     """The one kernel that calls functions: which is a parameter, so that none is planned anew."""
 
     @property

@@ -23,7 +23,8 @@ from dala.ml.executor.node_context import Site
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import check_convolution, check_planes, numbers_of, require
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.buffers.views import reshaped
+from dala.runtime.pipelines.composite import Stage
 
 MOST_OPERANDS = 4
 """Operands of a formula beside the sums and the bias."""

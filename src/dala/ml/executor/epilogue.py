@@ -9,8 +9,9 @@ from functools import cache
 from dala.base.record import value
 from dala.kernels.base.builtin import written
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 Shape = tuple[int, ...]
 Mask = tuple[bool, ...]

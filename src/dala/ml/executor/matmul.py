@@ -16,8 +16,9 @@ from dala.ml.executor.node_context import Site
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import require
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 MOST_OPERANDS = 4
 

@@ -28,8 +28,9 @@ from dala.ml.executor.sizes import (
     require,
 )
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 BORDERS: dict[str, Border] = {"constant": "zero", "edge": "clamp", "reflect": "mirror"}
 """What each mode of Pad is called as a border rule."""

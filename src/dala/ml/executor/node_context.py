@@ -15,7 +15,8 @@ from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import check_count
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.buffers.views import reshaped
+from dala.runtime.pipelines.composite import Stage
 
 if TYPE_CHECKING:
     from dala.ml.executor.graph_builder import Layout

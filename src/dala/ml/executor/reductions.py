@@ -12,7 +12,8 @@ from dala.kernels.tensor.reductions import reduce_max, reduce_mean, reduce_min, 
 from dala.ml.executor.constant_folding import axes_of
 from dala.ml.executor.node_context import Site
 from dala.ml.executor.sizes import axes_in, axis_in
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.buffers.views import reshaped
+from dala.runtime.pipelines.composite import Stage
 
 KERNELS = {
     "ReduceMax": reduce_max,

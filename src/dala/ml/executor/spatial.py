@@ -19,7 +19,8 @@ from dala.ml.executor.node_context import Site
 from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import axes_in, check_planes, numbers_of, require
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.buffers.views import reshaped
+from dala.runtime.pipelines.composite import Stage
 
 LOWEST = -3.4028234663852886e38
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dala.base.record import record
 from dala.ir.types import Scalar
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import beginning
 from dala.runtime.kernels.arguments import Params
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Stage, beginning
-from dala.runtime.pipelines.launch_graph import Primitive, expanded
+from dala.runtime.pipelines.composite import Stage
+from dala.runtime.pipelines.launch_graph import Invocation, expand
 
 Spot = int | Buffer
 """Memory between stages by a number, or a constant itself."""
@@ -41,7 +42,7 @@ class Template:
         primitives = [
             primitive
             for stage in stages
-            for primitive in expanded(stage.kernel, stage.inputs, stage.output, stage.params)
+            for primitive in expand(stage.kernel, stage.inputs, stage.output, stage.params)
         ]
         self._kinds: list[tuple[int, Scalar]] = []
         fixed = {id(item.place): ("in", name) for name, item in inputs.items()}
@@ -57,7 +58,7 @@ class Template:
             for item in primitives
         ]
 
-    def _spots(self, primitives: Sequence[Primitive], fixed: dict[int, Side]) -> dict[int, int]:
+    def _spots(self, primitives: Sequence[Invocation], fixed: dict[int, Side]) -> dict[int, int]:
         """The number of the memory that each place between stages is given."""
         last: dict[int, int] = {}
         for step, primitive in enumerate(primitives):

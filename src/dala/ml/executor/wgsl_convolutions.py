@@ -17,9 +17,10 @@ from dala.kernels.tensor.windows import Windows
 from dala.lang.wgsl import read_module
 from dala.ml.executor.epilogue import PRELUDE, Formula, Mask
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.kernels.wgsl import WgslKernel
-from dala.runtime.pipelines.composite import Stage, reshaped
+from dala.runtime.pipelines.composite import Stage
 
 MOST_QUADS = 4
 """Vectors of four channels that an invocation computes, at most."""

@@ -13,7 +13,7 @@ from dala.lang.signature import REQUIRED, Parameter
 from dala.ml.models.choice import chosen_model
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params
-from dala.runtime.pipelines.composite import Opaque, Recipe, Stage
+from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel, Stage
 from dala.runtime.profiling.profile import copy
 
 _DOC = """What a model finds in the image, drawn over it: boxes, key points, masks or its label
@@ -44,7 +44,7 @@ def draw(results: Any, image: Buffer, output: Buffer) -> None:
     copy(device, made.memory, output.memory)
 
 
-class _Annotate(Opaque):
+class _Annotate(HostCallKernel):
     """Runs a model and draws on the device of its buffers; only the model itself is elsewhere."""
 
     def __init__(self) -> None:
@@ -80,4 +80,4 @@ def _expand(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) ->
     yield Stage(_annotate, inputs, output, params)
 
 
-DETECT = Recipe("detect", _DOC.strip(), ("image",), _PARAMS, _expand)
+DETECT = CompositeKernel("detect", _DOC.strip(), ("image",), _PARAMS, _expand)

@@ -25,8 +25,8 @@ from dala.kernels.tensor.fourier import fft
 from dala.kernels.tensor.matmul import matmul
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.buffers.host_data import values
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import reshaped
 
 LINEAR_HZ, LINEAR_MELS = 1000.0, 15.0
 """Up to where the mel scale is linear, and how far that is on it."""

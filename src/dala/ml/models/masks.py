@@ -21,28 +21,29 @@ from dala.ml.catalog.labels import labels
 from dala.ml.models.model import Model, tensor_shape
 from dala.ml.models.recognition import preparation
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import Opaque, Recipe, Stage, reshaped
+from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel, Stage
 
-_known: WeakValueDictionary[tuple[Any, ...], Recipe] = WeakValueDictionary()
+_known: WeakValueDictionary[tuple[Any, ...], CompositeKernel] = WeakValueDictionary()
 """Recipes that somebody holds: a chain of filters is planned once for each."""
 
 
-def masked(kernel: Kernel, model: Model) -> Recipe:
+def masked(kernel: Kernel, model: Model) -> CompositeKernel:
     """The kernel without the last of its inputs, a mask, which the model makes of the first."""
     key = (kernel.name, id(kernel), id(model))
     known = _known.get(key)
     if known is None:
         making = mask_kernel(kernel.name, model)
         expand = partial(_expand, kernel, making, mask_shape(kernel.name, model))
-        known = Recipe(kernel.name, kernel.doc, kernel.inputs[:-1], kernel.params, expand)
+        known = CompositeKernel(kernel.name, kernel.doc, kernel.inputs[:-1], kernel.params, expand)
         _known[key] = known
     return known
 
 
 def _expand(
     kernel: Kernel,
-    making: Recipe,
+    making: CompositeKernel,
     shape: tuple[int, int],
     inputs: Sequence[Buffer],
     output: Buffer,
@@ -75,7 +76,7 @@ def mask_shape(what: str, model: Model) -> tuple[int, int]:
     )
 
 
-def mask_kernel(what: str, model: Model) -> Recipe:
+def mask_kernel(what: str, model: Model) -> CompositeKernel:
     """A kernel that makes an image into a mask, f32 of the model's size: 1 where somebody is."""
     entry = _entry(what, model)
     is_of_classes = entry.decoding == "argmax"
@@ -86,7 +87,7 @@ def mask_kernel(what: str, model: Model) -> Recipe:
         (classes,) = model.outputs([tensor]).values()
         np.equal(classes.reshape(out.shape), people, out=out, casting="unsafe")
 
-    on_host = Opaque(model.name, model.inputs, write_people)
+    on_host = HostCallKernel(model.name, model.inputs, write_people)
 
     def expand(inputs: Sequence[Buffer], output: Buffer, _: dict[str, Any]) -> Iterator[Stage]:
         (image,) = inputs
@@ -103,7 +104,7 @@ def mask_kernel(what: str, model: Model) -> Recipe:
         else:
             yield Stage(on_host, [tensor], output)
 
-    return Recipe("mask", f"The mask of an image by {model.name}", ("image",), (), expand)
+    return CompositeKernel("mask", f"The mask of an image by {model.name}", ("image",), (), expand)
 
 
 @helper

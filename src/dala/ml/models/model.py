@@ -19,7 +19,7 @@ from dala.ml.catalog.entries import Entry
 from dala.ml.models.engine import Engine, Tensor
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, complete
-from dala.runtime.pipelines.composite import Opaque, Recipe, Stage
+from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel, Stage
 from dala.runtime.pipelines.document import hint
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ ENGINES: tuple[Choice, ...] = ("auto", "onnxruntime", "dala")
 _INSTEAD = either("Load it with engine='onnxruntime'.", "Choose --device cpu.")
 
 
-class Model(Recipe):
+class Model(CompositeKernel):
     """A network that was loaded: called with an image, or run on buffers as any kernel is.
 
     ONNX Runtime computes it on the CPU, on the buffers' own memory. Between buffers of another
@@ -51,7 +51,7 @@ class Model(Recipe):
         super().__init__(name, doc, names, _params(engine), self._stages)
         self.entry = entry
         self._engine = engine
-        self._on_host = Opaque(name, names, engine.compute)
+        self._on_host = HostCallKernel(name, names, engine.compute)
         self._choice = choice
         if choice == "dala" and self._missing:
             rest = len(self._missing) - 5

@@ -13,7 +13,7 @@ from dala.ml.models.model import Model, require_model
 from dala.ml.results.results import Classification
 from dala.ml.tasks.classification import ranked
 from dala.runtime.buffers.buffer import Buffer, from_numpy
-from dala.runtime.pipelines.composite import reshaped
+from dala.runtime.buffers.views import reshaped
 
 
 def top_k(output: Any, k: int = 5, model: Model | None = None) -> list[Classification]:

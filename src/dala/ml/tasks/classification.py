@@ -16,7 +16,7 @@ from dala.ml.results.results import Classification, Results
 from dala.ml.tasks.options import chosen
 from dala.ml.tasks.outputs import Outputs, computed, require_output
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.pipelines.composite import reshaped
+from dala.runtime.buffers.views import reshaped
 
 
 def decode(

@@ -17,7 +17,7 @@ from dala.ml.results.placement import Placement
 from dala.ml.results.results import Detection, Results
 from dala.ml.tasks.options import chosen
 from dala.ml.tasks.outputs import Outputs, computed, require_output, without_batch
-from dala.runtime.pipelines.composite import reshaped
+from dala.runtime.buffers.views import reshaped
 
 CANDIDATES = 1024
 """Of all rows, so many of the best may suppress each other."""

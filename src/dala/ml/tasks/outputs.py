@@ -9,9 +9,9 @@ from dala.errors import ModelError
 from dala.images.frames import new_buffer
 from dala.ml.catalog.entries import Entry
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.arguments import Params
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.composite import reshaped
 
 Outputs = Mapping[str, Buffer]
 Axis = int | None

@@ -23,7 +23,7 @@ from dala.ml.results.results import Keypoint, Pose, Results
 from dala.ml.tasks.options import chosen
 from dala.ml.tasks.outputs import Outputs, computed, require_output, without_batch
 from dala.runtime.buffers.buffer import Buffer, from_numpy
-from dala.runtime.pipelines.composite import reshaped
+from dala.runtime.buffers.views import reshaped
 
 EDGES = (
     ("nose", "left_eye"),

@@ -99,7 +99,7 @@ class Buffer:
         """Whether libraries of the host can work on its own memory."""
         return self.place.device.is_host
 
-    def shares_with(self, other: Buffer) -> bool:
+    def aliases(self, other: Buffer) -> bool:
         """Whether a write to one of the two may change the other."""
         (start, end), (other_start, other_end) = self.place.span(), other.place.span()
         return start < other_end and other_start < end

@@ -32,7 +32,7 @@ from dala.runtime.kernels.arguments import (
     number,
     number_type,
 )
-from dala.runtime.kernels.specialization import Consts, Types, task_for
+from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.profiling.profile import ACTIVE, measure
 
 MOST_LAUNCHES = 512
@@ -122,7 +122,7 @@ class Kernel:
             known = self._launches.get((device, key))
             return known or self._made((device, key), device, key, (), ()), []
         scalars = tuple(STORED[name] for name, _ in key)
-        consts, types, values = self.arranged(scalars, params)
+        consts, types, values = self.sort_params(scalars, params)
         chosen = (tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
         known = self._launches.get((device, key, *chosen))
         if known is None:
@@ -130,7 +130,7 @@ class Kernel:
             known = self._made(full, device, key, consts, types)
         return known, values
 
-    def arranged(
+    def sort_params(
         self, scalars: tuple[Scalar, ...], params: Params | None
     ) -> tuple[Consts, Types, list[bool | int | float]]:
         """The constants, the types of numbers, and the values of the run-time parameters.
@@ -158,7 +158,7 @@ class Kernel:
         self, full: tuple[Any, ...], device: Device, key: Specs, consts: Consts, types: Types
     ) -> Runner:
         *inputs, output = ((STORED[name], shape) for name, shape in key)
-        task = task_for(self.name, self.definition, tuple(inputs), output, consts, types)
+        task = specialized_task(self.name, self.definition, tuple(inputs), output, consts, types)
         runner = device.load(task)
         for known in list(self._launches):
             if len(self._launches) >= MOST_LAUNCHES or known[0].lost:

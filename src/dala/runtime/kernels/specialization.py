@@ -12,7 +12,7 @@ Consts = tuple[tuple[str, bool | int | float], ...]
 Types = tuple[tuple[str, Scalar], ...]
 
 
-def task_for(
+def specialized_task(
     name: str,
     definition: Definition,
     inputs: tuple[Kind, ...],
@@ -21,7 +21,7 @@ def task_for(
     types: Types,
 ) -> Task:
     """The kernel, specialised; a ShapeError where the shapes do not fit it."""
-    special = special_for(name, definition, inputs, output, consts, types)
+    special = specialize(name, definition, inputs, output, consts, types)
     try:
         program = lowered(definition, special)
     except ShapeError as error:
@@ -33,7 +33,7 @@ def task_for(
     return Task(name, program, inputs, output)
 
 
-def special_for(
+def specialize(
     name: str,
     definition: Definition,
     inputs: tuple[Kind, ...],

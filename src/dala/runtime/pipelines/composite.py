@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
@@ -13,8 +12,7 @@ import numpy as np
 
 from dala.base.record import record
 from dala.devices import using
-from dala.errors import ArgumentError, InternalError, ShapeError
-from dala.ir.types import Scalar
+from dala.errors import ArgumentError, InternalError
 from dala.lang.signature import Parameter
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.arguments import Params, check_buffers, complete
@@ -40,7 +38,7 @@ class Stage:
     params: Params = MappingProxyType({})
 
 
-class Recipe(Kernel):
+class CompositeKernel(Kernel):
     """A kernel that expands into stages, given its buffers and parameters."""
 
     def __init__(
@@ -108,7 +106,7 @@ class Recipe(Kernel):
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
         with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
             target = output
-            if any(item.shares_with(output) for item in inputs):
+            if any(item.aliases(output) for item in inputs):
                 target = scratch(output.shape, output.scalar)
             stages = list(self.stages(inputs, target, params))
             is_large = device.supports("line_buffers") and output.size >= FUSED_BYTES
@@ -128,7 +126,7 @@ class Recipe(Kernel):
                 copy(device, target.memory, output.memory)
 
 
-class Opaque(Kernel):
+class HostCallKernel(Kernel):
     """A kernel that a library computes on the host, on arrays that are the buffers' own memory.
 
     Between buffers of another device inputs are copied to the host, and the output back.
@@ -178,31 +176,3 @@ class Opaque(Kernel):
 
 def _no_definition() -> Any:
     raise InternalError("a kernel that is planned on the host has no source of its own.")
-
-
-def reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
-    """The same memory seen in another shape of as many elements; a ShapeError for any other."""
-    return view(buffer, buffer.scalar, shape)
-
-
-def view(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
-    """The same memory seen as another dtype, in another shape of as many bytes."""
-    have = buffer.scalar.size_bytes * math.prod(buffer.shape)
-    need = scalar.size_bytes * math.prod(shape)
-    if have != need:
-        raise ShapeError(
-            f"{buffer!r} has {math.prod(buffer.shape):,} elements, {have:,} bytes, but {scalar} "
-            f"{tuple(shape)} has {math.prod(shape):,}, {need:,} bytes: what is seen in another "
-            f"shape is as much."
-        )
-    return _seen(buffer, scalar, shape)
-
-
-def beginning(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
-    """The first elements of the same memory, as many as the shape has; never more than it holds."""
-    return _seen(buffer, buffer.scalar, shape)
-
-
-def _seen(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
-    there = buffer.memory if buffer._memory is None else buffer._memory  # a FreedError if it is not
-    return Buffer(there, scalar, tuple(shape))

@@ -1,4 +1,4 @@
-"""A recipe run as a pipeline of its own stages: what lies between them stays in the cache."""
+"""Composite kernels run as one launch graph: values between their stages stay in the cache."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 
 from dala.devices.device import Device
 from dala.runtime.pipelines.execution_plan import plan_for
-from dala.runtime.pipelines.launch_graph import Arrangement, expanded
+from dala.runtime.pipelines.launch_graph import LaunchGraph, expand
 
 if TYPE_CHECKING:
     from dala.runtime.pipelines.composite import Stage
 
 
 def run_fused(device: Device, stages: Sequence[Stage]) -> None:
-    """Run the stages, a few rows of each at a time where the device goes by rows."""
-    primitives = [
-        primitive
-        for stage in stages
-        for primitive in expanded(stage.kernel, stage.inputs, stage.output, stage.params)
-    ]
-    arranged = Arrangement(primitives)
-    plan_for(device, arranged, fuse=True).run(arranged)
+    """Runs stages by the plan of their graph."""
+    graph = LaunchGraph(
+        [
+            invocation
+            for stage in stages
+            for invocation in expand(stage.kernel, stage.inputs, stage.output, stage.params)
+        ]
+    )
+    plan_for(device, graph, fuse=True).run(graph)

@@ -13,7 +13,7 @@ from dala.lang.marks import NAMES
 from dala.lang.source import Source
 from dala.runtime.kernels.kernel import KERNELS, PROVIDERS, Kernel, from_source
 from dala.runtime.kernels.wgsl import WgslKernel, from_wgsl
-from dala.runtime.pipelines.composite import Opaque, Recipe
+from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel
 
 _OURS = Path(__file__).parents[2] / "kernels"
 """Where the kernels are that every dala has."""
@@ -26,7 +26,9 @@ def is_built_in(kernel: Kernel) -> bool:
         return PROVIDERS[kernel.name]() is kernel
     if KERNELS.get(kernel.name) is not kernel or isinstance(kernel, WgslKernel):
         return False
-    return isinstance(kernel, Recipe) or _OURS in Path(kernel.definition.source.file).parents
+    if isinstance(kernel, CompositeKernel):
+        return True
+    return _OURS in Path(kernel.definition.source.file).parents
 
 
 def described(kernel: Kernel) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def described(kernel: Kernel) -> dict[str, Any]:
         defaults = {item.name: item.default for item in kernel.params if not item.required}
         text = {"language": "wgsl", "source": kernel.module.text, "defaults": defaults}
         return text if kernel.groups is None else {**text, "groups": list(kernel.groups)}
-    if isinstance(kernel, Recipe | Opaque):
+    if isinstance(kernel, CompositeKernel | HostCallKernel):
         raise _not_text(kernel, "it is planned on the host")
     source, border = kernel.definition.source, kernel.definition.border
     for name in _free_names(source.tree):

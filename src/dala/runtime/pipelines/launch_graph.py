@@ -1,4 +1,8 @@
-"""What the stages of a pipeline come down to: programs of the language, and calls of all else."""
+"""Launch graphs: kernels of the language and host calls, with numbers for their buffers.
+
+A stage is expanded into invocations. A graph gives each memory a number and each run-time parameter
+a name, so that two graphs of the same signature share their code and their plan.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +13,21 @@ from typing import Any
 
 from dala.base.record import changed, record
 from dala.devices.device import Memory, Number
+from dala.plan.schedule import HostCall, Item
 from dala.plan.step import Overlaps, Step
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.kernels.specialization import Consts, Types, task_for
+from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.kernels.wgsl import WgslKernel
-from dala.runtime.pipelines.composite import Opaque, Recipe
+from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel
 
 _serials = itertools.count()
 
 
 @record
-class Primitive:
-    """One kernel on its buffers: of the language, or one that can only be called."""
+class Invocation:
+    """One kernel on its buffers."""
 
     kernel: Kernel
     inputs: tuple[Buffer, ...]
@@ -35,23 +40,24 @@ class Primitive:
         return (*self.inputs, self.output)
 
     @property
-    def is_call(self) -> bool:
-        return isinstance(self.kernel, Recipe | Opaque | WgslKernel)
+    def is_host_call(self) -> bool:
+        """Whether the kernel has no program that a plan could fuse."""
+        return isinstance(self.kernel, CompositeKernel | HostCallKernel | WgslKernel)
 
 
-def expanded(
+def expand(
     kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params
-) -> Iterator[Primitive]:
-    """A stage as primitives; a recipe that writes over its input stays whole."""
-    if isinstance(kernel, Recipe) and not any(item.shares_with(output) for item in inputs):
+) -> Iterator[Invocation]:
+    """Expands composite kernels, all the way down; one that overwrites its input stays whole."""
+    if isinstance(kernel, CompositeKernel) and not any(item.aliases(output) for item in inputs):
         for stage in kernel.stages(inputs, output, params):
-            yield from expanded(stage.kernel, stage.inputs, stage.output, stage.params)
+            yield from expand(stage.kernel, stage.inputs, stage.output, stage.params)
     else:
-        yield Primitive(kernel, tuple(inputs), output, params)
+        yield Invocation(kernel, tuple(inputs), output, params)
 
 
-class Numbering:
-    """A number for each memory, in the order in which they are met."""
+class BufferNumbers:
+    """Numbers memories in the order in which they are met."""
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []
@@ -66,140 +72,151 @@ class Numbering:
         return known
 
     def overlaps(self) -> Overlaps:
-        """For each number the others that share its memory: overlapping, or of another dtype."""
+        """Returns, for each number, those that alias it: overlapping, or of another dtype."""
         found: dict[int, set[int]] = {}
-        begun: list[tuple[int, int]] = []
-        """Where memories end that are not over yet, and their numbers."""
+        open_spans: list[tuple[int, int]] = []
         for start, end, number in sorted(
             (*item.place.span(), number) for number, item in enumerate(self.buffers)
         ):
-            begun = [(stop, other) for stop, other in begun if stop > start]
-            for _, other in begun if end > start else ():
+            open_spans = [(stop, other) for stop, other in open_spans if stop > start]
+            for _, other in open_spans if end > start else ():
                 found.setdefault(number, set()).add(other)
                 found.setdefault(other, set()).add(number)
-            begun.append((end, number))
+            open_spans.append((end, number))
         return found
 
 
 @record
-class Setting:
-    """A primitive with its parameters sorted out, and its buffers as numbers."""
+class Launch:
+    """An invocation specialized for its buffers, which are numbers."""
 
-    primitive: Primitive
+    invocation: Invocation
     consts: Consts
     types: Types
     inputs: tuple[int, ...]
     output: int
     params: tuple[str, ...]
-    """What its run-time parameters are called in the pipeline."""
+    """The names of its run-time parameters in the graph."""
 
     @property
-    def numbers(self) -> tuple[int, ...]:
-        """Those of its inputs, then that of its output."""
+    def buffers(self) -> tuple[int, ...]:
+        """Its inputs, then its output."""
         return (*self.inputs, self.output)
 
     @property
     def signature(self) -> tuple[Any, ...]:
-        """What its code depends on."""
+        """Everything its code depends on."""
         types = tuple((name, scalar.name) for name, scalar in self.types)
         consts = tuple((name, repr(value)) for name, value in self.consts)
-        shapes = tuple((item.dtype, item.shape) for item in self.primitive.buffers)
-        return (id(self.primitive.kernel), consts, types, shapes, self.inputs, self.output)
+        shapes = tuple((item.dtype, item.shape) for item in self.invocation.buffers)
+        return (id(self.invocation.kernel), consts, types, shapes, self.inputs, self.output)
 
-    def run(self, memories: Mapping[int, Memory]) -> None:
-        """Run the kernel by itself, on the memories of an arrangement, seen as it sees them."""
-        seen = [
+    def run_on_host(self, memories: Mapping[int, Memory]) -> None:
+        """Runs the kernel by itself, on the memories of a graph."""
+        *inputs, output = [
             Buffer(memories[number], item.scalar, item.shape)
-            for number, item in zip(self.numbers, self.primitive.buffers, strict=True)
+            for number, item in zip(self.buffers, self.invocation.buffers, strict=True)
         ]
-        self.primitive.kernel.run(seen[:-1], seen[-1], self.primitive.params)
+        self.invocation.kernel.run(inputs, output, self.invocation.params)
 
     def step(self) -> Step:
-        """The program, lowered."""
-        kernel = self.primitive.kernel
-        *inputs, output = [(item.scalar, item.shape) for item in self.primitive.buffers]
-        definition = kernel.definition
-        task = task_for(kernel.name, definition, tuple(inputs), output, self.consts, self.types)
+        """Lowers the kernel; raises what is wrong with its dtypes and shapes."""
+        kernel = self.invocation.kernel
+        *inputs, output = [(item.scalar, item.shape) for item in self.invocation.buffers]
+        task = specialized_task(
+            kernel.name, kernel.definition, tuple(inputs), output, self.consts, self.types
+        )
         kinds = (*inputs, output)
-        return Step(kernel.name, task.whole, self.inputs, self.output, kinds, self.params)
+        return Step(kernel.name, task.lowered, self.inputs, self.output, kinds, self.params)
 
 
-class Arrangement:
-    """Primitives with numbers for their buffers and values for their parameters.
+class LaunchGraph:
+    """Launches in order, the buffers behind their numbers, and the values of their parameters.
 
-    Two of the same signature have the same code, and differ in buffers and values only.
+    None among the invocations is a barrier.
     """
 
-    def __init__(self, primitives: Sequence[Primitive | None]) -> None:
-        self.primitives = primitives
+    def __init__(self, invocations: Sequence[Invocation | None]) -> None:
+        self.invocations = invocations
         self.serial = next(_serials)
-        """A number that no other arrangement has: what is called has parameters of its own."""
-        self.numbering = Numbering()
+        """Unique to this graph: host calls have parameters that `values` does not hold."""
+        self.numbers = BufferNumbers()
         self.values: dict[str, Number] = {}
-        self.settings: list[Setting | None] = []
-        for place, primitive in enumerate(primitives):
-            self.settings.append(None if primitive is None else self._setting(place, primitive))
-        kinds = tuple(item.is_scratch for item in self.buffers)
-        steps = tuple(item and item.signature for item in self.settings)
-        self.overlaps = self.numbering.overlaps()
-        shared = frozenset((i, j) for i, others in self.overlaps.items() for j in others)
-        self.signature = (kinds, steps, shared)
+        self.launches: list[Launch | None] = []
+        for place, invocation in enumerate(invocations):
+            self.launches.append(None if invocation is None else self._launch(place, invocation))
+        scratch = tuple(item.is_scratch for item in self.buffers)
+        launches = tuple(item and item.signature for item in self.launches)
+        self.overlaps = self.numbers.overlaps()
+        aliases = frozenset((i, j) for i, others in self.overlaps.items() for j in others)
+        self.signature = (scratch, launches, aliases)
 
     @property
     def buffers(self) -> list[Buffer]:
-        return self.numbering.buffers
+        """The buffer behind each number."""
+        return self.numbers.buffers
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        return tuple(item.primitive.kernel for item in self.settings if item is not None)
+        return tuple(item.invocation.kernel for item in self.launches if item is not None)
+
+    def items(self) -> list[Item]:
+        """Returns what the planner schedules: a step, a host call or a barrier for each launch."""
+        found: list[Item] = []
+        for place, launch in enumerate(self.launches):
+            if launch is not None and launch.invocation.is_host_call:
+                found.append(HostCall(place, launch.buffers))
+            else:
+                found.append(None if launch is None else launch.step())
+        return found
 
     def check(self) -> None:
-        """Lower every program; refuses dtypes and shapes that do not suit its kernel."""
-        for setting in self.settings:
-            if setting is not None and not setting.primitive.is_call:
-                setting.step()
+        """Lowers every kernel; raises what is wrong with its dtypes and shapes."""
+        for launch in self.launches:
+            if launch is not None and not launch.invocation.is_host_call:
+                launch.step()
 
-    def call(self, place: int, memories: Mapping[int, Memory]) -> None:
-        """Run by itself what can only be called."""
-        setting = self.settings[place]
-        assert setting is not None
-        setting.run(memories)
+    def run_on_host(self, place: int, memories: Mapping[int, Memory]) -> None:
+        """Runs a host call."""
+        self._launch_at(place).run_on_host(memories)
 
-    def called(self, place: int) -> str:
-        """What is called there, and where it is computed if not on the buffers' own device."""
-        setting = self.settings[place]
-        assert setting is not None
-        primitive = setting.primitive
-        where = primitive.kernel.elsewhere(primitive.output)
-        return f"{primitive.kernel.name}, called by itself{f'; {where}' if where else ''}"
+    def describe_host_call(self, place: int) -> str:
+        """Returns what is called, and where it is computed if not on the buffers' own device."""
+        invocation = self._launch_at(place).invocation
+        where = invocation.kernel.elsewhere(invocation.output)
+        return f"{invocation.kernel.name}, called by itself{f'; {where}' if where else ''}"
 
-    def rebound(self, first: int, part: Arrangement) -> Arrangement:
-        """The same with another part from a place on, of the signature of the one it replaces."""
+    def rebind(self, first: int, part: LaunchGraph) -> LaunchGraph:
+        """Returns the graph with other launches from a place on, of the same signature."""
         new = copy(self)
         new.serial = next(_serials)
-        new.values, new.settings = dict(self.values), list(self.settings)
-        new.numbering = copy(self.numbering)
-        new.numbering.buffers = list(self.buffers)
-        for place, setting in enumerate(part.settings, first):
-            old = self.settings[place]
-            assert setting is not None
-            assert old is not None
-            for number, local in zip(old.numbers, setting.numbers, strict=True):
+        new.values, new.launches = dict(self.values), list(self.launches)
+        new.numbers = copy(self.numbers)
+        new.numbers.buffers = list(self.buffers)
+        for place, launch in enumerate(part.launches, first):
+            old = self._launch_at(place)
+            assert launch is not None
+            for number, local in zip(old.buffers, launch.buffers, strict=True):
                 new.buffers[number] = part.buffers[local]
-            for name, local_name in zip(old.params, setting.params, strict=True):
+            for name, local_name in zip(old.params, launch.params, strict=True):
                 new.values[name] = part.values[local_name]
-            new.settings[place] = changed(old, primitive=setting.primitive)
+            new.launches[place] = changed(old, invocation=launch.invocation)
         return new
 
-    def _setting(self, place: int, primitive: Primitive) -> Setting:
-        inputs = tuple(self.numbering.number(item) for item in primitive.inputs)
-        output = self.numbering.number(primitive.output)
-        if primitive.is_call:
-            return Setting(primitive, (), (), inputs, output, ())
-        scalars = tuple(item.scalar for item in primitive.buffers)
-        consts, types, values = primitive.kernel.arranged(scalars, primitive.params)
+    def _launch_at(self, place: int) -> Launch:
+        launch = self.launches[place]
+        assert launch is not None
+        return launch
+
+    def _launch(self, place: int, invocation: Invocation) -> Launch:
+        inputs = tuple(self.numbers.number(item) for item in invocation.inputs)
+        output = self.numbers.number(invocation.output)
+        if invocation.is_host_call:
+            return Launch(invocation, (), (), inputs, output, ())
+        scalars = tuple(item.scalar for item in invocation.buffers)
+        consts, types, values = invocation.kernel.sort_params(scalars, invocation.params)
         constant = {name for name, _ in consts}
-        declared = [item.name for item in primitive.kernel.params if item.name not in constant]
+        declared = [item.name for item in invocation.kernel.params if item.name not in constant]
         params = tuple(f"{place}.{name}" for name in declared)
         self.values.update(zip(params, values, strict=True))
-        return Setting(primitive, consts, types, inputs, output, params)
+        return Launch(invocation, consts, types, inputs, output, params)

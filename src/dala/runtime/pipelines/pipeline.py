@@ -14,8 +14,8 @@ from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.command import Command, Work
 from dala.runtime.kernels.arguments import Params, check_buffers, complete
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.pipelines.execution_plan import Plan, Workspace, plan_for
-from dala.runtime.pipelines.launch_graph import Arrangement, expanded
+from dala.runtime.pipelines.execution_plan import ExecutionPlan, Workspace, plan_for
+from dala.runtime.pipelines.launch_graph import LaunchGraph, expand
 from dala.runtime.pipelines.stages import StageEntry, check_exchange, named, read_stage, replaced
 
 
@@ -36,10 +36,10 @@ class Pipeline:
     def __init__(self, *, fuse: bool = True) -> None:
         self.fuse = fuse
         self._stages: list[StageEntry] = []
-        self._parts: list[Arrangement] = []
+        self._parts: list[LaunchGraph] = []
         """What each stage comes down to by itself."""
-        self._arranged: Arrangement | None = None
-        self._plan: Plan | None = None
+        self._graph: LaunchGraph | None = None
+        self._plan: ExecutionPlan | None = None
         self._workspace = Workspace()
         self._device: Device | None = None
         self._freed = False
@@ -65,13 +65,13 @@ class Pipeline:
             part.check()
         self._stages.append(entry)
         self._parts.append(part)
-        self._arranged = self._plan = None
+        self._graph = self._plan = None
         return self
 
-    def _part(self, entry: StageEntry) -> Arrangement:
+    def _part(self, entry: StageEntry) -> LaunchGraph:
         """What a stage comes down to; refuses buffers and parameters that do not suit it."""
         if entry.kernel is None or entry.output is None:
-            return Arrangement([None])
+            return LaunchGraph([None])
         kernel, inputs, output = entry.kernel, list(entry.inputs), entry.output
         device = check_buffers(kernel.name, kernel.inputs, inputs, output)
         if self._device is not None and device is not self._device:
@@ -81,7 +81,7 @@ class Pipeline:
             )
         complete(kernel.name, kernel.params, entry.params)
         with using(device):
-            part = Arrangement(list(expanded(kernel, inputs, output, entry.params)))
+            part = LaunchGraph(list(expand(kernel, inputs, output, entry.params)))
         self._device = device
         return part
 
@@ -115,10 +115,10 @@ class Pipeline:
             part = self._part(changed_to)
             if part.signature != self._parts[place].signature:
                 part.check()
-                self._arranged = None
-        if self._arranged is not None:
-            first = sum(len(item.settings) for item in self._parts[:place])
-            self._arranged = self._arranged.rebound(first, part)
+                self._graph = None
+        if self._graph is not None:
+            first = sum(len(item.launches) for item in self._parts[:place])
+            self._graph = self._graph.rebind(first, part)
         self._stages[place], self._parts[place] = changed_to, part
         return self
 
@@ -131,7 +131,7 @@ class Pipeline:
         stages = [replaced(entry, {old: new}) for entry in self._stages]
         self._parts = self._expand(stages)
         self._stages = stages
-        self._arranged = None
+        self._graph = None
         return self
 
     def _place(self, stage: int | str) -> int:
@@ -162,33 +162,33 @@ class Pipeline:
         For this run only, `params` are other parameters, by the names of stages, and `buffers` are
         those that stand in for others, as with `bind`.
         """
-        arranged, plan = self._prepared(params, buffers)
-        for buffer in arranged.buffers:
+        graph, plan = self._prepared(params, buffers)
+        for buffer in graph.buffers:
             if buffer.freed:
                 raise self._freed_error(buffer)
-        plan.run(arranged, self._workspace)
+        plan.run(graph, self._workspace)
 
     def _prepared(
         self,
         params: Mapping[str, Params] | None = None,
         buffers: Mapping[Buffer, Buffer] | None = None,
-    ) -> tuple[Arrangement, Plan]:
+    ) -> tuple[LaunchGraph, ExecutionPlan]:
         """The stages as they are now, and the plan for them."""
         self._check_there()
         if params or buffers:
-            arranged = _joined(self._expand(self._overridden(params or {}, buffers or {})))
+            graph = _joined(self._expand(self._overridden(params or {}, buffers or {})))
         else:
-            if self._arranged is None:
-                self._arranged = _joined(self._parts)
-            arranged = self._arranged
-        if self._plan is None or self._plan.signature != arranged.signature:
+            if self._graph is None:
+                self._graph = _joined(self._parts)
+            graph = self._graph
+        if self._plan is None or self._plan.signature != graph.signature:
             device = self._device
             if device is None:
                 from dala.devices import current_device
 
                 device = current_device()
-            self._plan = plan_for(device, arranged, fuse=self.fuse)
-        return arranged, self._plan
+            self._plan = plan_for(device, graph, fuse=self.fuse)
+        return graph, self._plan
 
     def _overridden(
         self, params: Mapping[str, Params], buffers: Mapping[Buffer, Buffer]
@@ -202,7 +202,7 @@ class Pipeline:
             stages[place] = changed(entry, params={**entry.params, **given})
         return stages
 
-    def _expand(self, stages: Sequence[StageEntry]) -> list[Arrangement]:
+    def _expand(self, stages: Sequence[StageEntry]) -> list[LaunchGraph]:
         """What stages come down to, those that have changed expanded anew."""
         parts = list(self._parts)
         for number, (entry, before) in enumerate(zip(stages, self._stages, strict=True)):
@@ -251,8 +251,8 @@ class Pipeline:
 
         Prints it, and gives it back.
         """
-        arranged, plan = self._prepared()
-        explained = f"{self!r} on {plan.device.id}\n{plan.explained(arranged)}"
+        graph, plan = self._prepared()
+        explained = f"{self!r} on {plan.device.id}\n{plan.explain(graph)}"
         print(explained)
         return explained
 
@@ -295,7 +295,7 @@ class Pipeline:
     def free(self) -> None:
         """Forget the stages and their plan; the buffers stay. A second time does nothing."""
         self._freed = True
-        self._stages, self._parts, self._arranged, self._plan = [], [], None, None
+        self._stages, self._parts, self._graph, self._plan = [], [], None, None
         self._workspace = Workspace()
 
     def _check_there(self) -> None:
@@ -320,5 +320,5 @@ class _Overridden:
         return self.pipeline.work(self.params)
 
 
-def _joined(parts: Sequence[Arrangement]) -> Arrangement:
-    return Arrangement([primitive for part in parts for primitive in part.primitives])
+def _joined(parts: Sequence[LaunchGraph]) -> LaunchGraph:
+    return LaunchGraph([invocation for part in parts for invocation in part.invocations])

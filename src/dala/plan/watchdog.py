@@ -38,7 +38,7 @@ def has_loops(statements: list[Statement]) -> bool:
     return any(isinstance(item, While | For | Reduce) for item in walk(Block(statements)))
 
 
-def most_turns(program: Program, shapes: Shapes) -> float:
+def max_iterations(program: Program, shapes: Shapes) -> float:
     """The most turns that the loops can take at one position, for buffers of given shapes."""
     return _most_turns(program.body, shapes)
 
