@@ -12,7 +12,8 @@ from dala.gpu import compute
 
 wgpu = pytest.importorskip("wgpu", reason="needs wgpu: pip install dala-gpu[gpu]")
 
-from dala.devices.webgpu.memory import Blocks, size_class  # noqa: E402
+from dala.base.size_classes import size_class  # noqa: E402
+from dala.devices.webgpu.memory import SMALLEST_BYTES, Blocks  # noqa: E402
 from dala.devices.webgpu.transfer import CHUNK_BYTES  # noqa: E402
 
 
@@ -92,8 +93,8 @@ def test_what_is_given_back_is_counted_and_trimmed(gpu):
     del memory
     held = gpu.held()
     assert (held.live_bytes, held.live_blocks) == (before.live_bytes, before.live_blocks)
-    assert held.pooled_bytes == size_class(1000)
-    assert gpu.trim() == size_class(1000)
+    assert held.pooled_bytes == size_class(1000, SMALLEST_BYTES)
+    assert gpu.trim() == size_class(1000, SMALLEST_BYTES)
     assert gpu.held().pooled_bytes == 0
 
 
@@ -107,7 +108,7 @@ def test_no_more_than_the_limit_is_kept(gpu):
 
 def test_a_block_is_never_larger_than_a_buffer_may_be(gpu):
     blocks = Blocks(gpu.gpu, 1_000_000)
-    assert size_class(999_990) > 1_000_000
+    assert size_class(999_990, SMALLEST_BYTES) > 1_000_000
     assert blocks.take(999_990)[0].buffer.size == 1_000_000
 
 

@@ -49,7 +49,7 @@ def test_results_of_earlier_frames_stay_as_they_were(context):
 
 def test_a_second_frame_plans_and_compiles_nothing(context, monkeypatch):
     gpu.process_frame(context, frame(1), FILTERS)
-    monkeypatch.setattr(plan.Plan, "__init__", _refuse)
+    monkeypatch.setattr(plan.ExecutionPlan, "__init__", _refuse)
     for value in (0.1, 0.3):
         filters = [FILTERS[0], ("brightness", {"value": value})]
         got = gpu.process_frame(context, frame(2), filters)

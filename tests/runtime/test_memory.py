@@ -10,8 +10,9 @@ import weakref
 import numpy as np
 import pytest
 
+from dala.base.size_classes import size_class
 from dala.devices.cpu import memory
-from dala.devices.cpu.memory import SMALL_BYTES, Borrowed, Pool, size_class
+from dala.devices.cpu.memory import SMALL_BYTES, Borrowed, Pool
 from dala.errors import LimitError, MemoryLimitError
 
 U8 = np.dtype(np.uint8)
@@ -91,8 +92,10 @@ def test_a_block_that_will_be_overwritten_is_not_zeroed(pool):
 
 def test_size_classes_waste_an_eighth_at_most():
     for size_bytes in range(SMALL_BYTES + 1, 40 * MEGABYTE, 99_991):
-        assert size_bytes <= size_class(size_bytes) <= size_bytes * 9 / 8
-        assert size_class(size_bytes) % os.sysconf("SC_PAGE_SIZE") == 0
+        assert (
+            size_bytes <= size_class(size_bytes, os.sysconf("SC_PAGE_SIZE")) <= size_bytes * 9 / 8
+        )
+        assert size_class(size_bytes, os.sysconf("SC_PAGE_SIZE")) % os.sysconf("SC_PAGE_SIZE") == 0
 
 
 def test_the_pool_keeps_no_more_than_its_limit_and_forgets_the_oldest_size_first():

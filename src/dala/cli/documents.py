@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.suggestions import hint
 from dala.base.text_file import read_text
 from dala.cli import losses
 from dala.cli.filter_texts import Filter, given_filter
 from dala.cli.jobs import Made, Settings
 from dala.errors import ArgumentError
 from dala.runtime.buffers.buffer import buffer_zeros, from_numpy
-from dala.runtime.pipelines.document import at, hint, key, mapping, sequence, text
+from dala.runtime.pipelines.document import at, key, mapping, sequence, text
 from dala.runtime.pipelines.file import load_pipeline
 
 _MODES = {1: "gray", 3: "rgb", 4: "rgba"}

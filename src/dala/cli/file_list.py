@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from dala.base.record import record
+from dala.base.suggestions import hint
 from dala.errors import ArgumentError, FileError
 from dala.media.pictures.formats import FORMATS
 from dala.media.video.writing.encoding import SUFFIXES
-from dala.runtime.pipelines.document import hint
 
 _READ_ONLY = (".gif", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".ogv", ".wmv", ".3gp")
 _WRITTEN = (*FORMATS, *SUFFIXES, ".gif")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dala.base.suggestions import hint
 from dala.cli import values
 from dala.errors import ArgumentError, DalaError
 from dala.ir.types import BOOL
@@ -17,7 +18,6 @@ from dala.media.filters.catalog import FILTERS, filters
 from dala.media.video.filtering.stages import TEMPORAL, TIMED
 from dala.ml.catalog.entries import MODELS
 from dala.runtime.kernels.kernel import KERNELS, Kernel
-from dala.runtime.pipelines.document import hint
 
 Filter = tuple[str, dict[str, Any]]
 _NEXT_PARAM = re.compile(r"(?<!\\),(?=\s*[A-Za-z_]\w*\s*=)")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.base.record import changed, record, value
+from dala.base.suggestions import hint
 from dala.cli import losses
 from dala.cli.filter_texts import Filter, knows_time
 from dala.cli.progress import Meter, Step, seconds
@@ -16,7 +17,6 @@ from dala.kernels.image.sizes import FORMS, WantedSize, exact_size, wanted_size
 from dala.media.pictures.formats import READ_SUFFIXES
 from dala.media.video.writing.encoding import SUFFIXES
 from dala.media.video.writing.sink import aside
-from dala.runtime.pipelines.document import hint
 
 STANDARD = "-"
 """The name of standard input and of standard output."""

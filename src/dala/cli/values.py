@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from dala.base.suggestions import hint
 from dala.errors import ArgumentError
 from dala.kernels.image.paint import names, paint_of
 from dala.kernels.image.sizes import FORMS, exact_size, wanted_size
 from dala.media.filters.catalog import range_of
-from dala.runtime.pipelines.document import hint
 
 FLAGS = {"yes": True, "true": True, "on": True, "1": True}
 FLAGS |= {"no": False, "false": False, "off": False, "0": False}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from dala.base.suggestions import nearest
 from dala.lang.marks import INTRINSICS, NAMES
 
 _SYNONYMS = {
@@ -92,7 +92,7 @@ def instead_of_call(target: Any) -> str:
 
 
 def _nearest(name: str, meant: dict[str, str]) -> str | None:
-    near = difflib.get_close_matches(name, meant, 1)
+    near = nearest(name, meant)
     return meant[near[0]] if near else None
 
 

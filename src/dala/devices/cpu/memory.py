@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dala.base.size_classes import size_class
 from dala.devices.device import Held, Memory, check_sizes
 from dala.errors import LimitError, MemoryLimitError
 
@@ -137,7 +138,7 @@ class Pool:
             except MemoryError:
                 raise self._out_of_memory(size_bytes) from None
             return _Small(size_bytes, storage, self._small)
-        capacity = size_class(size_bytes)
+        capacity = size_class(size_bytes, mmap.PAGESIZE)
         with self._lock:
             available = self.capacity_bytes - self._mapped_bytes
             if size_bytes > available:
@@ -217,12 +218,6 @@ class Pool:
             f"{held.live_blocks:,} blocks, of {self.capacity_bytes:,} bytes that the machine has. "
             f"Free buffers that are done with."
         )
-
-
-def size_class(size_bytes: int) -> int:
-    """The size that is mapped for a request: up to an eighth more, so that similar sizes match."""
-    step = max(mmap.PAGESIZE, 1 << max(0, size_bytes.bit_length() - 4))
-    return -(-size_bytes // step) * step
 
 
 def machine_bytes() -> int:

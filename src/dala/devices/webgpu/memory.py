@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wgpu import BufferUsage
 
 from dala.base.record import record
+from dala.base.size_classes import size_class
 from dala.devices.device import Held, Memory
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class Blocks:
 
     def take(self, size_bytes: int) -> tuple[Block, bool]:
         """A block that holds so many bytes, and whether it is new and therefore all zero."""
-        capacity = min(size_class(size_bytes), self._largest_bytes)
+        capacity = min(size_class(size_bytes, SMALLEST_BYTES), self._largest_bytes)
         self.settle()
         with self._lock:
             kept = self._kept.get(capacity)
@@ -155,9 +156,3 @@ class Blocks:
                 return capacity
             del self._kept[capacity]
         return 0
-
-
-def size_class(size_bytes: int) -> int:
-    """The size of the block for a request: up to an eighth more, so that similar sizes match."""
-    step = max(SMALLEST_BYTES, 1 << max(0, size_bytes.bit_length() - 4))
-    return max(step, -(-size_bytes // step) * step)

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.suggestions import hint
 from dala.errors import ArgumentError
 from dala.kernels.base.shapes import number_within
-from dala.runtime.pipelines.document import hint
 
 Colour = tuple[float, float, float]
 Paint = tuple[float, float, float, float]

@@ -6,10 +6,10 @@ each of its files and of the ONNX file that they are converted to.
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, Literal
 
 from dala.base.record import record
+from dala.base.suggestions import hint
 from dala.errors import UnknownModelError
 from dala.ml.catalog import packages
 from dala.ml.catalog.packages import Package
@@ -83,10 +83,8 @@ def find(name: str) -> Entry:
     """The entry of that name; an UnknownModelError that suggests others."""
     found = MODELS.get(name) if isinstance(name, str) else None
     if found is None:
-        near = difflib.get_close_matches(str(name), MODELS, 3)
-        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
-        known = f"There are {', '.join(MODELS)}, and any ONNX file by its path."
-        raise UnknownModelError(f"no model is named {name!r}. {hint or known}")
+        known = f" There are {', '.join(MODELS)}, and any ONNX file by its path."
+        raise UnknownModelError(f"no model is named {name!r}.{hint(name, MODELS, 3) or known}")
     return found
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.suggestions import hint
 from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
@@ -20,7 +21,6 @@ from dala.ml.executor.template import Template
 from dala.ml.onnx.external_data import Bundle
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.pipelines.composite import Stage
-from dala.runtime.pipelines.document import hint
 
 MOST_TEMPLATES = 8
 """Combinations of shapes and outputs that are remembered for a device, the latest ones."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from dala import __version__
 from dala.base.printable import printable
+from dala.base.suggestions import hint
 from dala.devices import CPU, Device, current_device, using
 from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError, either
 from dala.images.frames import new_buffer
@@ -20,7 +21,6 @@ from dala.ml.models.engine import Engine, Tensor
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, complete
 from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel, Stage
-from dala.runtime.pipelines.document import hint
 
 if TYPE_CHECKING:
     from dala.ml.executor.graph import Graph

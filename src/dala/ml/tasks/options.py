@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dala.base.suggestions import hint
 from dala.errors import ArgumentError, argument
 from dala.kernels.base.shapes import number_within, whole_number
 from dala.ml.catalog.entries import Entry
-from dala.runtime.pipelines.document import hint
 
 SETTINGS = {"threshold": "score", "iou": "overlap", "top_k": "count", "max_results": "count"}
 """The names under which the catalogue has the defaults of options."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from dala.base.suggestions import hint
 from dala.devices.device import Device
 from dala.errors import ArgumentError, DeviceError, DeviceLostError
 from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
@@ -48,9 +48,7 @@ def unknown_parameter(kernel: str, name: str, names: list[str]) -> str:
     """The complaint about a name that is no parameter, with the one that may have been meant."""
     if not names:
         return f"{kernel} takes no parameters, but {name!r} was given."
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"{kernel} has no parameter {name!r}; it takes {', '.join(names)}.{hint}"
+    return f"{kernel} has no parameter {name!r}; it takes {', '.join(names)}.{hint(name, names)}"
 
 
 def number(kernel: str, parameter: Parameter, value: Any) -> bool | int | float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import difflib
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -11,6 +10,7 @@ from functools import cached_property, partial
 from types import ModuleType
 from typing import Any, overload
 
+from dala.base.suggestions import hint
 from dala.devices import CPU
 from dala.devices.device import Device, Runner
 from dala.errors import ArgumentError, UnknownKernelError, edge
@@ -260,13 +260,8 @@ class Kernel:
                 f"it is, it can be a filter of media.transcode() and gpu.filter_chain()."
             )
         if found is None:
-            near = difflib.get_close_matches(str(name), [*KERNELS, *PROVIDERS], 3)
-            hint = (
-                f"Did you mean {' or '.join(map(repr, near))}?"
-                if near
-                else "See compute.kernels()."
-            )
-            raise UnknownKernelError(f"no kernel is named {name!r}. {hint}")
+            meant = hint(name, [*KERNELS, *PROVIDERS], 3) or " See compute.kernels()."
+            raise UnknownKernelError(f"no kernel is named {name!r}.{meant}")
         return found
 
     @staticmethod

@@ -5,10 +5,9 @@ A place is written as in `$.stages[1].inputs[0]`.
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -79,12 +78,6 @@ def plain(given: Any, place: str) -> Any:
         f"{place} is {type(given).__name__}, which cannot be saved: numbers, texts and lists of "
         f"them can."
     )
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """The known name that may have been meant, if any, as a sentence."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _shown(given: Any) -> str:

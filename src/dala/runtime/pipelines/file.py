@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dala.base.suggestions import hint
 from dala.base.text_file import read_text, write_text
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, DtypeError, ShapeError, UnknownKernelError, argument
 from dala.ir.types import dtype_of
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import KERNELS, PROVIDERS, Kernel
-from dala.runtime.pipelines.document import at, hint, key, mapping, plain, sequence, text, value
+from dala.runtime.pipelines.document import at, key, mapping, plain, sequence, text, value
 from dala.runtime.pipelines.kernel_text import described, is_built_in, made
 from dala.runtime.pipelines.pipeline import Pipeline
 from dala.runtime.pipelines.stages import StageEntry

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dala.base.record import changed, record
+from dala.base.suggestions import hint
 from dala.devices import Device, using
 from dala.errors import ArgumentError, FreedError, edge
 from dala.runtime.buffers.buffer import Buffer
@@ -145,9 +145,9 @@ class Pipeline:
         names = [entry.name for entry in self._stages]
         if places:
             raise ArgumentError(f"{len(places)} stages are named {stage!r}: give one's number.")
-        near = difflib.get_close_matches(str(stage), names, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ArgumentError(f"no stage is named {stage!r}; there are {', '.join(names)}.{hint}")
+        raise ArgumentError(
+            f"no stage is named {stage!r}; there are {', '.join(names)}.{hint(stage, names)}"
+        )
 
     # -- running ---------------------------------------------------------------------------------
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.suggestions import hint
 from dala.errors import ArgumentError, LimitError, MediaError, argument
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.pictures.files import LARGEST_PIXELS
 from dala.media.video.reading.decoded_frame import UncodedSource, uncoded_info
-from dala.runtime.pipelines.document import hint
 
 FORMATS = {"rgba": "rgba", "rgb": "rgb24", "gray": "gray", "yuv420p": "yuv420p"}
 """The formats of raw frames, and what PyAV calls them."""

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from dala.base.record import record
+from dala.base.suggestions import hint
 from dala.errors import ArgumentError, MediaError, argument
 from dala.media.video.reading.decoding import pyav
 from dala.media.video.reading.description import ColourTags
-from dala.runtime.pipelines.document import hint
 
 PRESETS = (
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow",
