@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import platform
 import struct
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,8 @@ from dala.devices.exit_gate import GATE
 from dala.devices.memory import HOST, HostMemory
 from dala.emit.llvm import ENTRY, Emitted, emit
 from dala.emit.llvm_functions import Target
-from dala.ir.nodes import Program
-from dala.ir.record import record
+from dala.ir.nodes import Program, While, walk
+from dala.ir.record import changed, record
 from dala.ir.types import U8
 from dala.plan.fuse import Group
 from dala.plan.strips import Strips
@@ -63,7 +64,7 @@ class Cpu(Device):
     def workers(self) -> Workers:
         from dala.devices.threads import DRIVER, Workers
 
-        self._driver = self.compiler.compile(DRIVER, "dala_drive", "dala_wait")
+        self._driver = self.compiler.compile(DRIVER, "dala_drive", "dala_wait", "dala_look")
         return Workers(**self._driver.addresses)
 
     @property
@@ -133,12 +134,15 @@ class Cpu(Device):
         streaming: bool = False,
         in_place: frozenset[str] = frozenset(),
         twin: bool = False,
+        watched: bool = False,
     ) -> Target:
-        """This CPU, and how a launch goes about memory."""
-        return Target(self.compiler.vector_bits, wide, streaming, in_place, twin)
+        """This CPU, and how a launch goes about memory and loops."""
+        return Target(self.compiler.vector_bits, wide, streaming, in_place, twin, watched)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """The LLVM IR of a program, and its assembly if asked for."""
+        if any(isinstance(item, While) for item in walk(program.body)):
+            target = changed(target, watched=True)
         emitted: Emitted = emit(program, target)
         parts = [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:
@@ -170,16 +174,43 @@ class Cpu(Device):
         from dala.devices.threads import Job
 
         arguments = ctypes.create_string_buffer(slots)
-        job = Job(
-            executable.code.addresses[ENTRY],
-            ctypes.addressof(arguments),
-            strips.count,
-            strips.size,
-            strips.rows,
-            strips.width,
-            strips.by_rows,
-        )
-        return self.workers.run(job)
+        job = Job(executable.code.addresses[ENTRY], ctypes.addressof(arguments), strips)
+        workers = self.workers
+        watch = workers.watch()
+        status = workers.run(job, None if watch is None else watch.address)
+        workers.unwatch(watch)
+        return status
+
+    def run_watched(
+        self,
+        executable: Executable,
+        pack: Callable[[int], bytes],
+        strips: Strips,
+        turns: int | None,
+    ) -> int:
+        """The same for loops that are watched; `pack` makes slots of the address of their control.
+
+        `turns` are those that they may take in all.
+        """
+        from dala.devices.threads import Control, Job
+
+        workers = self.workers
+        watch = workers.watch()
+        look = None if watch is None else watch.address
+        if strips.count == 1:
+            control = Control(turns, look)
+            slots = pack(control.address)
+            status = int(executable.call(slots, 0, strips.rows, 0, strips.width))
+        else:
+            job = Job(executable.code.addresses[ENTRY], 0, strips, turns)
+            controls = [Control(turns, each, job.shared) for each in (None, look)]
+            theirs, own = (
+                ctypes.create_string_buffer(pack(control.address)) for control in controls
+            )
+            job.take(ctypes.addressof(theirs))
+            status = workers.run(job, look, ctypes.addressof(own))
+        workers.unwatch(watch)
+        return status
 
 
 CPU = Cpu()

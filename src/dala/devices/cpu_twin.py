@@ -39,7 +39,7 @@ def _suits(
 ) -> bool:
     """Whether each element is computed once and for good, and the twin is not read."""
     task = runner.task
-    if task.empty or task.unsure or task.scattered:
+    if task.empty or task.watched or task.scattered:
         return False
     touched = (output, *inputs)
     return all(memory.size_bytes and not memory.overlaps(twin) for memory in touched)

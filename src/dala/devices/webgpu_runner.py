@@ -16,7 +16,7 @@ from dala.errors import DtypeError, KernelTimeoutError, LimitError
 from dala.ir.nodes import Program, Value, used, walk
 from dala.ir.record import record
 from dala.ir.types import F32, F64, S32, S64, Scalar
-from dala.plan.limits import TIMEOUT, most_turns
+from dala.plan.limits import ALL_TOO_FAR, TIMEOUT, TOTAL_TIMEOUT, most_turns
 from dala.plan.task import Task
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class WebGpuRunner:
             bound = [target]
             for i in code.shader.inputs:
                 bound.append(inputs[i] if inputs[i].size_bytes else nothing(device))
-            status = device.allocate(_WORD_BYTES) if code.shader.reports else None
+            status = device.allocate(2 * _WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
             for first in self.grid.firsts(self.task.domain):
@@ -139,8 +139,11 @@ class WebGpuRunner:
                     compute.set_bind_group(0, self._group(code, bound))
                     compute.dispatch_workgroups(*self.groups)
                     compute.end()
-        if status is not None and device.read(status).any():
-            raise self._timeout()
+        if status is not None:
+            device.synchronize()  # so that Ctrl-C is heard: to send off more could wait for this
+            found = int(device.read(status).view(np.uint32)[0])
+            if found:
+                raise self._timeout(found)
 
     def _loops(self) -> Loops:
         most = loop_limit(self.device)
@@ -157,9 +160,10 @@ class WebGpuRunner:
             turns *= RETRIES
         return "free" if turns <= most else "checked"
 
-    def _timeout(self) -> KernelTimeoutError:
+    def _timeout(self, status: int) -> KernelTimeoutError:
         if self.loops == "counted":
-            return KernelTimeoutError(f"{self.task.name}: {TIMEOUT}")
+            said = TOTAL_TIMEOUT if status & ALL_TOO_FAR else TIMEOUT
+            return KernelTimeoutError(f"{self.task.name}: {said}")
         return KernelTimeoutError(
             f"{self.task.name}: {self.device.name} stops the loops of a position after "
             f"{loop_limit(self.device):,} turns in all. Do less at a time, or use the CPU device "

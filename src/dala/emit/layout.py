@@ -23,7 +23,9 @@ _FORMATS = {
 class Slot:
     """One argument: which buffer, size or parameter goes there."""
 
-    kind: Literal["out", "twin", "input", "size", "input size", "out size", "extent", "param"]
+    kind: Literal[
+        "out", "twin", "control", "input", "size", "input size", "out size", "extent", "param"
+    ]
     source: str = ""
     axis: int = 0
     scalar: Scalar | None = None
@@ -33,7 +35,7 @@ class Slot:
         """How `struct` packs it."""
         if self.scalar is not None:
             return _FORMATS[self.scalar.name]
-        return "Q" if self.kind in ("out", "twin", "input") else "q"
+        return "Q" if self.kind in ("out", "twin", "control", "input") else "q"
 
 
 def layout_of(program: Program) -> tuple[Slot, ...]:

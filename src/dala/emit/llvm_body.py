@@ -43,6 +43,8 @@ class Body(Statements[Operand]):
         self.free_order = free_order
         self.wide: dict[Value, Operand] = {}
         self.mask: Operand | None = None
+        self.watched = ""
+        """The function that loops ask for more to pay turns with; empty where all are short."""
 
     # -- values ----------------------------------------------------------------------------------
 

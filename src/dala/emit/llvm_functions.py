@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dala.emit import llvm_watch
 from dala.emit.layout import Slot, layout_of
 from dala.emit.llvm_body import Body
 from dala.emit.llvm_memory import Memory
@@ -19,7 +20,7 @@ from dala.emit.partition import Partition
 from dala.ir.channels import over_channels
 from dala.ir.nodes import For, Program, Reduce
 from dala.ir.record import record
-from dala.plan.limits import STEP_LIMIT, has_loops
+from dala.plan.limits import has_loops
 
 STRIP = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
 """What every function of strips takes last."""
@@ -31,7 +32,7 @@ class Target:
 
     Wide rows are computed two vectors at a time; streaming goes past the caches; the inputs named
     in `in_place` are the output itself; with `twin`, the output is written into a second memory,
-    too, whose address is the last slot.
+    too, whose address is the last slot. Where loops may be long they are `watched`.
     """
 
     vector_bits: int
@@ -39,6 +40,7 @@ class Target:
     streaming: bool = False
     in_place: frozenset[str] = frozenset()
     twin: bool = False
+    watched: bool = False
 
 
 class Functions:
@@ -52,13 +54,14 @@ class Functions:
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
-        self.slots = (*layout_of(program), *[Slot("twin")] * target.twin)
-        self.row_loops = has_loops(self.partition.of_row)
-        self.span_loops = has_loops(self.partition.of_position)
+        more = [Slot("control")] * target.watched + [Slot("twin")] * target.twin
+        self.slots = (*layout_of(program), *more)
+        self.row_loops = target.watched and has_loops(self.partition.of_row)
+        self.span_loops = target.watched and has_loops(self.partition.of_position)
         self.loops = self.row_loops or self.span_loops
         self.declarations: set[str] = set()
         # Where all channels are treated alike, vectors hold channels: nothing is picked apart.
-        flat = over_channels(program) if self.lanes > 1 else None
+        flat = over_channels(program) if self.lanes > 1 and not target.watched else None
         self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
 
     @property
@@ -73,9 +76,16 @@ class Functions:
             made = self.flat or self
             parts += [made._span("fast", made.lanes), made._span("tail", made.lanes)]
         parts.append(self._rows())
+        if self.loops:
+            parts.append(llvm_watch.refuel(self._refuel))
         if self.flat is not None:
             self.declarations |= self.flat.declarations
         return parts
+
+    @property
+    def _refuel(self) -> str:
+        """What the function is called that gives loops more to pay turns with."""
+        return f"{self.prefix}refuel" if self.loops else ""
 
     # -- arguments -------------------------------------------------------------------------------
 
@@ -87,6 +97,7 @@ class Functions:
         return {
             "out": "%out",
             "twin": "%twin",
+            "control": "%control",
             "input": f"%in.{source}",
             "size": f"%size.{slot.axis}",
             "input size": f"%in.{source}.size.{slot.axis}",
@@ -98,7 +109,7 @@ class Functions:
     def argument_type(self, slot: Slot) -> str:
         if slot.scalar is not None:
             return llvm_type(slot.scalar)
-        if slot.kind in ("out", "twin", "input"):
+        if slot.kind in ("out", "twin", "input", "control"):
             return "ptr"
         return "i32" if slot.kind == "extent" else "i64"
 
@@ -115,7 +126,8 @@ class Functions:
         """The arguments of a span beyond the slots: the row, and what was computed for it."""
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
         passed = [f"{llvm_type(type)} %row.{i}" for i, (_, type) in enumerate(self.passed)]
-        return [*positions, "i64 %row.offset", *passed, "i64 %x.begin", "i64 %x.end"]
+        tank = ["ptr %tank"] if self.span_loops else []
+        return [*positions, "i64 %row.offset", *passed, *tank, "i64 %x.begin", "i64 %x.end"]
 
     # -- spans -----------------------------------------------------------------------------------
 
@@ -125,9 +137,11 @@ class Functions:
         body = Memory(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.interior = lanes > 1
         body.in_place = self.target.in_place
+        body.watched = self._refuel
         for i, (key, type) in enumerate(self.passed):
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))
-        _begin_status(writer, self.span_loops)
+        if self.span_loops:
+            llvm_watch.begin_span(writer)
         writer.jump("x.head")
         writer.begin("x.head")
         place = len(writer.lines)
@@ -135,7 +149,7 @@ class Functions:
         writer.branch(more, "x.turn", "x.done")
         writer.begin("x.turn")
         if self.span_loops:
-            writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
+            llvm_watch.begin_position(writer)
         self._set_position(body)
         if name == "tail":
             body.left = writer.emit("i64", "sub nsw i64 %x.end, %x")
@@ -154,6 +168,8 @@ class Functions:
             place, f"  %x = phi i64 [ %x.begin, %entry ], [ {after.text}, %{latch} ]"
         )
         writer.begin("x.done")
+        if self.span_loops:
+            llvm_watch.end_span(writer)
         _return_status(writer, self.span_loops)
         self.declarations |= writer.declarations
         arguments = ", ".join([*self._arguments(declare=True), *self._row_arguments()])
@@ -183,7 +199,9 @@ class Functions:
         writer = Writer()
         body = Memory(self.program, writer, self.variance, free_order=True)
         body.in_place = self.target.in_place
-        _begin_status(writer, self.loops)
+        body.watched = self._refuel
+        if self.loops:
+            llvm_watch.begin_strip(writer)
         begin, end = self._interior(writer)
         writer.line("%some = icmp slt i64 %x0, %x1")
         writer.branch(Operand("%some", "i1"), "row.head", "row.done")
@@ -195,7 +213,7 @@ class Functions:
         writer.begin("row.turn")
         self._positions(writer)
         if self.row_loops:
-            writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
+            llvm_watch.begin_position(writer)
         for statement in self.partition.of_row:
             body.statement(statement)
         if self.flat is None:
@@ -209,6 +227,8 @@ class Functions:
             place, f"  %row = phi i64 [ %row0, %{entry} ], [ {after.text}, %{latch} ]"
         )
         writer.begin("row.done")
+        if self.loops:
+            llvm_watch.end_strip(writer)
         _return_status(writer, self.loops)
         self.declarations |= writer.declarations
         arguments = ", ".join([*self._arguments(declare=True), *STRIP])
@@ -324,6 +344,7 @@ class Functions:
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
         passed = [str(body.values[key]) for key, _ in self.passed]
         given = [*self._arguments(declare=False), *positions, "i64 %row.offset", *passed]
+        given += ["ptr %tank"] if self.span_loops else []
         arguments = ", ".join([*given, f"i64 {first}", f"i64 {last}"])
         failed = writer.emit("i32", f"call i32 @{self.prefix}{name}({arguments})")
         if self.span_loops:
@@ -342,14 +363,6 @@ def _unless_empty(writer: Writer, first: str, last: str) -> Iterator[None]:
     yield
     writer.jump(after)
     writer.begin(after)
-
-
-def _begin_status(writer: Writer, loops: bool) -> None:
-    """Room for the steps that loops may take, and for whether they took more."""
-    if loops:
-        writer.line("%budget = alloca i64")
-        writer.line("%status = alloca i32")
-        writer.line("store i32 0, ptr %status")
 
 
 def _return_status(writer: Writer, loops: bool) -> None:

@@ -25,12 +25,31 @@ Shapes = dict[str, tuple[int, ...]]
 
 STEP_LIMIT = 1 << 32
 """Turns that the loops of one position may take in all; one of a `while` counts for several."""
+TOTAL_LIMIT = 1 << 36
+"""Operations of loops in all positions of a run, where it is not known how many turns they take.
+
+About a minute of one core. Positions that are computed together, as lanes of a vector, count once.
+"""
 WHILE_COST = 16
+SLICE = 1 << 18
+"""Turns after which it is seen whether a run was stopped, or has gone too far."""
+MOST_SLICES = 1 << 26
+"""Slices that all positions of a run may take on a GPU, where each is computed by itself."""
+TOO_FAR, STOPPED, ALL_TOO_FAR = 1, 2, 4
+"""Bits of a status: a position took too many turns, the run was stopped, all took too many."""
+WATCHED_TURNS = 1 << 18
+"""Turns at one position from which on loops are watched while they run."""
 TIMEOUT = (
     "a loop took more turns than are allowed at one position (2**28 of a `while`, 2**32 of all "
     "`for`s). Bound it, or do less at a time. The output is as it was before."
 )
-"""What is said of a kernel that went past the limit."""
+"""What is said of a kernel that went past the limit of a position."""
+TOTAL_TIMEOUT = (
+    "the loops of all positions together took more than one run is allowed (on the CPU 2**36 "
+    "operations, where positions that are computed together count once; on a GPU 2**44 turns). "
+    "Bound them, or run over fewer positions at a time. The output is as it was before."
+)
+"""What is said of a kernel that went past the limit of a run."""
 
 
 def has_loops(statements: list[Statement]) -> bool:
@@ -41,6 +60,33 @@ def has_loops(statements: list[Statement]) -> bool:
 def most_turns(program: Program, shapes: Shapes) -> float:
     """The most turns that the loops can take at one position, for buffers of given shapes."""
     return _most_turns(program.body, shapes)
+
+
+def all_turns(program: Program) -> int:
+    """The turns that loops may take in all positions of a run, by what their longest turn does."""
+    return TOTAL_LIMIT // max(1, _turn_cost(program.body))
+
+
+def _turn_cost(block: Block) -> int:
+    """The operations of a turn of a loop in it, without those of loops inside; the most of all."""
+    costs = [0]
+    for item in block.statements:
+        parts = blocks_of(item)
+        costs += map(_turn_cost, parts)
+        if isinstance(item, For | Reduce | While):
+            own = 1 + sum(_own_operations(part) for part in parts)
+            costs.append(own // WHILE_COST if isinstance(item, While) else own)
+    return max(costs)
+
+
+def _own_operations(block: Block) -> int:
+    """The operations of a block, those of branches too, but not those of its loops."""
+    return sum(
+        1
+        if isinstance(item, For | Reduce | While)
+        else 1 + sum(_own_operations(part) for part in blocks_of(item))
+        for item in block.statements
+    )
 
 
 def _most_turns(block: Block, shapes: Shapes) -> float:

@@ -13,6 +13,9 @@ STRIPS_A_THREAD = 4
 """More strips than threads, so that a thread that is held up does not hold up the rest."""
 WIDTH_STEP = 1024
 """A row is cut at multiples of this, so that strips begin at whole cache lines."""
+STRIP_WORK = 1 << 27
+"""Effort of a strip at the most, 0.1 s: between two of them it is seen whether to go on."""
+MOST_STRIPS = 4096
 _TURNS = 16
 """What a loop of unknown length counts for."""
 
@@ -28,15 +31,25 @@ class Strips:
     by_rows: bool
 
 
-def cut(rows: int, width: int, effort: int, threads: int, *, whole_rows: bool = False) -> Strips:
-    """One strip where the work is small, a few for each thread where it is not.
+def cut(
+    rows: int,
+    width: int,
+    effort: int,
+    threads: int,
+    *,
+    whole_rows: bool = False,
+    most_effort: float = 0,
+) -> Strips:
+    """One strip where the work is small, a few for each thread where it is not, and many if large.
 
-    `whole_rows` keeps rows whole, where much is computed once for each.
+    `whole_rows` keeps rows whole, where much is computed once for each. `most_effort` is what a
+    position may take, if strips are to end after a while.
     """
     whole = Strips(rows, width, 1, rows, by_rows=True)
-    if threads == 1 or rows * width * effort < SMALL_WORK:
+    least = int(min(rows * width * most_effort // STRIP_WORK, MOST_STRIPS))
+    if least < 2 and (threads == 1 or rows * width * effort < SMALL_WORK):
         return whole
-    wanted = threads * STRIPS_A_THREAD
+    wanted = max(threads * STRIPS_A_THREAD, least)
     if rows >= wanted:
         size = -(-rows // wanted)
         return Strips(rows, width, -(-rows // size), size, by_rows=True)

@@ -9,7 +9,7 @@ from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import OUTPUT, Load, Program, walk
 from dala.ir.record import changed
 from dala.ir.types import Scalar
-from dala.plan.limits import STEP_LIMIT, most_turns
+from dala.plan.limits import STEP_LIMIT, WATCHED_TURNS, most_turns
 
 Shape = tuple[int, ...]
 Kind = tuple[Scalar, Shape]
@@ -34,7 +34,10 @@ class Task:
             self.program = flattened(program)
             self.domain = (math.prod(self.domain),)
         self.empty = 0 in self.domain
-        self.unsure = most_turns(self.program, self.shapes) > STEP_LIMIT
+        self.turns = most_turns(self.program, self.shapes)
+        """The most turns of its loops at one position."""
+        self.unsure = self.turns > STEP_LIMIT
+        self.watched = self.turns > WATCHED_TURNS
 
     def _domain(self) -> Shape:
         """The positions that the kernel runs over: its output's, or its first input's."""
