@@ -7,7 +7,6 @@ import struct
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -300,11 +299,11 @@ def test_a_failed_write_leaves_what_was_there_and_nothing_else(tmp_path, monkeyp
     media.save(smooth(), path)
     before = path.read_bytes()
 
-    def full(*_: object) -> None:
+    def full(*_: object, **folders: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", full)
+        patch.setattr(os, "replace", full)
         with pytest.raises(errors.FileError, match=r"a\.png cannot be written: No space left"):
             media.save(noise((9, 9)), path)
     assert [item.name for item in tmp_path.iterdir()] == ["a.png"]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from dala.base.atomic_file import atomic_path
 from dala.base.record import changed, record, value
 from dala.base.suggestions import hint
 from dala.cli import losses
@@ -16,7 +18,6 @@ from dala.errors import ArgumentError, FileError
 from dala.kernels.image.sizes import FORMS, WantedSize, exact_size, wanted_size
 from dala.media.pictures.formats import READ_SUFFIXES
 from dala.media.video.writing.encoding import SUFFIXES
-from dala.media.video.writing.sink import aside
 
 STANDARD = "-"
 """The name of standard input and of standard output."""
@@ -205,30 +206,28 @@ def _make_video(
         if progress is not None:
             progress(step)
 
-    # A picture is not written over while frames may still be read of it, but takes its place.
+    # A picture is not written over while frames may still be read from it.
     where = Path(target)
     is_itself = is_picture(target) and where.is_file() and where.samefile(source)
-    draft = aside(where) if is_itself else where
-    done = transcode(
-        source,
-        target if not is_itself else draft,
-        filters,
-        codec=settings.codec,
-        quality=settings.quality,
-        preset=settings.preset,
-        size=settings.size,
-        start=settings.start_s,
-        end=settings.end_s,
-        resume=settings.resume,
-        sound=settings.sound,
-        rate=settings.rate,
-        raw_size=settings.raw_size,
-        raw_format=settings.raw_format,
-        largest_pixels=settings.largest_pixels,
-        progress=tell,
-    )
-    if is_itself:
-        draft.replace(where)
+    with atomic_path(where) if is_itself else nullcontext(target) as written:
+        done = transcode(
+            source,
+            written,
+            filters,
+            codec=settings.codec,
+            quality=settings.quality,
+            preset=settings.preset,
+            size=settings.size,
+            start=settings.start_s,
+            end=settings.end_s,
+            resume=settings.resume,
+            sound=settings.sound,
+            rate=settings.rate,
+            raw_size=settings.raw_size,
+            raw_format=settings.raw_format,
+            largest_pixels=settings.largest_pixels,
+            progress=tell,
+        )
     width, height = done.size
     return Made(
         source,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-import threading
 import warnings
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from dala.base.atomic_file import write_atomically
 from dala.base.binary_file import read_at_most
+from dala.base.file_path import checked_path
 from dala.base.record import record
 from dala.errors import (
     ArgumentError,
@@ -152,7 +152,7 @@ def save(
 
     The file appears under its name when it is whole; where writing fails, what was there stays.
     """
-    target = _path(path)
+    target = checked_path("a picture file", path)
     format = FORMATS.get(target.suffix.lower())
     if format is None:
         raise ArgumentError(
@@ -165,13 +165,7 @@ def save(
     data, lost = encode(pixels, format, target, quality, given)
     if lost:
         _warn(str(target), [f"{item} is not kept" for item in lost])
-    try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)  # a device or a pipe is not replaced
-        else:
-            _replace(target.resolve(), data)
-    except OSError as error:
-        raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
+    write_atomically(target, data)
 
 
 def _read(source: Any, largest_bytes: int) -> tuple[str, bytes]:
@@ -179,7 +173,7 @@ def _read(source: Any, largest_bytes: int) -> tuple[str, bytes]:
     if isinstance(source, bytes | bytearray | memoryview):
         name, stream = "the picture given as bytes", io.BytesIO(source)
         return name, _read_stream(name, stream, largest_bytes, memoryview(source).nbytes)
-    path = _path(source)
+    path = checked_path("a picture file", source)
     try:
         with path.open("rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
@@ -212,22 +206,3 @@ def _bytes_of(pixels: Any) -> np.ndarray:
     if not values.size:
         raise ShapeError(f"{SAVE}an image of shape {values.shape} has no pixels to write.")
     return np.ascontiguousarray(levels_of(values))
-
-
-def _replace(target: Path, data: bytes) -> None:
-    aside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        with aside.open("xb") as file:
-            file.write(data)
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-
-
-def _path(given: Any) -> Path:
-    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
-        raise ArgumentError(f"a picture's file is named by a text or a path, not by {given!r}.")
-    if "\0" in str(os.fspath(given)):
-        raise ArgumentError(f"{given!r} names no file: it has a NUL in it.")
-    return Path(given)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.atomic_file import atomic_path
+from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError
 from dala.kernels.image.sizes import GivenSize, Size, exact_size
 from dala.media.showcase import sample
@@ -17,7 +19,7 @@ from dala.media.video.reading.decoded_frame import checked_rate
 from dala.media.video.reading.decoding import pyav
 from dala.media.video.reading.description import standard_colours
 from dala.media.video.reading.pixel_formats import coded_of
-from dala.media.video.writing.sink import aside, check_writable
+from dala.media.video.writing.sink import check_writable
 
 SAMPLES_PER_S = 48_000
 # With its macroblock tree, x264 does not always make the same bytes of the same small frames.
@@ -42,20 +44,15 @@ def write_clip(
     It is the same at every call; the suffix (.mp4, .mov or .mkv) says which file it becomes, which
     appears when it is whole.
     """
-    target = Path(path)
+    target = checked_path("a video file", path)
     per_second = checked_rate(rate)
     _check(target, seconds)
     extent = _even_size(size)
-    draft = aside(target)
     try:
-        _encode(draft, round(seconds * per_second), extent, per_second, float(seconds))
-        draft.replace(target)
+        with atomic_path(target) as draft:
+            _encode(draft, round(seconds * per_second), extent, per_second, float(seconds))
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
     return target
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from dala import __version__
+from dala.base.atomic_file import create_temporary_folder
+from dala.base.file_path import checked_path
 from dala.base.text_file import write_text
 from dala.devices import current_device
-from dala.errors import ArgumentError, FileError
+from dala.errors import FileError
 from dala.media.gpu import apply_filter, filters
 from dala.media.pictures import files
 from dala.media.showcase import gallery_page, sample
@@ -88,11 +89,7 @@ def _card(folder: Path, name: str, described: Mapping[str, Any], material: Mater
 
 def _target(folder: Any) -> Path:
     """The folder to write, which may be replaced; else an error that says why not."""
-    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
-        raise ArgumentError(f"a folder is named by a text or a path, not by {folder!r}.")
-    if "\0" in str(os.fspath(folder)):
-        raise ArgumentError(f"{folder!r} names no folder: it has a NUL in it.")
-    target = Path(folder).absolute()
+    target = checked_path("a folder", folder).absolute()
     try:
         if not target.exists():
             return target
@@ -129,9 +126,9 @@ def _aside(target: Path) -> Iterator[Path]:
     """A folder to write into, which takes the target's place at the end, or goes away."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
         raise FileError(f"{target} cannot be made: {error.strerror or error}.") from error
+    aside = create_temporary_folder(target)
     try:
         made = aside / "new"
         made.mkdir()

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.atomic_file import replace_file
+from dala.base.file_path import checked_path
 from dala.base.record import record
 from dala.errors import ArgumentError, DalaError, FileError, MediaError, argument, renaming
 from dala.kernels.image.sizes import WantedSize, wanted_size
@@ -104,7 +106,7 @@ def transcode(
     last finished segment with `resume=True`; but not with functions among its filters, as nothing
     tells one function from another: such a run is begun anew.
     """
-    where, part = Path(target), _checked_part(start, end)
+    where, part = checked_path("a target", target), _checked_part(start, end)
     wanted = None if size is None else wanted_size("transcode", size)
     listed = listed_filters(filters)
     if where.suffix.lower() == ".avi":
@@ -278,7 +280,7 @@ class _Run:
         format = CONTAINERS[self._target.suffix.lower()]
         picture = self._picture()
         assemble(draft, format, folder.segments, self._encoding, picture, extras)
-        draft.replace(self._target)
+        replace_file(draft, self._target)
         folder.remove()
         return Summary(self._target, done, resumed, self._filter.shown_size)
 

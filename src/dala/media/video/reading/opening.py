@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
+from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError, argument
 from dala.kernels.image.sizes import GivenSize
 from dala.media.pictures import containers
@@ -69,9 +70,8 @@ def open_source(
     `largest_pixels` is how many a picture may have: see `media.load`.
     Nothing is fetched: an address, with a scheme such as http:, is refused.
     """
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise ArgumentError(f"a source is named by a text or a path, not by {path!r}.")
-    name, where = os.fspath(path), Path(path)
+    where = checked_path("a source", path)
+    name = os.fspath(path)
     given = None if rate is None else checked_rate(rate)
     if name == "-":
         return RawSource(size, pixel_format or "rgba", given or RATE)

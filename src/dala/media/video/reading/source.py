@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.file_path import checked_path
 from dala.base.printable import printable
 from dala.base.record import record
 from dala.errors import ArgumentError, ClosedError, MediaError, argument
@@ -67,7 +68,7 @@ class VideoFile(Seekable):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = checked_path("a video file", path)
         self._open()
         try:
             self.info = self._described()

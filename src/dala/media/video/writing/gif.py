@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.atomic_file import replace_file, temporary_path
 from dala.errors import FileError, LimitError
 from dala.images.frames import levels_of
 from dala.images.lettering import require_pillow
 from dala.kernels.image.sizes import GivenSize
 from dala.media.video.reading.decoding import pyav
-from dala.media.video.writing.sink import Sink, aside, check_writable
+from dala.media.video.writing.sink import Sink, check_writable
 
 _TICKS_PER_S = 100
 _SHORTEST_TICKS = 2
@@ -30,7 +31,7 @@ class GifSink(Sink):
         super().__init__(path, size)
         check_writable(path)
         require_pillow("a GIF")
-        self._draft = aside(path)
+        self._draft = temporary_path(path)
         self._rate = rate
         self._container: Any = None
         self._stream: Any = None
@@ -78,7 +79,7 @@ class GifSink(Sink):
         self._encode(self._held)
         self._encode(None)
         self._container.close()
-        self._draft.replace(self.path)
+        replace_file(self._draft, self.path)
 
     def _drop(self) -> None:
         if self._container is not None:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.atomic_file import create_temporary_folder
+from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError, argument
 from dala.images.frames import levels_of
 from dala.kernels.image.sizes import GivenSize
@@ -23,7 +25,7 @@ from dala.media.video.reading.description import ColourTags, standard_colours
 from dala.media.video.reading.image_sequences import is_pattern, matching, name_of
 from dala.media.video.reading.pixel_formats import coded_of
 from dala.media.video.writing.gif import GifSink
-from dala.media.video.writing.sink import Sink, aside, check_writable
+from dala.media.video.writing.sink import Sink, check_writable
 from dala.media.video.writing.writer import VideoWriter
 
 NUMBERED = "%06d.png"
@@ -53,9 +55,8 @@ def open_sink(
     `size` is (width, height), that of the first frame unless given. All but `-` appear under their
     name with `close`, and not at all after `abandon`; an error inside of `with` abandons.
     """
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise ArgumentError(f"a sink is named by a text or a path, not by {path!r}.")
-    name, where, per_second = os.fspath(path), Path(path), checked_rate(rate)
+    where = checked_path("a sink", path)
+    name, per_second = os.fspath(path), checked_rate(rate)
     if name == "-":
         return RawSink(size, pixel_format or "rgba")
     if pixel_format is not None:
@@ -120,8 +121,7 @@ class NumberedSink(Sink):
                 f"remove such files first, or give another name."
             )
         self._quality = quality
-        self._folder = aside(pattern)
-        self._folder.mkdir()
+        self._folder = create_temporary_folder(pattern)
 
     def _write(self, image: np.ndarray, time_s: float) -> None:
         target = self._folder / name_of(self.path.name, self.frames)
@@ -150,8 +150,7 @@ class FolderSink(Sink):
                 f"{path} is a folder with files in it, which would be mixed with new frames: give "
                 f"the name of a new one, or empty it."
             )
-        self._folder = aside(self._target)
-        self._folder.mkdir()
+        self._folder = create_temporary_folder(self._target)
 
     def _write(self, image: np.ndarray, time_s: float) -> None:
         save(image, self._folder / name_of(NUMBERED, self.frames))

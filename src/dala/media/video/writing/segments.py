@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dala import __version__
+from dala.base.atomic_file import replace_data
 from dala.base.record import record
 from dala.errors import ArgumentError, argument
 
@@ -100,9 +101,7 @@ class WorkFolder:
             (self.path / "state.npz").replace(marks.with_suffix(".npz"))
         self.unfinished().replace(coded)
         text = json.dumps({"frames": frames, "last_pts": last_pts})
-        draft = self.path / "unfinished.json"
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(marks)  # only now is it finished
+        replace_data(marks, text.encode())  # only now is it finished
         if self.segments:
             _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
         self.segments.append(Segment(coded, frames, last_pts))

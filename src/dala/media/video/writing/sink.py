@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,12 +14,6 @@ from dala.kernels.image.sizes import GivenSize, exact_size
 
 Opened = TypeVar("Opened", bound="Sink")
 _NEARLY_S = 1e-6
-
-
-def aside(path: Path) -> Path:
-    """Where something is written until it is whole: beside its name, with its suffix, hidden."""
-    mark = f"{os.getpid()}-{threading.get_ident()}.partial"
-    return path.with_name(f".{path.stem}.{mark}{path.suffix}")
 
 
 def check_writable(path: Path) -> None:

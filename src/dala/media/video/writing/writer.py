@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.atomic_file import replace_file, temporary_path
+from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError
 from dala.images.frames import frame_of
 from dala.kernels.image.sizes import GivenSize
@@ -19,7 +21,7 @@ from dala.media.video.reading.description import ColourTags, standard_colours
 from dala.media.video.reading.pixel_formats import bits_of, coded_of, image_of
 from dala.media.video.reading.source import VideoFrame
 from dala.media.video.writing.encoding import EncodedFile, Encoding, Picture, encoding_for
-from dala.media.video.writing.sink import Sink, aside, check_writable
+from dala.media.video.writing.sink import Sink, check_writable
 
 _LEAST_TICKS_PER_S = 90_000
 _DEEP_BITS = 10
@@ -51,9 +53,9 @@ def writer(
     ...     for image in images:
     ...         out.write(image)
     """
-    if not isinstance(path, str | os.PathLike) or not os.fspath(path):
-        raise ArgumentError(f"a video is named by a text or a path, not by {path!r}.")
-    return VideoWriter(Path(path), size, checked_rate(rate), codec, quality, preset)
+    return VideoWriter(
+        checked_path("a video file", path), size, checked_rate(rate), codec, quality, preset
+    )
 
 
 class VideoWriter(Sink):
@@ -73,7 +75,7 @@ class VideoWriter(Sink):
         encoding_for(path, 8, *self._settings)  # refuses what is wrong before there is a frame
         check_writable(path)
         pyav()
-        self._draft = aside(path)
+        self._draft = temporary_path(path)
         self._rate = rate
         self._is_avi = path.suffix.lower() == ".avi"
         # Every frame of the rate falls on a tick, and other times on one nearby; an AVI has a frame
@@ -170,7 +172,7 @@ class VideoWriter(Sink):
     def _finish(self) -> None:
         assert self._file is not None
         self._file.close()
-        self._draft.replace(self.path)
+        replace_file(self._draft, self.path)
 
     def _drop(self) -> None:
         if self._file is not None:
