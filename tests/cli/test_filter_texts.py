@@ -70,7 +70,7 @@ def test_a_text_is_read_by_the_kinds_of_its_parameters(text, name, params):
         ("letterbox:50%", "letterbox: size: '50%' is not a size such as 1280x720."),
         ("resize:0x8", "'0x8' is not a size such as"),
         ("chroma_key:color=255/0/0", "0/0.69/0.25 with parts of 0 to 1"),
-        ("chroma_key:color=gren", "color: 'gren' is no colour: give a name such as green, a code"),
+        ("chroma_key:color=gren", "color: 'gren' is no color: give a name such as green, a code"),
         ("text:a,color=yelow", "0/0.69/0.25 with parts of 0 to 1. Did you mean 'yellow'?"),
         ("warp_affine:matrix=1:a", "rows of numbers, such as 1:0:10/0:1:20"),
         ("background_replace", "needs background (a picture's file): -f"),

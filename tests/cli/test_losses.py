@@ -65,8 +65,8 @@ def test_all_that_is_lost_is_in_one_line(told, folder):
     code, _, err = told("process", "in.jpg", "out.bmp")
     assert code == 0
     (line,) = err.splitlines()[1:]
-    assert line.startswith("dala: in.jpg: EXIF is not kept; the colour profile ")
-    assert line.endswith("(its colours are sRGB now) is not kept.")
+    assert line.startswith("dala: in.jpg: EXIF is not kept; the color profile ")
+    assert line.endswith("(its colors are sRGB now) is not kept.")
 
 
 @pytest.mark.parametrize(

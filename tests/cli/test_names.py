@@ -81,7 +81,7 @@ def test_the_file_of_an_error_of_the_system_is_shown_so(refused, folder, picture
 
 @pytest.fixture
 def screen(monkeypatch):
-    """What goes to standard error, as if that were a terminal, but without colours."""
+    """What goes to standard error, as if that were a terminal, but without colors."""
     file = StringIO()
     made = Terminal(file=file, force_terminal=True, color_system=None, width=100, markup=False)
     for module in (progress, work, terminal):

@@ -62,7 +62,7 @@ PYTHON = re.compile(r"\w+=(?!…)|\w\(\)|\b(load|save|load_model|predict|media)[
         ("process photo.png out.png -f detect:model=blazeface,every=2,threshold=2", "0 to 1"),
         ("run own.json photo.png out.png", "One of your own is given by --kernels FILE."),
         ("predict classes.onnx photo.png", "loaded without --like, so nothing says how an image"),
-        ("predict classes.onnx photo.png", "load it with --like NAME, a model of the catalogue"),
+        ("predict classes.onnx photo.png", "load it with --like NAME, a model of the catalog"),
         ("predict mobilenet_v2 photo.png --like posenet", "and --like posenet is for files"),
         ("predict yolo_v5 photo.png", "Where that is accepted, run dala models get yolo_v5 --acc"),
     ],
@@ -78,7 +78,7 @@ def test_options_are_named_as_they_are_typed(refused, folder, picture, clip, arg
     )
     found = refused(*arguments.split())
     assert said in found
-    assert not PYTHON.search(found.replace("DALA_ACCEPT_LICENCE=yolo_v5", "")), found
+    assert not PYTHON.search(found.replace("DALA_ACCEPT_LICENSE=yolo_v5", "")), found
     assert not (folder / "out.mp4").exists()
 
 

@@ -131,7 +131,7 @@ def test_a_picture_between_pixels_covers_them_in_part(device):
     np.testing.assert_allclose(got[25, 19:22], [0, 0.5, 1], atol=1e-6)
 
 
-def test_a_transparent_pictures_colour_does_not_bleed(device):
+def test_a_transparent_pictures_color_does_not_bleed(device):
     picture = np.zeros((2, 2, 4), np.float32)
     picture[:, 0] = 1, 0, 0, 1
     picture[:, 1] = 0, 1, 0, 0
@@ -172,7 +172,7 @@ def test_a_mask_on_the_device_is_used_there(device):
     np.testing.assert_allclose(got, mask / 255, atol=1e-6)
 
 
-def test_labels_have_the_colours_of_a_palette(device):
+def test_labels_have_the_colors_of_a_palette(device):
     labels = np.array([[0, 1], [2, 200]], np.uint8)
     image = paper(40, 60, 3)
     got = with_layer(image, "fill_labels", labels, [None, "#ff0000", "#00ff00"])

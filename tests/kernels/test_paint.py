@@ -45,10 +45,10 @@ def test_every_form_is_red_green_blue_and_alpha(given, levels):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("gren", "'gren' is no colour: .* Did you mean 'green'\\?"),
+        ("gren", "'gren' is no color: .* Did you mean 'green'\\?"),
         ("Yelow", "Did you mean 'yellow'\\?"),
         ("#12345", "a code such as '#ff8000'"),
-        ("", "'' is no colour"),
+        ("", "'' is no color"),
         ((0, 255, 0), "divide levels by 255, or give '#00ff00'"),
         ((0, 255, 0, 128), "divide levels by 255, or give '#00ff0080'"),
         ((0, 1), "a code, a gray, \\(r, g, b\\) or \\(r, g, b, a\\), not \\(0, 1\\)"),

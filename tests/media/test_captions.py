@@ -71,9 +71,9 @@ def test_a_picture_is_mixed_in_by_alpha_and_opacity(device, channels, dtype):
     unit = 255 if dtype is np.uint8 else 1
     want = image.astype(float) / unit
     light = np.array([0.299, 0.587, 0.114]) @ (mark[0, 0, :3] / 255)
-    colour = light if channels == 1 else mark[0, 0, :3] / 255
+    color = light if channels == 1 else mark[0, 0, :3] / 255
     part = want[:6, 95:] if channels != 4 else want[:6, 95:, :3]
-    part += 0.5 * (colour - part)
+    part += 0.5 * (color - part)
     np.testing.assert_allclose(got / unit, want, atol=0.51 / 255)
 
 
@@ -128,17 +128,17 @@ def test_a_layer_is_there_from_its_start_until_before_its_end(make):
 
 
 def text(*given, **params):
-    """The layer of a text: its colours, and its alpha, both in 0..1."""
+    """The layer of a text: its colors, and its alpha, both in 0..1."""
     layer = TextLayer(*given, **params).step(0.0, (H, W, 3)).others[0].pixels
     pixels = np.asarray(layer) / 255
     return pixels[..., :3], pixels[..., 3]
 
 
-def test_text_has_the_colour_that_was_asked_for_up_to_its_edges():
-    colours, alpha = text("Hi", size=30, color=(1, 0.5, 0), outline=0)
+def test_text_has_the_color_that_was_asked_for_up_to_its_edges():
+    colors, alpha = text("Hi", size=30, color=(1, 0.5, 0), outline=0)
     assert alpha.max() == 1
     assert ((alpha > 0.1) & (alpha < 0.9)).any()
-    np.testing.assert_allclose(colours[alpha > 0], [[1, 0.5, 0]] * (alpha > 0).sum(), atol=0.003)
+    np.testing.assert_allclose(colors[alpha > 0], [[1, 0.5, 0]] * (alpha > 0).sum(), atol=0.003)
 
 
 def test_text_is_cut_to_what_is_seen_of_it():
@@ -149,21 +149,21 @@ def test_text_is_cut_to_what_is_seen_of_it():
 
 def test_an_outline_lies_around_the_letters_and_below_them():
     _, letters = text("I", size=40, outline=0)
-    colours, alpha = text("I", size=40, outline=4, outline_color="red")
+    colors, alpha = text("I", size=40, outline=4, outline_color="red")
     assert alpha.shape == (letters.shape[0] + 8, letters.shape[1] + 8)
     inside = np.pad(letters, 4) == 1
-    np.testing.assert_array_equal(colours[inside], np.ones((inside.sum(), 3)))
+    np.testing.assert_array_equal(colors[inside], np.ones((inside.sum(), 3)))
     outside = (alpha == 1) & (np.pad(letters, 4) == 0)
     assert outside.any()
-    np.testing.assert_array_equal(colours[outside], [[1, 0, 0]] * outside.sum())
+    np.testing.assert_array_equal(colors[outside], [[1, 0, 0]] * outside.sum())
 
 
 def test_a_box_lies_below_all_of_it_and_replaces_the_outline():
-    colours, alpha = text("I", size=30, box="#0000ff", box_opacity=0.6)
+    colors, alpha = text("I", size=30, box="#0000ff", box_opacity=0.6)
     assert alpha.min() == pytest.approx(0.6)
     assert alpha.max() == 1
-    np.testing.assert_array_equal(colours[0, 0], [0, 0, 1])
-    assert (colours[alpha == 1] == 1).all()
+    np.testing.assert_array_equal(colors[0, 0], [0, 0, 1])
+    assert (colors[alpha == 1] == 1).all()
 
 
 def test_letters_are_a_twentieth_of_the_frame_unless_a_size_is_given():
@@ -237,8 +237,8 @@ def test_wrong_places_and_times_are_refused(kind, params, told):
         ),
         (errors.ArgumentError, {"size": 3}, "size is 4 to 1000 pixels, not 3"),
         (errors.ArgumentError, {"outline": -1}, "outline is 0 to 1000 pixels, not -1"),
-        (errors.ArgumentError, {"color": "whitish"}, "color 'whitish' is no colour: give a name"),
-        (errors.ArgumentError, {"color": (1, 2)}, "color is a colour's name, a code, a gray"),
+        (errors.ArgumentError, {"color": "whitish"}, "color 'whitish' is no color: give a name"),
+        (errors.ArgumentError, {"color": (1, 2)}, "color is a color's name, a code, a gray"),
         (errors.ArgumentError, {"box": 3}, "box is a finite number from 0 to 1, not 3"),
         (errors.ArgumentError, {"font": 7}, "font is the path of a font's file, not 7"),
         (errors.FileError, {"font": "no.ttf"}, "there is no font no.ttf"),

@@ -13,15 +13,15 @@ from dala.gpu import compute
 from dala.media import gpu
 from dala.media.video import transcode as transcoding
 from dala.media.video.composing.compose import compose
-from dala.media.video.reading.description import ColourTags, VideoInfo
+from dala.media.video.reading.description import ColorTags, VideoInfo
 from dala.media.video.reading.source import VideoFile, VideoFrame
 
 RED, GREEN, BLUE = np.eye(3) * 255
 
 
-def plain(colour, width=40, height=30):
+def plain(color, width=40, height=30):
     image = np.empty((height, width, 3), np.uint8)
-    image[:] = colour
+    image[:] = color
     return image
 
 
@@ -33,7 +33,7 @@ class Clip:
         self.times_s, self.base, self.deep = times_s, base, deep
         self.closed = 0
         self.sought = []
-        tags = ColourTags(2, 2, 2, 1)
+        tags = ColorTags(2, 2, 2, 1)
         end_s = times_s[-1] + 1 / rate
         self.info = VideoInfo(
             *size,
@@ -175,8 +175,8 @@ def test_more_pictures_in_a_picture_go_on_from_the_corner(position, rows):
         )
     )
     want = plain(RED)
-    for row, colour in zip(rows, (GREEN, BLUE), strict=True):
-        want[row : row + 8, 2:13] = colour
+    for row, color in zip(rows, (GREEN, BLUE), strict=True):
+        want[row : row + 8, 2:13] = color
     np.testing.assert_array_equal(image, want)
 
 
@@ -299,12 +299,12 @@ def test_a_still_picture_is_not_scaled_again_for_each_frame(monkeypatch):
 def folder(tmp_path_factory):
     """With two clips and a picture: red for 6 frames at 10/s, gray for 4 at 5/s."""
     path = tmp_path_factory.mktemp("clips")
-    for name, colour, rate, count in [("red", (200, 20, 20), 10, 6), ("gray", (90, 90, 90), 5, 4)]:
+    for name, color, rate, count in [("red", (200, 20, 20), 10, 6), ("gray", (90, 90, 90), 5, 4)]:
         with av.open(str(path / f"{name}.mp4"), "w") as container:
             stream = container.add_stream("libx264", rate=rate, options={"crf": "1"})
             stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
             for _ in range(count):
-                frame = av.VideoFrame.from_ndarray(plain(colour, 64, 48), format="rgb24")
+                frame = av.VideoFrame.from_ndarray(plain(color, 64, 48), format="rgb24")
                 container.mux(stream.encode(frame))
             container.mux(stream.encode(None))
     media.save(plain(GREEN, 64, 48), path / "green.png")
@@ -415,7 +415,7 @@ def test_sources_are_closed_with_the_composition():
         ),
         ({"rate": 0}, "rate is a finite number above 0, not 0"),
         ({"rate": 1e6}, "rate is at most 1000 frames/s"),
-        ({"color": "nocolour"}, "color 'nocolour' is no colour"),
+        ({"color": "nocolor"}, "color 'nocolor' is no color"),
         ({"position": "nowhere"}, "position 'nowhere' is not known"),
         ({"layout": "picture_in_picture", "scale": 2}, "scale is a finite number from 0.01 to 1"),
     ],

@@ -105,7 +105,7 @@ def test_tiffs_of_every_compression_are_loaded(compression):
     ],
 )
 @pytest.mark.parametrize("size", [(1, 1), (3, 9), (1024, 700)])
-def test_a_jpeg_of_one_colour_has_enough_for_its_blocks(mode, options, size):
+def test_a_jpeg_of_one_color_has_enough_for_its_blocks(mode, options, size):
     data = encoded(Image.new(mode, size), "JPEG", **options)
     assert media.load(data).shape[:2] == size[::-1]
 

@@ -72,7 +72,7 @@ def test_formats_without_transparency_take_rgba_that_is_opaque(tmp_path, suffix)
         media.save(opaque, tmp_path / f"b{suffix}")
 
 
-def test_a_gif_is_loaded_with_its_colours_and_its_transparency():
+def test_a_gif_is_loaded_with_its_colors_and_its_transparency():
     image = np.zeros((6, 8, 4), np.uint8)
     image[:, :4] = 250, 10, 10, 255
     data = encoded(Image.fromarray(image), "GIF")

@@ -25,7 +25,7 @@ def all_of(path, **options):
 
 
 def moving(count: int = 4, alpha: bool = True) -> list[np.ndarray]:
-    """A square that moves over nothing, of few colours, so that a palette keeps all."""
+    """A square that moves over nothing, of few colors, so that a palette keeps all."""
     frames = []
     for number in range(count):
         image = np.zeros((24, 32, 4), np.uint8)

@@ -1,6 +1,6 @@
 """Text from outside as it may be shown: names of files, of models and of what is in them.
 
-A name can hold sequences that move a terminal's cursor, colour what follows or set its title, line
+A name can hold sequences that move a terminal's cursor, color what follows or set its title, line
 breaks that make another line of it, and marks that turn its letters around. None of that is sent.
 """
 

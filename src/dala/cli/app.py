@@ -111,7 +111,7 @@ def _kernel(context: typer.Context) -> None:
 
 @models_app.callback()
 def _models(context: typer.Context) -> None:
-    """Models that are known by name: those of the catalogue, fetched and kept."""
+    """Models that are known by name: those of the catalog, fetched and kept."""
     speak_for(context)
 
 

@@ -56,11 +56,11 @@ def doctor(context: typer.Context, json: options.Json = False) -> int:
     if json:
         print_json({"ok": not broken, "findings": [vars(item) for item in found]})
         return 1 if broken else 0
-    console, coloured = output(), is_terminal()
+    console, colored = output(), is_terminal()
     wide = max(len(item.name) for item in found)
     for item in found:
         head = f"{item.state:<8}{item.name:<{wide}}  "
-        if coloured:
+        if colored:
             console.print(item.state, style=_STYLES[item.state], end="")
             console.print(head[len(item.state) :] + item.said, soft_wrap=True)
         else:

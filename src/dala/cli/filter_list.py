@@ -12,7 +12,7 @@ from rich.table import Table
 from dala.cli import values
 from dala.cli.filter_texts import known_filters, params_of
 from dala.media.filters.catalog import FILTERS
-from dala.media.filters.catalog import filters as catalogue
+from dala.media.filters.catalog import filters as catalog
 from dala.media.filters.model_filters import filter_kernel
 from dala.media.video.filtering.stages import TEMPORAL, TIMED
 from dala.runtime.kernels.kernel import KERNELS
@@ -22,7 +22,7 @@ OWN, TIME = "yours", "time"
 
 def everything(own: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Every filter by name: its group, what it takes, and what it does, in one line."""
-    known = catalogue()
+    known = catalog()
     found = {}
     for name in known_filters(own):
         doc = known[name]["doc"] if name in known else _text(name).partition("\n")[0]
@@ -107,7 +107,7 @@ def _shown(default: Any) -> str:
 _SAMPLES = {
     "image": "picture.png",
     "table": "warm.cube",
-    "colour": "#00b140",
+    "color": "#00b140",
     "matrix": "1:0:10/0:1:20",
     "size": "1280x720",
     "flag": "yes",

@@ -22,9 +22,9 @@ from dala.runtime.kernels.kernel import KERNELS, Kernel
 Filter = tuple[str, dict[str, Any]]
 _NEXT_PARAM = re.compile(r"(?<!\\),(?=\s*[A-Za-z_]\w*\s*=)")
 _BY_NAME = {"text": "text", "source": "image", "font": "file", "position": "place"}
-_BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "colour")
+_BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "color")
 _BY_TYPE = {"float": "number", "int": "whole", "bool": "flag", "str": "text"}
-"""The kinds of what filters of time take, which are in no catalogue."""
+"""The kinds of what filters of time take, which are in no catalog."""
 _FILES = ("image", "table", "file")
 
 
@@ -207,7 +207,7 @@ def completions(incomplete: str, own: Sequence[str] = ()) -> Iterator[tuple[str,
     key, equals, value = last.partition("=")
     if equals:
         param = takes.get(key, {})
-        words = {"flag": ("yes", "no"), "model": tuple(MODELS), "colour": tuple(names())}
+        words = {"flag": ("yes", "no"), "model": tuple(MODELS), "color": tuple(names())}
         offered = words.get(param.get("kind", ""), ())
         for choice in param.get("choices", offered):
             if choice.startswith(value):

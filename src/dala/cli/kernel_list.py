@@ -10,11 +10,11 @@ from typing import Any
 from dala.cli import values
 from dala.lang.signature import Parameter
 from dala.media.filters.catalog import FILTERS
-from dala.media.filters.catalog import filters as catalogue
+from dala.media.filters.catalog import filters as catalog
 from dala.runtime.kernels.kernel import Kernel
 
 _SAMPLES: dict[str, Any] = {
-    "colour": "#00b140",
+    "color": "#00b140",
     "table": "warm.cube",
     "number": 0.5,
     "whole": 2,
@@ -68,7 +68,7 @@ def _param(kernel: str, param: Parameter) -> str:
 
 
 def _kind(kernel: str, param: Parameter) -> str:
-    known = catalogue()[kernel]["params"].get(param.name) if kernel in FILTERS else None
+    known = catalog()[kernel]["params"].get(param.name) if kernel in FILTERS else None
     if known is not None and known["kind"] in ("choice", "number", "whole"):
         return values.allowed(known)
     if known is not None and known["kind"] in _PYTHON:
@@ -84,7 +84,7 @@ def _kind(kernel: str, param: Parameter) -> str:
 
 _PYTHON = {
     "flag": "True or False",
-    "colour": "a colour: a name, a code such as '#00b140', (r, g, b) in 0..1",
+    "color": "a color: a name, a code such as '#00b140', (r, g, b) in 0..1",
     "size": "a size, of the output's unless given",
     "matrix": "rows of numbers",
     "table": "a .cube file, or an array",
@@ -118,7 +118,7 @@ def _example(kernel: Kernel) -> str:
 def _sample(kernel: str, param: Parameter) -> Any:
     if not param.required:
         return param.default
-    known = catalogue()[kernel]["params"].get(param.name, {}) if kernel in FILTERS else {}
+    known = catalog()[kernel]["params"].get(param.name, {}) if kernel in FILTERS else {}
     if known.get("kind") == "matrix":
         return _MATRICES[kernel]
     if "choices" in known:

@@ -49,7 +49,7 @@ def errors() -> Terminal:
 
 
 def is_terminal() -> bool:
-    """Whether a person sees the result, so that it may be laid out and coloured."""
+    """Whether a person sees the result, so that it may be laid out and colored."""
     return output().is_terminal
 
 

@@ -16,7 +16,7 @@ from dala.media.filters.catalog import range_of
 FLAGS = {"yes": True, "true": True, "on": True, "1": True}
 FLAGS |= {"no": False, "false": False, "off": False, "0": False}
 _NOTHING = ("none", "auto")
-_COLOUR = "a name such as green, a code such as #00b140, or 0/0.69/0.25 with parts of 0 to 1"
+_COLOR = "a name such as green, a code such as #00b140, or 0/0.69/0.25 with parts of 0 to 1"
 
 
 def read(kind: str, text: str, param: dict[str, Any]) -> Any:
@@ -57,7 +57,7 @@ def choice(text: str, param: dict[str, Any]) -> str:
     return text
 
 
-def colour(text: str, param: dict[str, Any]) -> tuple[float, ...]:
+def color(text: str, param: dict[str, Any]) -> tuple[float, ...]:
     """Red, green and blue in 0..1, and alpha unless it is 1."""
     # A shell may take what begins with # for a comment, so codes go without it too.
     given: Any = f"#{text}" if re.fullmatch("([0-9a-fA-F]{3}){2}|[0-9a-fA-F]{8}", text) else text
@@ -68,7 +68,7 @@ def colour(text: str, param: dict[str, Any]) -> tuple[float, ...]:
         paint = paint_of("", "", given)
     except ArgumentError:
         raise ArgumentError(
-            f"{text!r} is no colour: give {_COLOUR}.{hint(text.lower(), names())}"
+            f"{text!r} is no color: give {_COLOR}.{hint(text.lower(), names())}"
         ) from None
     return paint[:3] if paint[3] == 1 else paint
 
@@ -112,7 +112,7 @@ def guess(text: str, param: dict[str, Any]) -> Any:
         except ValueError:
             pass
     if text.startswith("#") and re.fullmatch("#([0-9a-fA-F]{3}){2}", text):
-        return colour(text, param)
+        return color(text, param)
     return FLAGS.get(text.lower(), text)
 
 
@@ -121,7 +121,7 @@ READERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
     "whole": whole,
     "flag": flag,
     "choice": choice,
-    "colour": colour,
+    "color": color,
     "size": size,
     "matrix": matrix,
     "table": path,
@@ -141,7 +141,7 @@ def allowed(param: dict[str, Any]) -> str:
         return ", ".join(param["choices"])
     said = {
         "flag": "yes or no",
-        "colour": f"a colour: {_COLOUR}",
+        "color": f"a color: {_COLOR}",
         "size": FORMS if param.get("relative") else "WIDTHxHEIGHT",
         "matrix": "rows of numbers: 1:0:10/0:1:20",
         "table": "a .cube file",

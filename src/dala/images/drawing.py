@@ -1,8 +1,8 @@
 """Shapes, text, pictures and masks, put down one after another and drawn over an image at once.
 
-Coordinates are pixels from the image's upper left corner; the centre of the first pixel is at
+Coordinates are pixels from the image's upper left corner; the center of the first pixel is at
 (0.5, 0.5), so that a rectangle from x = 2 with a width of 3 fills three whole columns. What covers
-a pixel in part is mixed in by that part. A colour is a name such as "white", a code such as
+a pixel in part is mixed in by that part. A color is a name such as "white", a code such as
 "#ff8000" or "#ff800080", or numbers from 0 to 1: a gray, (r, g, b) or (r, g, b, a).
 """
 
@@ -46,13 +46,13 @@ class Shapes:
 
 @record
 class Layer:
-    """Pixels stretched over a rectangle, or over the whole image; colours as their kind has it."""
+    """Pixels stretched over a rectangle, or over the whole image; colors as their kind has it."""
 
     kind: Literal["picture", "mask", "labels"]
     frame: Frame
     box: Box | None
     clip: Box
-    colours: np.ndarray
+    colors: np.ndarray
 
 
 class Drawing:
@@ -226,7 +226,7 @@ class Drawing:
         width: float | None = None,
         height: float | None = None,
     ) -> None:
-        """A colour as far as a mask says: (height, width), f32 from 0 to 1 or u8 up to 255.
+        """A color as far as a mask says: (height, width), f32 from 0 to 1 or u8 up to 255.
 
         It is stretched over the whole image, unless a rectangle is given.
         """
@@ -243,9 +243,9 @@ class Drawing:
         width: float | None = None,
         height: float | None = None,
     ) -> None:
-        """The colour of each pixel's label: `labels` is (height, width) of u8, None hides one.
+        """The color of each pixel's label: `labels` is (height, width) of u8, None hides one.
 
-        Labels beyond the last colour are not seen.
+        Labels beyond the last color are not seen.
         """
         frame = _plane("fill_labels", "labels", labels)
         if frame.dtype != "u8":
@@ -314,10 +314,10 @@ class Drawing:
             shapes.groups.append(self._count)
         self._count += 1
 
-    def _add_layer(self, kind: Any, frame: Frame, box: Box | None, colours: np.ndarray) -> None:
+    def _add_layer(self, kind: Any, frame: Frame, box: Box | None, colors: np.ndarray) -> None:
         self._count += 1
         if 0 not in frame.shape:
-            self.parts.append(Layer(kind, frame, box, self._clip, colours.astype(np.float32)))
+            self.parts.append(Layer(kind, frame, box, self._clip, colors.astype(np.float32)))
 
 
 def text_size(

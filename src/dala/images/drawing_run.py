@@ -119,7 +119,7 @@ def _draw_layer(image: Buffer, layer: Layer) -> None:
     pixels = _shrunk(layer, box)
     channels, grid = _channels(image), _grid(image)
     place = from_numpy(np.array([*box, *layer.clip], np.float32))
-    shared = pixels, place, from_numpy(layer.colours)
+    shared = pixels, place, from_numpy(layer.colors)
     if not image.is_host:
         layer_image_kernel(channels, layer.kind).run([image, *shared], image)
         return

@@ -130,7 +130,7 @@ class Camera:
     def _framed(self, pixels: Any, index: int) -> VideoFrame:
         time_s = time.perf_counter() - self._start_s if index else 0.0
         if pixels.ndim == 2 or pixels.shape[2] != 3:
-            raise MediaError(f"{self.path} gives frames of shape {pixels.shape}, not colours.")
+            raise MediaError(f"{self.path} gives frames of shape {pixels.shape}, not colors.")
         coded = pyav().VideoFrame.from_ndarray(pixels, format="bgr24")
         coded.pts, coded.time_base = int(time_s / _TICK), _TICK
         return VideoFrame(coded, index, time_s)

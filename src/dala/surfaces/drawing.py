@@ -1,7 +1,7 @@
 """Shapes, text, images and what models found, drawn over the pixels of a surface on its device.
 
-Coordinates and colours are those of `dala.images.drawing`: pixels from the upper left corner, the
-centre of the first at (0.5, 0.5); names, codes such as "#ff8000" and numbers from 0 to 1. What is
+Coordinates and colors are those of `dala.images.drawing`: pixels from the upper left corner, the
+center of the first at (0.5, 0.5); names, codes such as "#ff8000" and numbers from 0 to 1. What is
 drawn is gathered, and put over the pixels in the order of the calls before anyone looks at them,
 before a kernel's result replaces them, and at the end of a `batch`. Images are taken as they are
 when they are given.

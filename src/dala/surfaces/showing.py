@@ -68,7 +68,7 @@ def get_pixels(surface: Surface) -> np.ndarray:
 
 
 def clear(surface: Surface, color: Any = (0.0, 0.0, 0.0, 0.0)) -> None:
-    """Give every pixel the same colour: numbers from 0 to 1, a name, or a code "#ff8000"."""
+    """Give every pixel the same color: numbers from 0 to 1, a name, or a code "#ff8000"."""
     require_surface(surface).clear(color)
 
 

@@ -41,7 +41,7 @@ class Store(Protocol):
         """Replace them by those of a contiguous array."""
 
     def clear(self, paint: Paint) -> None:
-        """Give all of them one colour."""
+        """Give all of them one color."""
 
     def read(self) -> np.ndarray:
         """All of them, as a new array."""
@@ -146,7 +146,7 @@ def store_for(device: Device, width: int, height: int) -> Store:
 
 
 def levels(paint: Paint) -> np.ndarray:
-    """A colour as four bytes, rounded to nearest."""
+    """A color as four bytes, rounded to nearest."""
     return np.rint(np.multiply(paint, 255)).astype(np.uint8)
 
 

@@ -155,7 +155,7 @@ class Surface:
         self.store.run(kernel, inputs, output, params)
 
     def clear(self, color: Any = (0.0, 0.0, 0.0, 0.0)) -> None:
-        """Give every pixel the same colour: numbers from 0 to 1, a name, or a code "#ff8000"."""
+        """Give every pixel the same color: numbers from 0 to 1, a name, or a code "#ff8000"."""
         store = self.store
         store.clear(paint_of("clear", "color", color))
         self.pending = None

@@ -177,14 +177,14 @@ def _compression(format: str, quality: int | None) -> dict[str, Any]:
     if not PICTURES[format].is_lossy:
         return {}
     used = _QUALITY if quality is None else quality
-    # 4:4:4 where the caller wants quality: halved colour shows at sharp edges.
+    # 4:4:4 where the caller wants quality: halved color shows at sharp edges.
     whole = used >= _QUALITY
-    colours: dict[str, dict[str, Any]] = {
+    colors: dict[str, dict[str, Any]] = {
         "JPEG": {"subsampling": 0 if whole else 2},
         "AVIF": {"subsampling": "4:4:4" if whole else "4:2:0"},
         "HEIF": {"chroma": 444 if whole else 420},
     }
-    return {"quality": used, **colours.get(format, {})}
+    return {"quality": used, **colors.get(format, {})}
 
 
 def _opaque(pixels: np.ndarray, format: str, target: object) -> np.ndarray:

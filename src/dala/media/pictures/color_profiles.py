@@ -1,4 +1,4 @@
-"""Pillow's images of any mode and colour profile, turned into gray, RGB or RGBA in sRGB."""
+"""Pillow's images of any mode and color profile, turned into gray, RGB or RGBA in sRGB."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _GRAY_MODES = ("1", "L", "LA", "La")
 def as_srgb(image: Any) -> tuple[Any, str | None]:
     """The decoded image as mode L, RGB or RGBA, in sRGB; a ValueError where that is not known.
 
-    With it, the name of the profile that its colours were converted from, where they were.
+    With it, the name of the profile that its colors were converted from, where they were.
     """
     if image.mode.startswith("I;16"):
         image = _halved(image)
     elif image.mode in ("I", "F", "LAB", "HSV"):
-        raise ValueError(f"pixels of mode {image.mode} have no range or colour that is known here")
+        raise ValueError(f"pixels of mode {image.mode} have no range or color that is known here")
     if image.mode == "RGBA" and not {"icc_profile", "gamma"} & image.info.keys():
         return image, None
     alpha = None
@@ -95,7 +95,7 @@ def _from_profile(base: Any, profile: bytes) -> tuple[Any, str | None]:
 
 
 def _probe(mode: str) -> Any:
-    """Colours from all over the cube, or every gray."""
+    """Colors from all over the cube, or every gray."""
     if mode == "L":
         return Image.fromarray(np.arange(256, dtype=np.uint8)[None])
     steps = np.linspace(0, 255, 17).astype(np.uint8)

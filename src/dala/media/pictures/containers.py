@@ -135,7 +135,7 @@ def _missing_from_gif(data: bytes) -> str | None:
 
 
 def _palette_bytes(flags: bytes) -> int:
-    """How long the table of colours is that a block of a GIF says it has."""
+    """How long the table of colors is that a block of a GIF says it has."""
     return 3 << (flags[0] & 7) + 1 if flags and flags[0] & 0x80 else 0
 
 

@@ -52,16 +52,16 @@ def load(
 
     `source` is a path, or the bytes of a file: PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF (Pillow 11.3
     or newer) or HEIC (`pip install "dala-gpu[heic]"`). The array is (height, width) for a gray
-    picture, (height, width, 3) for a coloured one and (height, width, 4) for one with transparency;
+    picture, (height, width, 3) for a colored one and (height, width, 4) for one with transparency;
     `mode` asks for "gray" (luma), "rgb" or "rgba" instead. What files hold besides is converted:
 
     - It is turned upright as its EXIF orientation says. Of several pages or frames it is the first.
-    - Colours of an embedded ICC profile become sRGB; a profile that moves no colour by more than
-      1 of 255, and one that is broken, leave the pixels as they are. A PNG's gAMA chunk is honoured
+    - Colors of an embedded ICC profile become sRGB; a profile that moves no color by more than
+      1 of 255, and one that is broken, leave the pixels as they are. A PNG's gAMA chunk is honored
       where there is neither a profile nor an sRGB chunk; its cHRM chunk is not.
-    - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte. So do the 10 and 12
+    - 16 bits become 8: gray is rounded, of colors Pillow keeps the upper byte. So do the 10 and 12
       of AVIF and HEIC.
-    - Palettes and 1 bit become gray or colours, gray with transparency RGBA, CMYK and YCbCr RGB.
+    - Palettes and 1 bit become gray or colors, gray with transparency RGBA, CMYK and YCbCr RGB.
 
     With `with_metadata=True` it is the array and its `Metadata`: EXIF, XMP and notes, which `save`
     writes. What pixels lose on the way, bits and all pictures but the first, is a LossWarning.
@@ -141,13 +141,13 @@ def save(
     """Write a picture to a file, in the format of its suffix.
 
     `image` is an array, a Buffer or a Pillow image: gray, RGB or RGBA, u8 or f32 (0..1: clamped and
-    rounded to nearest, NaN is 0), its colours sRGB. .png, .tif, .tiff, .bmp and .webp keep every
+    rounded to nearest, NaN is 0), its colors sRGB. .png, .tif, .tiff, .bmp and .webp keep every
     value, though a gray WebP is loaded as RGB; .jpg, .jpeg, .avif and .heic (see `load`) are
     written with quality 90. A `quality` of 1 to 100 is for those, and for WebP, which then is lossy
     as well. JPEG and BMP know no transparency: they take RGBA only when all of it is opaque.
 
     `metadata` is what `load` gave with a picture. It says so of the result: upright, of its size,
-    in sRGB. What the format cannot hold is left out, with a LossWarning; so is a colour profile,
+    in sRGB. What the format cannot hold is left out, with a LossWarning; so is a color profile,
     which is no longer true.
 
     The file appears under its name when it is whole; where writing fails, what was there stays.

@@ -46,7 +46,7 @@ class Metadata:
     bits: int
     """For each value of a pixel, in the file."""
     profile: str | None = None
-    """The name of the colour profile that the colours were converted from, if not sRGB."""
+    """The name of the color profile that the colors were converted from, if not sRGB."""
     exif: bytes | None = None
     xmp: bytes | None = None
     texts: Mapping[str, str] = {}
@@ -138,7 +138,7 @@ def options_for(
 ) -> tuple[dict[str, Any], list[str]]:
     """What Pillow is told to write beside pixels of that (width, height); and what it cannot hold.
 
-    That colours are sRGB is said in any case.
+    That colors are sRGB is said in any case.
     """
     from PIL import PngImagePlugin
 
@@ -168,7 +168,7 @@ def options_for(
     lost += [f"its text {key}" for key in texts]
     lost += given.unread
     if given.profile is not None:
-        lost.append(f"the colour profile {given.profile} (its colours are sRGB now)")
+        lost.append(f"the color profile {given.profile} (its colors are sRGB now)")
     return options, lost
 
 

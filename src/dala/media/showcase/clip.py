@@ -14,10 +14,10 @@ from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError
 from dala.kernels.image.sizes import GivenSize, Size, exact_size
 from dala.media.showcase import sample
-from dala.media.showcase.strokes import Canvas, Field, colour, disc, oval
+from dala.media.showcase.strokes import Canvas, Field, color, disc, oval
 from dala.media.video.reading.decoded_frame import checked_rate
 from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import standard_colours
+from dala.media.video.reading.description import standard_colors
 from dala.media.video.reading.pixel_formats import coded_of
 from dala.media.video.writing.sink import check_writable
 
@@ -78,18 +78,18 @@ def _encode(
     draft: Path, frames: int, size: tuple[int, int], rate: Fraction, seconds: float
 ) -> None:
     av = pyav()
-    colours = standard_colours(size[1])
+    colors = standard_colors(size[1])
     scene = _Scene(size)
     with av.open(f"file:{draft}", "w") as container:
         video: Any = container.add_stream("libx264", rate=rate, options=_OPTIONS)
         video.width, video.height = size
         video.pix_fmt = "yuv420p"
-        colours.put_on(video.codec_context)
+        colors.put_on(video.codec_context)
         audio: Any = container.add_stream("aac", rate=SAMPLES_PER_S, layout="mono")
         for packet in _sound_packets(audio, seconds):
             container.mux(packet)
         for number in range(frames):
-            coded = coded_of(scene.frame(float(number / rate)), "yuv420p", colours)
+            coded = coded_of(scene.frame(float(number / rate)), "yuv420p", colors)
             coded.pts, coded.time_base = number, 1 / rate
             container.mux(video.encode(coded))
         container.mux(video.encode(None))
@@ -187,7 +187,7 @@ def _paint_balloon(canvas: Canvas, cu: float, time_s: float) -> None:
     wide = radius * (1 - 0.3 * np.clip((v - cv) / radius, 0.0, 1.4) ** 2)
     envelope: Field = np.maximum(oval(u, v, cu, cv, radius, 36.0), np.abs(u - cu) - wide)
     stripe = np.floor(np.arcsin(np.clip((u - cu) / wide, -1, 1)) * 2.4 + 0.5).astype(int) % 2
-    tint = np.stack([colour("#ff7a1a"), colour("#fff4d6")])[stripe]
+    tint = np.stack([color("#ff7a1a"), color("#fff4d6")])[stripe]
     light = 0.7 + 0.35 * np.clip(0.6 - 0.5 * (u - cu) / radius, 0.0, 1.0)
     ropes = np.abs(np.abs(u - cu) - 5 - 7 * np.clip((cv + 50 - v) / 16, 0, 1)) - 0.5
     part.paint("#5d4030", part.cover(np.maximum(ropes, np.abs(v - cv - 42) - 9)))
@@ -204,7 +204,7 @@ def _paint_ball(canvas: Canvas, cu: float) -> None:
     part.paint("#0d260c", 0.5 * np.clip(1.5 - 1.3 * ground, 0.0, 1.0))
     turn = np.arctan2(y, x) - cu / radius
     wedge = np.floor(turn / (np.pi / 3)).astype(int) % 3
-    tint = np.stack([colour(c) for c in ("#f4f4f4", "#e8212e", "#1e63d6")])[wedge]
+    tint = np.stack([color(c) for c in ("#f4f4f4", "#e8212e", "#1e63d6")])[wedge]
     depth = np.sqrt(np.clip(1 - x * x - y * y, 0.0, 1.0))
     lit = np.clip(-0.48 * x - 0.58 * y + 0.66 * depth, 0.0, 1.0)
     body = tint * (0.4 + 0.7 * lit[..., None]) + 0.5 * (lit**24)[..., None]

@@ -9,7 +9,7 @@ import numpy as np
 
 from dala.base.record import record
 from dala.media.showcase import sample
-from dala.media.showcase.strokes import Canvas, colour, disc
+from dala.media.showcase.strokes import Canvas, color, disc
 
 CUBE_NAME = "warm.cube"
 """The file next to the page that holds the table of `lut`."""
@@ -108,7 +108,7 @@ class Material:
                 return about["choices"][0]
             case "flag":
                 return True
-            case "colour":
+            case "color":
                 return "#00b140"
             case "table":
                 return CUBE_NAME
@@ -121,7 +121,7 @@ def backdrop(height: int, width: int) -> np.ndarray:
     """Evening light with soft discs, to put behind or over a picture: opaque RGBA."""
     canvas = Canvas.blank(height, width, sample.HEIGHT, sample.WIDTH)
     along = np.clip((canvas.u / 720 + canvas.v / 480) / 2, 0.0, 1.0)[..., None]
-    start, end = colour("#2b1a5a"), colour("#ff8a5c")
+    start, end = color("#2b1a5a"), color("#ff8a5c")
     canvas.fill(start + (end - start) * along)
     tints = ("#ffd27a", "#ff6fa3", "#8fd3ff", "#fff2c9")
     for k in range(26):
@@ -137,7 +137,7 @@ def badge(extent: int) -> np.ndarray:
     canvas = Canvas.blank(extent, extent, 100, 100)
     u, v = canvas.u - 50, canvas.v - 50
     round_ = disc(u, v, 0, 0, 46)
-    canvas.fill(colour("#d81e3f"))
+    canvas.fill(color("#d81e3f"))
     canvas.paint("#ffffff", canvas.cover(np.abs(disc(u, v, 0, 0, 40)) - 1.6))
     turn = np.abs((np.arctan2(u, -v) / (2 * np.pi) * 5 + 0.5) % 1.0 - 0.5) * 2 * np.pi / 5
     far = np.hypot(u, v)

@@ -45,12 +45,12 @@ class Canvas:
         reach = 1 / self._pixels_per_point + soft
         return np.clip(0.5 - distance / reach, 0.0, 1.0)
 
-    def fill(self, colours: np.ndarray) -> None:
-        self._pixels[...] = colours
+    def fill(self, colors: np.ndarray) -> None:
+        self._pixels[...] = colors
 
-    def paint(self, colours: str | np.ndarray, coverage: Field) -> None:
-        """Lay a colour, or one for each pixel, over what is there."""
-        over = colour(colours) if isinstance(colours, str) else colours
+    def paint(self, colors: str | np.ndarray, coverage: Field) -> None:
+        """Lay a color, or one for each pixel, over what is there."""
+        over = color(colors) if isinstance(colors, str) else colors
         self._pixels += (over - self._pixels) * coverage[..., None]
 
     def grain(self, points: float, seed: int) -> Field:
@@ -68,14 +68,14 @@ class Canvas:
     def levels(self, noise: float, seed: int) -> np.ndarray:
         """The picture as opaque RGBA of u8, with noise of that many levels."""
         grain = np.random.default_rng(seed).normal(0.0, noise, self._pixels.shape)
-        colours = np.clip(np.rint(self._pixels * 255 + grain), 0, 255).astype(np.uint8)
-        opaque = np.full((*colours.shape[:2], 1), 255, np.uint8)
-        return np.concatenate([colours, opaque], axis=2)
+        colors = np.clip(np.rint(self._pixels * 255 + grain), 0, 255).astype(np.uint8)
+        opaque = np.full((*colors.shape[:2], 1), 255, np.uint8)
+        return np.concatenate([colors, opaque], axis=2)
 
 
-def colour(text: str) -> np.ndarray:
-    """The three numbers in 0..1 of a colour such as "#ffd400"."""
-    return np.array(colour_of("paint", "colour", text))
+def color(text: str) -> np.ndarray:
+    """The three numbers in 0..1 of a color such as "#ffd400"."""
+    return np.array(colour_of("paint", "color", text))
 
 
 def disc(u: Field, v: Field, cu: float, cv: float, radius: float) -> Field:

@@ -317,7 +317,7 @@ class _Run:
 
     def _picture(self) -> Picture:
         info = self._video.info
-        return Picture(self._filter.size, info.rate, self._video.time_base, info.colours)
+        return Picture(self._filter.size, info.rate, self._video.time_base, info.colors)
 
 
 def _write(file: PacketFile, encoder: Encoder, coded: Any) -> None:

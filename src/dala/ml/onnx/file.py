@@ -230,7 +230,7 @@ def _check_tensors(
         if body.get("sparse_initializer"):
             raise ModelError(f"{what} has sparse tensors, which are not read: store them dense.")
         for tensor in body.get("initializer", []):
-            where = f"{what}: the initialiser {tensor.get('name', '')!r}"
+            where = f"{what}: the initializer {tensor.get('name', '')!r}"
             outside += check_tensor(where, tensor, files)
         holders = [*body.get("node", []), {"attribute": body.get("attribute_proto", [])}]
         for node in holders:

@@ -18,7 +18,7 @@ from dala.kernels.image.paint import colour_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.filters.chain import Chains, FilterStep, filter_step
 from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import ColourTags, StreamInfo, VideoInfo
+from dala.media.video.reading.description import ColorTags, StreamInfo, VideoInfo
 from dala.media.video.reading.inputs import Input, Tape, inputs_of
 from dala.media.video.reading.pixel_formats import DEEPEST_LEVEL
 from dala.media.video.reading.pixel_layouts import (
@@ -131,9 +131,9 @@ class Composition(Seekable):
         self._device = current_device()
         self._chains = Chains()
         dtype = np.uint8 if self.info.bits == 8 else np.float32
-        colour = np.array(background) * (255 if dtype is np.uint8 else 1)
+        color = np.array(background) * (255 if dtype is np.uint8 else 1)
         canvas = np.empty((size[1], size[0], 3), dtype)
-        canvas[:] = np.rint(colour) if dtype is np.uint8 else colour
+        canvas[:] = np.rint(color) if dtype is np.uint8 else color
         with using(self._device):
             self._canvas = Frame(Frame(canvas, _itself).buffer(), _itself)
         self._closed = False
@@ -241,12 +241,12 @@ def _described(size: Size, rate: Fraction, infos: list[VideoInfo], until: Until)
     bits = max([info.bits for info in infos], default=8)
     format = "rgb24" if bits <= 8 else "rgb48le"
     first = infos[0] if infos else None
-    matrix = ColourTags(_UNSPECIFIED, _UNSPECIFIED, _UNSPECIFIED, _LIMITED).matrix_for(size[1])
+    matrix = ColorTags(_UNSPECIFIED, _UNSPECIFIED, _UNSPECIFIED, _LIMITED).matrix_for(size[1])
     if first is not None:
-        matrix = first.colours.matrix_for(first.height)
+        matrix = first.colors.matrix_for(first.height)
     primaries, transfer = _UNSPECIFIED, _UNSPECIFIED
     if first is not None:
-        primaries, transfer = first.colours.primaries, first.colours.transfer
+        primaries, transfer = first.colors.primaries, first.colors.transfer
     others = [item for item in (first.streams if first else ()) if item.kind != "video"]
     return VideoInfo(
         width=size[0],
@@ -258,7 +258,7 @@ def _described(size: Size, rate: Fraction, infos: list[VideoInfo], until: Until)
         bits=max(8, bits),
         codec="rawvideo",
         rotation=0,
-        colours=ColourTags(primaries, transfer, _CODES[matrix], _LIMITED),
+        colors=ColorTags(primaries, transfer, _CODES[matrix], _LIMITED),
         streams=(StreamInfo(0, "video", "rawvideo", None), *others),
     )
 

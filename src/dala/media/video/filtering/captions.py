@@ -106,7 +106,7 @@ class TextLayer(_Layer):
     """Text over frames, in lines where it has line breaks.
 
     `size` is the height of the letters, a twentieth of the frame's unless given. They have an
-    outline, unless `box` gives them a background of that colour. Colours are names such as "white",
+    outline, unless `box` gives them a background of that color. Colors are names such as "white",
     codes such as "#ff8000" or "#ff800080", or numbers from 0 to 1: a gray, (r, g, b) or (r, g, b,
     a).
     """
@@ -175,17 +175,17 @@ class TextLayer(_Layer):
 
 
 def _composed(parts: list[tuple[np.ndarray, Paint]]) -> np.ndarray:
-    """Colours over each other, the first at the bottom, each as far as its mask covers it."""
+    """Colors over each other, the first at the bottom, each as far as its mask covers it."""
     # Not drawn over each other by Pillow, which mixes the black of what is transparent into edges.
     alpha = np.zeros_like(parts[0][0])
-    colours = np.zeros((*alpha.shape, 3))
-    for coverage, (*colour, opacity) in parts:
+    colors = np.zeros((*alpha.shape, 3))
+    for coverage, (*color, opacity) in parts:
         mask = coverage * opacity
         below = alpha * (1 - mask)
         alpha = mask + below
         share = np.divide(mask, alpha, out=np.zeros_like(mask), where=alpha > 0)[..., None]
-        colours += share * (np.array(colour) - colours)
-    layer = np.concatenate([colours, alpha[..., None]], -1)
+        colors += share * (np.array(color) - colors)
+    layer = np.concatenate([colors, alpha[..., None]], -1)
     levels: np.ndarray = np.rint(layer * 255)
     return levels.astype(np.uint8)
 

@@ -20,7 +20,7 @@ from dala.media.video.reading.pixel_formats import PACKED, coded_of, has_alpha, 
 from dala.media.video.reading.source import VideoFrame
 
 _PAIRED = ("yuv420p", "yuv422p")
-"""Formats whose pixels share their colour with a neighbour."""
+"""Formats whose pixels share their color with a neighbor."""
 
 
 class FrameFilter:
@@ -140,14 +140,14 @@ class FrameFilter:
         format = coded.format.name
         if not self._packed or format != self._info.pixel_format:
             image = self._run(image_of(coded), self._links, time_s)
-            return coded_of(image, self._pixels, self._info.colours)
+            return coded_of(image, self._pixels, self._info.colors)
         ends = self._conversions(format)
         packed = self._run(coded.to_ndarray(), [ends[0], *self._links, ends[1]], time_s)
         return pyav().VideoFrame.from_numpy_buffer(packed, "yuv420p")
 
     def _conversions(self, format: str) -> tuple[FilterStep, FilterStep]:
-        colours, height = self._info.colours, self._info.height
-        given = {"matrix": colours.matrix_for(height), "range": colours.range_for(format)}
+        colors, height = self._info.colors, self._info.height
+        given = {"matrix": colors.matrix_for(height), "range": colors.range_for(format)}
         into = filter_step("convert", {"from": PACKED[format], "to": "rgb", **given})
         back = filter_step("convert", {"from": self._made, "to": "yuv420p", **given})
         return into, back

@@ -1,4 +1,4 @@
-"""What is said of frames where no file says it: their rate, their colours, their times."""
+"""What is said of frames where no file says it: their rate, their colors, their times."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from dala.base.printable import printable
 from dala.errors import ArgumentError, ClosedError, argument
 from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import StreamInfo, VideoInfo, standard_colours
+from dala.media.video.reading.description import StreamInfo, VideoInfo, standard_colors
 from dala.media.video.reading.source import Seekable, VideoFrame
 
 Opened = TypeVar("Opened", bound="UncodedSource")
@@ -53,7 +53,7 @@ def uncoded_info(
         bits=8,
         codec=codec,
         rotation=0,
-        colours=standard_colours(size[1]),
+        colors=standard_colors(size[1]),
         streams=(StreamInfo(0, "video", codec, None),),
     )
 

@@ -1,10 +1,11 @@
-"""What a video is: its streams, its colours, how it is turned."""
+"""What a video is: its streams, its colors, how it is turned."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any, Literal
 
+from dala.base.deprecation import renamed_attribute
 from dala.base.record import value
 
 Matrix = Literal["bt601", "bt709"]
@@ -15,7 +16,7 @@ _MATRICES: dict[int, Matrix] = {1: "bt709", 5: "bt601", 6: "bt601"}
 _FULL = 2
 _SRGB_PRIMARIES, _SRGB_TRANSFER, _BT709, _BT601, _LIMITED = 1, 13, 1, 6, 1
 LEAST_HD_HEIGHT = 720
-"""The height from which on colours are BT.709, where a file does not say."""
+"""The height from which on colors are BT.709, where a file does not say."""
 
 
 @value
@@ -29,8 +30,8 @@ class StreamInfo:
 
 
 @value
-class ColourTags:
-    """How numbers stand for colours, in the codes of ITU-T H.273 that files carry."""
+class ColorTags:
+    """How numbers stand for colors, in the codes of ITU-T H.273 that files carry."""
 
     primaries: int
     transfer: int
@@ -38,9 +39,9 @@ class ColourTags:
     range: int
 
     @staticmethod
-    def of(tagged: Any) -> ColourTags:
+    def of(tagged: Any) -> ColorTags:
         """The tags of a frame or of a codec."""
-        return ColourTags(
+        return ColorTags(
             int(tagged.color_primaries),
             int(tagged.color_trc),
             int(tagged.colorspace),
@@ -63,10 +64,10 @@ class ColourTags:
         return "full" if self.range == _FULL or pixel_format.startswith("yuvj") else "limited"
 
 
-def standard_colours(height: int) -> ColourTags:
+def standard_colors(height: int) -> ColorTags:
     """How sRGB pixels are tagged once they are YCbCr: each height by its usual matrix."""
     matrix = _BT709 if height >= LEAST_HD_HEIGHT else _BT601
-    return ColourTags(_SRGB_PRIMARIES, _SRGB_TRANSFER, matrix, _LIMITED)
+    return ColorTags(_SRGB_PRIMARIES, _SRGB_TRANSFER, matrix, _LIMITED)
 
 
 @value
@@ -84,8 +85,9 @@ class VideoInfo:
     codec: str
     rotation: int
     """By how many degrees, counter-clockwise, a player turns it."""
-    colours: ColourTags
+    colors: ColorTags
     streams: tuple[StreamInfo, ...]
+    colours = renamed_attribute("VideoInfo", "colours", "colors")
 
     @property
     def size(self) -> tuple[int, int]:

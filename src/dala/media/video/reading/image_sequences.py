@@ -112,7 +112,7 @@ def _is_picture(path: Path) -> bool:
 
 
 def _widened(image: np.ndarray, channels: int) -> np.ndarray:
-    """The same colours in more channels: gray as RGB, and all of it opaque."""
+    """The same colors in more channels: gray as RGB, and all of it opaque."""
     if image.ndim == 2:
         image = np.repeat(image[..., None], 3, -1)
     if image.shape[2] < channels:

@@ -84,13 +84,13 @@ class Input:
         format = coded.format.name
         if is_packed(format, *frame.size):
             pixels = coded.to_ndarray()
-            colours = {
-                "matrix": info.colours.matrix_for(info.height),
-                "range": info.colours.range_for(format),
+            colors = {
+                "matrix": info.colors.matrix_for(info.height),
+                "range": info.colors.range_for(format),
             }
             # Four channels are resized faster, three can be a frame as they are.
             target = "rgb" if self.size == (cell.width, cell.height) else "rgba"
-            steps.append(filter_step("convert", {"from": PACKED[format], "to": target, **colours}))
+            steps.append(filter_step("convert", {"from": PACKED[format], "to": target, **colors}))
         else:
             pixels = image_of(coded)
         if self._turned:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.media.video.reading.description import ColourTags
+from dala.media.video.reading.description import ColorTags
 
 PACKED = {"yuv420p": "yuv420p", "yuvj420p": "yuv420p", "nv12": "nv12"}
 """Formats that kernels of ours convert: what they are called there."""
@@ -37,7 +37,7 @@ def image_of(coded: Any) -> np.ndarray:
     return np.ascontiguousarray(coded.to_ndarray(format="rgba" if alpha else "rgb24"))
 
 
-def coded_of(image: np.ndarray, pixel_format: str, colours: ColourTags) -> Any:
+def coded_of(image: np.ndarray, pixel_format: str, colors: ColorTags) -> Any:
     """A frame in a codec's format, of an RGB, RGBA or gray image."""
     from dala.media.video.reading.decoding import pyav
 
@@ -50,7 +50,7 @@ def coded_of(image: np.ndarray, pixel_format: str, colours: ColourTags) -> Any:
     names = {(1, 3): "rgb24", (1, 4): "rgba", (2, 3): "rgb48le", (2, 4): "rgba64le"}
     name = names[image.itemsize, image.shape[2]]
     frame = pyav().VideoFrame.from_ndarray(np.ascontiguousarray(image), format=name)
-    matrix, full = colours.matrix_for(image.shape[0]), colours.range_for(pixel_format) == "full"
+    matrix, full = colors.matrix_for(image.shape[0]), colors.range_for(pixel_format) == "full"
     return frame.reformat(
         format=pixel_format,
         dst_colorspace="ITU709" if matrix == "bt709" else "ITU601",

@@ -16,7 +16,7 @@ from dala.base.printable import printable
 from dala.base.record import record
 from dala.errors import ArgumentError, ClosedError, MediaError, argument
 from dala.media.video.reading.decoding import open_file, telling
-from dala.media.video.reading.description import ColourTags, StreamInfo, VideoInfo, standard_colours
+from dala.media.video.reading.description import ColorTags, StreamInfo, VideoInfo, standard_colors
 from dala.media.video.reading.pixel_formats import image_of
 
 _SEEK_AGAIN_S = 10.0
@@ -124,7 +124,7 @@ class VideoFile(Seekable):
             bits=max(component.bits for component in codec.format.components),
             codec=codec.name,
             rotation=self._rotation(),
-            colours=standard_colours(codec.height) if _is_rgb(codec) else ColourTags.of(codec),
+            colors=standard_colors(codec.height) if _is_rgb(codec) else ColorTags.of(codec),
             streams=tuple(
                 StreamInfo(item.index, item.type, _codec_name(item), item.language)
                 for item in self._container.streams

@@ -10,7 +10,7 @@ from dala.base.record import record
 from dala.base.suggestions import hint
 from dala.errors import ArgumentError, MediaError, argument
 from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import ColourTags
+from dala.media.video.reading.description import ColorTags
 
 PRESETS = (
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow",
@@ -131,12 +131,12 @@ def _speed(encoder: str, place: int) -> dict[str, str]:
 
 @record
 class Picture:
-    """What an encoder has to know of the frames: their size, rate, unit of time and colours."""
+    """What an encoder has to know of the frames: their size, rate, unit of time and colors."""
 
     size: tuple[int, int]
     rate: Fraction
     time_base: Fraction
-    colours: ColourTags
+    colors: ColorTags
 
 
 def configure(codec: Any, encoding: Encoding, picture: Picture) -> None:
@@ -155,7 +155,7 @@ def configure(codec: Any, encoding: Encoding, picture: Picture) -> None:
     if encoding.encoder == "libx264" and picture.size[0] * picture.size[1] < SMALL_PIXELS:
         codec.options = {**encoding.options, "x264-params": "mbtree=0"}
     codec.thread_type = "AUTO"
-    picture.colours.put_on(codec)
+    picture.colors.put_on(codec)
 
 
 class Encoder:

@@ -1,4 +1,4 @@
-"""GIFs: each frame in its own 256 colours, streamed to a file."""
+"""GIFs: each frame in its own 256 colors, streamed to a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dala.media.video.writing.sink import Sink, check_writable
 _TICKS_PER_S = 100
 _SHORTEST_TICKS = 2
 """Players slow down what is shown for less."""
-_COLOURS = 256
+_COLORS = 256
 _LARGEST_EXTENT = 65_535
 
 
@@ -89,7 +89,7 @@ class GifSink(Sink):
 
 
 def _with_palette(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices, and the colours as (256, 4) ARGB; where there is transparency, the last is clear."""
+    """Indices, and the colors as (256, 4) ARGB; where there is transparency, the last is clear."""
     from PIL import Image
 
     clear = None
@@ -98,17 +98,17 @@ def _with_palette(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not clear.any():
             clear = None
         image = np.ascontiguousarray(image[..., :3])
-    palette = np.full((_COLOURS, 4), 255, np.uint8)
+    palette = np.full((_COLORS, 4), 255, np.uint8)
     if image.ndim == 2 and clear is None:
-        palette[:, 1:] = np.arange(_COLOURS, dtype=np.uint8)[:, None]
+        palette[:, 1:] = np.arange(_COLORS, dtype=np.uint8)[:, None]
         return np.ascontiguousarray(image), palette
     # An octree is as near as a median cut, 70 times as fast, and flickers less.
-    count = _COLOURS if clear is None else _COLOURS - 1
+    count = _COLORS if clear is None else _COLORS - 1
     made = Image.fromarray(image).quantize(count, Image.Quantize.FASTOCTREE)
-    colours = np.array(made.getpalette("RGB"), np.uint8).reshape(-1, 3)
-    palette[: len(colours), 1:] = colours
+    colors = np.array(made.getpalette("RGB"), np.uint8).reshape(-1, 3)
+    palette[: len(colors), 1:] = colors
     indices = np.array(made)
     if clear is not None:
-        indices[clear] = _COLOURS - 1
+        indices[clear] = _COLORS - 1
         palette[-1] = 0
     return indices, palette

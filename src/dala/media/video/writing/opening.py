@@ -21,7 +21,7 @@ from dala.media.pictures.formats import FORMATS
 from dala.media.pictures.metadata import Metadata
 from dala.media.video.reading import raw
 from dala.media.video.reading.decoded_frame import RATE, checked_rate
-from dala.media.video.reading.description import ColourTags, standard_colours
+from dala.media.video.reading.description import ColorTags, standard_colors
 from dala.media.video.reading.image_sequences import is_pattern, matching, name_of
 from dala.media.video.reading.pixel_formats import coded_of
 from dala.media.video.writing.gif import GifSink
@@ -192,10 +192,10 @@ class RawSink(Sink):
             return image
         if wanted == 3 and channels == 4:
             return image[..., :3]
-        colours = standard_colours(height)
+        colors = standard_colors(height)
         if wanted is not None:
-            colours = ColourTags(colours.primaries, colours.transfer, colours.matrix, _FULL)
-        coded: Any = coded_of(image, raw.FORMATS[self._format], colours)
+            colors = ColorTags(colors.primaries, colors.transfer, colors.matrix, _FULL)
+        coded: Any = coded_of(image, raw.FORMATS[self._format], colors)
         return np.asarray(coded.to_ndarray())
 
     def _finish(self) -> None:

@@ -17,7 +17,7 @@ from dala.images.frames import frame_of
 from dala.kernels.image.sizes import GivenSize
 from dala.media.video.reading.decoded_frame import RATE, checked_rate
 from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import ColourTags, standard_colours
+from dala.media.video.reading.description import ColorTags, standard_colors
 from dala.media.video.reading.pixel_formats import bits_of, coded_of, image_of
 from dala.media.video.reading.source import VideoFrame
 from dala.media.video.writing.encoding import EncodedFile, Encoding, Picture, encoding_for
@@ -46,7 +46,7 @@ def writer(
 
     Where the first frame is f32, or comes from a video of more than 8 bits, the file has 10 bits,
     if the codec can. Few browsers play H.264 of 10 bits: for them, write u8, or av1.
-    A file that begins with a frame of a video has its colour tags, others those of sRGB.
+    A file that begins with a frame of a video has its color tags, others those of sRGB.
 
     >>> from dala import media
     >>> with media.writer("out.mp4", rate=25) as out:  # doctest: +SKIP
@@ -84,7 +84,7 @@ class VideoWriter(Sink):
         self._time_base = 1 / (rate * finer)
         self._file: EncodedFile | None = None
         self._tick = -1
-        self._colours: ColourTags
+        self._colors: ColorTags
 
     def write(self, image: Any, time_s: float | None = None) -> None:
         """Add a frame: an array, a Buffer, a Pillow image, or a frame of a video.
@@ -119,7 +119,7 @@ class VideoWriter(Sink):
             )
         assert self.size is not None
         if self._file is None:
-            self._colours = _colours(image, self.size[1])
+            self._colors = _colors(image, self.size[1])
             self._file = self._open(_bits(image), self.size)
         coded = self._coded(image, self._file.encoding.pixels)
         before = (coded.pts, coded.time_base) if coded is image else None
@@ -155,7 +155,7 @@ class VideoWriter(Sink):
             file = EncodedFile(
                 self._draft,
                 encoding,
-                Picture(size, self._rate, self._time_base, self._colours),
+                Picture(size, self._rate, self._time_base, self._colors),
             )
         except av.error.FFmpegError as error:
             raise FileError(f"{self.path} cannot be written: {error.strerror or error}.") from error
@@ -164,9 +164,9 @@ class VideoWriter(Sink):
 
     def _coded(self, image: Any, pixels: str) -> Any:
         if isinstance(image, np.ndarray):
-            return coded_of(image, pixels, self._colours)
-        if image.format.is_rgb or vars(ColourTags.of(image)) != vars(self._colours):
-            return coded_of(image_of(image), pixels, self._colours)
+            return coded_of(image, pixels, self._colors)
+        if image.format.is_rgb or vars(ColorTags.of(image)) != vars(self._colors):
+            return coded_of(image_of(image), pixels, self._colors)
         return image if image.format.name == pixels else image.reformat(format=pixels)
 
     def _finish(self) -> None:
@@ -189,11 +189,11 @@ def _in_order(encoding: Encoding) -> dict[str, str]:
     return {**encoding.options, "x265-params": ":".join(filter(None, params))}
 
 
-def _colours(image: Any, height: int) -> ColourTags:
+def _colors(image: Any, height: int) -> ColorTags:
     """The tags of a video whose first frame is that one."""
     if isinstance(image, np.ndarray) or image.format.is_rgb:
-        return standard_colours(height)
-    return ColourTags.of(image)
+        return standard_colors(height)
+    return ColorTags.of(image)
 
 
 def _bits(image: Any) -> int:

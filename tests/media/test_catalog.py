@@ -42,7 +42,7 @@ def test_each_filter_says_what_it_is():
         assert item["inputs"][0] == "image"
         for param in item["params"].values():
             assert param["kind"] in {
-                "number", "whole", "choice", "flag", "colour", "matrix", "table", "size",
+                "number", "whole", "choice", "flag", "color", "matrix", "table", "size",
                 "shape", "model",
             }  # fmt: skip
             if "choices" in param and param.get("default") is not None:
