@@ -8,7 +8,8 @@ import pytest
 
 from dala import errors
 from dala.base.deprecation import RenamedKeys, renamed_argument
-from dala.media.video.reading.description import ColorTags, VideoInfo
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.video_info import ColorTags, VideoInfo
 from dala.ml import gpu
 
 
@@ -55,6 +56,12 @@ def test_the_colors_of_a_video_are_found_under_their_old_name():
     info = VideoInfo(8, 6, Fraction(30), 1.0, 30, "yuv420p", 8, "h264", 0, colors, ())
     with pytest.warns(DeprecationWarning, match=r"VideoInfo\.colours is .* use VideoInfo\.colors"):
         assert info.colours is colors
+
+
+def test_the_decoded_frame_of_a_video_is_found_under_its_old_name():
+    frame = VideoFrame("PyAV's frame", 0, 0.0)
+    with pytest.warns(DeprecationWarning, match=r"VideoFrame\.coded is .* use VideoFrame\.decoded"):
+        assert frame.coded is frame.decoded
 
 
 def test_the_license_of_a_model_is_found_under_its_old_key():

@@ -10,9 +10,9 @@ from PIL import Image, ImageDraw
 
 from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
 from dala.gpu import compute
+from dala.images.coordinates import FARTHEST
 from dala.images.drawing import Drawing
-from dala.images.drawing_places import FARTHEST
-from dala.images.drawing_run import draw, drawn
+from dala.images.drawing_renderer import draw, drawn
 
 FINE = 16
 """How much finer Pillow draws what is compared: it has no antialiasing of its own."""

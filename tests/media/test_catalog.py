@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dala.cli.filter_texts import checked
+from dala.cli.filter_syntax import checked
 from dala.errors import ArgumentError
 from dala.gpu import compute
 from dala.kernels.base.limits import LIMITS, Limit
@@ -20,7 +20,7 @@ PAGE = Path(__file__).parent.parent.parent / "docs" / "filters.md"
 OTHER_KERNELS = {"preprocess"}
 """Kernels that take an image and make something else of it."""
 MODELLED = {"detect"}
-"""Filters that run a model, whatever they are given: tests/media/test_modelled.py has them."""
+"""Filters that always run a model: tests/media/test_models_in_video.py has them."""
 OF_MODELS = {"model", "every"}
 """Parameters of filters that run a model where they are given no mask."""
 

@@ -13,8 +13,9 @@ from dala.gpu import compute
 from dala.media import gpu
 from dala.media.video import transcode as transcoding
 from dala.media.video.composing.compose import compose
-from dala.media.video.reading.description import ColorTags, VideoInfo
-from dala.media.video.reading.source import VideoFile, VideoFrame
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.video_file import VideoFile
+from dala.media.video.reading.video_info import ColorTags, VideoInfo
 
 RED, GREEN, BLUE = np.eye(3) * 255
 
@@ -232,10 +233,10 @@ def test_frames_have_numbers_times_and_time_stamps():
     with compose([Clip(every(0.1, 4))], rate=Fraction(30000, 1001)) as composition:
         frames = list(composition)
         assert [frame.index for frame in frames] == list(range(len(frames)))
-        assert [frame.coded.pts for frame in frames] == list(range(len(frames)))
-        assert frames[5].coded.time_base == composition.time_base == Fraction(1001, 30000)
+        assert [frame.decoded.pts for frame in frames] == list(range(len(frames)))
+        assert frames[5].decoded.time_base == composition.time_base == Fraction(1001, 30000)
         assert frames[5].time_s == pytest.approx(5 * 1001 / 30000)
-        assert frames[5].coded.format.name == "rgb24"
+        assert frames[5].decoded.format.name == "rgb24"
         assert len(frames) == composition.info.frame_count == 12
 
 
@@ -272,15 +273,15 @@ def test_pictures_alone_are_one_frame_and_beside_a_video_as_many_as_it_has(until
 def test_seeking_gives_the_frames_that_were_to_come(begin_s):
     # The first has frames of uneven lengths: what is shown can have begun long ago.
     composition = compose([Clip([0.0, 0.1, 0.6], base=100), Clip(every(0.1, 9))], "side_by_side")
-    whole = [(frame.coded.pts, frame.image().tobytes()) for frame in composition]
+    whole = [(frame.decoded.pts, frame.image().tobytes()) for frame in composition]
     composition.seek(begin_s)
-    rest = [(frame.coded.pts, frame.image().tobytes()) for frame in composition]
+    rest = [(frame.decoded.pts, frame.image().tobytes()) for frame in composition]
     assert rest == whole[int(np.ceil(begin_s * 10)) :]
-    assert [(frame.coded.pts, frame.image().tobytes()) for frame in composition] == whole
+    assert [(frame.decoded.pts, frame.image().tobytes()) for frame in composition] == whole
 
 
 def test_a_still_picture_is_not_scaled_again_for_each_frame(monkeypatch):
-    from dala.media.video.reading import inputs
+    from dala.media.video.composing import inputs
 
     made = []
     step = inputs.filter_step
@@ -380,11 +381,11 @@ def test_deeper_sources_make_deeper_frames(device):
     ) as composition:
         assert (composition.info.bits, composition.info.pixel_format) == (10, "rgb48le")
         first, second = composition
-    assert second.coded.format.name == "rgb48le"
-    got = second.coded.to_ndarray(format="rgb48le")
+    assert second.decoded.format.name == "rgb48le"
+    got = second.decoded.to_ndarray(format="rgb48le")
     assert abs(int(got[15, 10, 0]) - 201 * 201) <= 1
     assert abs(int(got[15, 60, 0]) - 128 * 257) <= 1
-    assert first.coded.to_ndarray(format="rgb48le")[15, 10, 0] < got[15, 10, 0]
+    assert first.decoded.to_ndarray(format="rgb48le")[15, 10, 0] < got[15, 10, 0]
 
 
 def test_sources_are_closed_with_the_composition():

@@ -14,8 +14,8 @@ from media.picture_files import noise
 from PIL import Image
 
 from dala import errors, media
-from dala.media.video.reading.opening import open_source
-from dala.media.video.writing.opening import open_sink
+from dala.media.video.reading.source_opening import open_source
+from dala.media.video.writing.sink_opening import open_sink
 
 IMAGE = noise((6, 8, 3))
 

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 from dala import gpu
 from dala.errors import ArgumentError, DtypeError, FreedError, ShapeError
 from dala.gpu import compute
-from dala.images.lettering import opened_font
+from dala.images.text_rendering import opened_font
 from dala.ml.results.results import Detection, Segmentation
 from dala.surfaces import drawing
 

@@ -14,8 +14,9 @@ from typer.main import get_command
 
 from dala import __version__
 from dala.base.printable import printable
-from dala.cli import batch, check, doctor, models, predict, process, show
-from dala.cli.losses import heard
+from dala.cli import batch, doctor, info_commands, kernel_check, models, predict, process
+from dala.cli.loss_reports import reported
+from dala.cli.option_names import use_option_names
 from dala.cli.terminal import (
     Interrupted,
     complain,
@@ -24,7 +25,6 @@ from dala.cli.terminal import (
     print_json,
     show_warnings,
 )
-from dala.cli.wording import speak_for
 from dala.errors import (
     ArgumentError,
     DalaError,
@@ -56,19 +56,19 @@ app.command("process", rich_help_panel=MAKE)(process.process)
 app.command("batch", rich_help_panel=MAKE)(batch.batch)
 app.command("run", rich_help_panel=MAKE)(process.run)
 app.command("predict", rich_help_panel=LOOK)(predict.predict)
-app.command("filters", rich_help_panel=LOOK)(show.filters)
-app.command("kernels", rich_help_panel=LOOK)(show.kernels)
-app.command("devices", rich_help_panel=LOOK)(show.devices)
+app.command("filters", rich_help_panel=LOOK)(info_commands.filters)
+app.command("kernels", rich_help_panel=LOOK)(info_commands.kernels)
+app.command("devices", rich_help_panel=LOOK)(info_commands.devices)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
 app.add_typer(kernel_app, name="kernel", rich_help_panel=LOOK)
-kernel_app.command("check")(check.check)
+kernel_app.command("check")(kernel_check.check)
 app.add_typer(models_app, name="models", rich_help_panel=LOOK)
 models_app.command("list")(models.list_models)
 models_app.command("get")(models.get)
 models_app.command("where")(models.where)
 models_app.command("check")(models.check)
-app.command("demo", rich_help_panel=TRY)(show.demo)
-app.command("gallery", rich_help_panel=TRY)(show.gallery)
+app.command("demo", rich_help_panel=TRY)(info_commands.demo)
+app.command("gallery", rich_help_panel=TRY)(info_commands.gallery)
 app.command(
     "bench",
     rich_help_panel=TRY,
@@ -77,7 +77,7 @@ app.command(
         "allow_extra_args": True,
         "help_option_names": [],
     },
-)(show.bench)
+)(info_commands.bench)
 
 
 def _print_version(asked: bool) -> None:
@@ -100,19 +100,19 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    speak_for(context)
+    use_option_names(context)
 
 
 @kernel_app.callback()
 def _kernel(context: typer.Context) -> None:
     """Kernels of your own."""
-    speak_for(context)
+    use_option_names(context)
 
 
 @models_app.callback()
 def _models(context: typer.Context) -> None:
     """Models that are known by name: those of the catalog, fetched and kept."""
-    speak_for(context)
+    use_option_names(context)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show_warnings()
     try:
         try:
-            with heard():
+            with reported():
                 code = _run(given)
         except BaseException as error:
             if arguments is None and isinstance(error, KeyboardInterrupt | Interrupted):

@@ -9,12 +9,12 @@ from typing import Any
 
 from rich.table import Table
 
-from dala.cli import values
-from dala.cli.filter_texts import known_filters, params_of
+from dala.cli import parameter_values
+from dala.cli.filter_syntax import known_filters, params_of
 from dala.media.filters.catalog import FILTERS
 from dala.media.filters.catalog import filters as catalog
 from dala.media.filters.model_filters import filter_kernel
-from dala.media.video.filtering.stages import TEMPORAL, TIMED
+from dala.media.video.filtering.video_filters import TEMPORAL, TIMED
 from dala.runtime.kernels.kernel import KERNELS
 
 OWN, TIME = "yours", "time"
@@ -73,7 +73,7 @@ def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
         yield ""
         wide = max(map(len, params))
         for key, param in params.items():
-            line = f"    {key:<{wide}}  {values.allowed(param)}; {_default(param)}"
+            line = f"    {key:<{wide}}  {parameter_values.allowed(param)}; {_default(param)}"
             yield from wrap(line, columns, subsequent_indent=" " * (wide + 6))
     yield ""
     yield f"    dala process SOURCE TARGET -f {_example(name, params)}"

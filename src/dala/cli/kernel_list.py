@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from dala.cli import values
+from dala.cli import parameter_values
 from dala.lang.signature import Parameter
 from dala.media.filters.catalog import FILTERS
 from dala.media.filters.catalog import filters as catalog
@@ -70,7 +70,7 @@ def _param(kernel: str, param: Parameter) -> str:
 def _kind(kernel: str, param: Parameter) -> str:
     known = catalog()[kernel]["params"].get(param.name) if kernel in FILTERS else None
     if known is not None and known["kind"] in ("choice", "number", "whole"):
-        return values.allowed(known)
+        return parameter_values.allowed(known)
     if known is not None and known["kind"] in _PYTHON:
         return _PYTHON[known["kind"]]
     if param.type is not None:

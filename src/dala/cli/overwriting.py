@@ -12,7 +12,7 @@ from dala.cli.terminal import say
 from dala.errors import FileError
 
 
-class Existing:
+class ExistingFiles:
     """What is to become of files that are there already."""
 
     def __init__(self, *, overwrite: bool, skip: bool, quiet: bool, json: bool = False) -> None:

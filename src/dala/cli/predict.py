@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dala.cli import losses, options
+from dala.cli import loss_reports, options
 from dala.cli.models import complete
-from dala.cli.overwriting import Existing
+from dala.cli.overwriting import ExistingFiles
 from dala.cli.process import chosen
 from dala.cli.terminal import print_json, say, tell
 
@@ -75,8 +75,8 @@ def predict(
     from dala.media.pictures.files import load, save
     from dala.ml.models.loading import load_model
 
-    losses.refuse(strict=strict)
-    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+    loss_reports.refuse(strict=strict)
+    existing = ExistingFiles(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     targets = _targets(pictures, out, overwrite=overwrite)
     kept = existing.left_alone([target for target in targets if target is not None])
     with chosen(device):
@@ -86,13 +86,13 @@ def predict(
         for picture, target in zip(pictures, targets, strict=True):
             if target in kept:
                 continue
-            with losses.collected() as lost:
+            with loss_reports.collected() as lost:
                 image, metadata = load(picture, largest_pixels=largest_pixels, with_metadata=True)
                 results = loaded(image, **given)
                 if target is not None:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     save(results.draw(image), target, metadata=metadata)
-            losses.tell(picture, lost, quiet=quiet or json)
+            loss_reports.tell(picture, lost, quiet=quiet or json)
             if json:
                 described.append(_described(picture, target, image, results))
                 continue

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from dala.base.printable import printable
-from dala.cli.wording import told
+from dala.cli.option_names import told
 
 DEBUG = "DALA_DEBUG"
 """The variable that has errors show where they come from."""

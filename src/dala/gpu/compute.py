@@ -156,9 +156,9 @@ def run_to_surface(
     >>> gpu.get_pixels(surface)[1].tolist()
     [[0, 255, 128, 255], [128, 255, 128, 255], [255, 255, 128, 255]]
     """
-    from dala.surfaces import showing
+    from dala.surfaces import surface_functions
 
-    showing.run_to_surface(kernel, inputs, output, surface, params)
+    surface_functions.run_to_surface(kernel, inputs, output, surface, params)
 
 
 def pipeline(*, fuse: bool = True) -> Pipeline:

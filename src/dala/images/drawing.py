@@ -16,7 +16,7 @@ import numpy as np
 
 from dala.base.record import record
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.images.drawing_places import (
+from dala.images.coordinates import (
     EVERYWHERE,
     Box,
     box_around,
@@ -27,7 +27,7 @@ from dala.images.drawing_places import (
     point_of,
 )
 from dala.images.frames import Frame, frame_of
-from dala.images.lettering import Font, Lettering, lettering
+from dala.images.text_rendering import Font, RenderedText, rendered_text
 from dala.kernels.base.shapes import number_within
 from dala.kernels.image.paint import Paint, paint_of
 
@@ -41,7 +41,7 @@ class Shapes:
 
     rows: list[tuple[float, ...]]
     groups: list[int]
-    texts: dict[int, Lettering]
+    texts: dict[int, RenderedText]
 
 
 @record
@@ -175,7 +175,7 @@ class Drawing:
         A background fills the box, which is a little larger then (`text_size` tells it). Letters
         lie on whole pixels: the nearest ones.
         """
-        made = lettering("draw_text", text, size, font)
+        made = rendered_text("draw_text", text, size, font)
         left, top = (round(coordinate("draw_text", name, at)) for name, at in (("x", x), ("y", y)))
         paint = paint_of("draw_text", "color", color)
         if background is not None:
@@ -324,7 +324,7 @@ def text_size(
     text: Any, size: int = 16, font: Font = None, *, background: bool = False
 ) -> tuple[int, int]:
     """The width and height of the box of a text, with its background or without."""
-    made = lettering("text_size", text, size, font)
+    made = rendered_text("text_size", text, size, font)
     margin = text_margin(size) if background else 0
     return made.width + 2 * margin, made.height + 2 * margin
 

@@ -14,10 +14,11 @@ from typing import Any
 from dala.base.printable import printable
 from dala.errors import ArgumentError, ClosedError, DeviceError, FileError, MediaError
 from dala.kernels.image.sizes import GivenSize, exact_size
-from dala.media.video.reading.decoded_frame import RATE, checked_rate, uncoded_info
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import VideoInfo
-from dala.media.video.reading.source import VideoFile, VideoFrame
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.uncompressed_source import RATE, checked_rate, uncompressed_info
+from dala.media.video.reading.video_file import VideoFile
+from dala.media.video.reading.video_info import VideoInfo
 
 _TICK = Fraction(1, 1_000_000)
 _JOIN_S = 2.0
@@ -92,7 +93,7 @@ class Camera:
         said = self._capture.get(cv2.CAP_PROP_FPS)
         rate = wished or (checked_rate(said) if 0 < said <= 1000 else RATE)
         height, width = first.shape[:2]
-        return uncoded_info((width, height), rate, None, "bgr24", "camera")
+        return uncompressed_info((width, height), rate, None, "bgr24", "camera")
 
     # -- in its own thread -----------------------------------------------------------------------
 
@@ -131,9 +132,9 @@ class Camera:
         time_s = time.perf_counter() - self._start_s if index else 0.0
         if pixels.ndim == 2 or pixels.shape[2] != 3:
             raise MediaError(f"{self.path} gives frames of shape {pixels.shape}, not colors.")
-        coded = pyav().VideoFrame.from_ndarray(pixels, format="bgr24")
-        coded.pts, coded.time_base = int(time_s / _TICK), _TICK
-        return VideoFrame(coded, index, time_s)
+        decoded = pyav().VideoFrame.from_ndarray(pixels, format="bgr24")
+        decoded.pts, decoded.time_base = int(time_s / _TICK), _TICK
+        return VideoFrame(decoded, index, time_s)
 
     # -- for whoever reads -----------------------------------------------------------------------
 

@@ -18,13 +18,13 @@ import numpy as np
 from dala.devices import using
 from dala.errors import ArgumentError
 from dala.images.drawing import Drawing
-from dala.images.drawing_run import draw
+from dala.images.drawing_renderer import draw
 from dala.images.frames import frame_of, new_buffer
-from dala.images.lettering import Font
+from dala.images.text_rendering import Font
 from dala.ml.results.drawing import add_results
 from dala.ml.results.results import Result, Segmentation
 from dala.runtime.buffers.buffer import Buffer, from_numpy
-from dala.surfaces.annotation import fitted_results
+from dala.surfaces.result_scaling import fitted_results
 from dala.surfaces.surface import Surface, require_surface
 
 MOST_SHAPES, MOST_BYTES = 1 << 14, 1 << 28

@@ -22,7 +22,7 @@ from dala.kernels.image.paint import paint_of
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params
 from dala.runtime.kernels.kernel import Kernel
-from dala.surfaces.stores import Store, checked_size, store_for
+from dala.surfaces.pixel_stores import Store, checked_size, store_for
 
 Kind = Literal["window", "offscreen", "notebook"]
 EVENTS = ("resize", "key", "pointer", "close")
@@ -278,8 +278,8 @@ class Surface:
             handler(given)
 
     def _repr_png_(self) -> bytes:
-        from dala.images.lettering import require_pillow
-        from dala.media.pictures.coding import encode
+        from dala.images.text_rendering import require_pillow
+        from dala.media.pictures.codec import encode
 
         require_pillow("a surface in a notebook")
         return encode(self.pixels(), "PNG", "a surface", None)[0]

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from dala.errors import DeviceError
 from dala.surfaces.events import KINDS, NAMES, Resize, Size, translated
-from dala.surfaces.presenting import CannotDraw, Presenter, drawn_by_gpu, shown_as_bitmap
-from dala.surfaces.stores import TextureStore
+from dala.surfaces.pixel_stores import TextureStore
+from dala.surfaces.presenters import CannotDraw, Presenter, drawn_by_gpu, shown_as_bitmap
 
 if TYPE_CHECKING:
     from dala.surfaces.surface import Surface

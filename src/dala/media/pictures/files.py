@@ -23,9 +23,9 @@ from dala.errors import (
     argument,
 )
 from dala.images.frames import frame_of, levels_of
-from dala.images.lettering import require_pillow
+from dala.images.text_rendering import require_pillow
 from dala.media.pictures import containers
-from dala.media.pictures.coding import SAVE, Decoded, decode, encode, text_of
+from dala.media.pictures.codec import SAVE, Decoded, decode, encode, text_of
 from dala.media.pictures.footprint import array_of, within_memory
 from dala.media.pictures.formats import FORMATS, PICTURES, listed
 from dala.media.pictures.metadata import Metadata, checked_metadata, read_metadata

@@ -133,7 +133,7 @@ def _resolution(info: Mapping[str, Any]) -> tuple[float, float] | None:
     return (across, down) if 1 < across < 1e6 and 1 < down < 1e6 else None  # else no inch is meant
 
 
-def options_for(
+def save_options(
     metadata: Metadata | None, format: PictureFormat, size: tuple[int, int]
 ) -> tuple[dict[str, Any], list[str]]:
     """What Pillow is told to write beside pixels of that (width, height); and what it cannot hold.
@@ -201,7 +201,7 @@ def _tiff_tags(exif: bytes | None, xmp: bytes | None) -> Any:
     return tags
 
 
-def parts_of(metadata: Metadata | None, size: tuple[int, int]) -> dict[int, dict[int, Any]]:
+def exif_directories(metadata: Metadata | None, size: tuple[int, int]) -> dict[int, dict[int, Any]]:
     """The directories of EXIF and GPS tags, for a picture of that (width, height)."""
     if metadata is None or metadata.exif is None:
         return {}

@@ -11,7 +11,7 @@ _LONG = 4
 """The type of an offset."""
 
 
-def with_parts(tiff: bytes, parts: Mapping[int, Mapping[int, Any]]) -> bytes:
+def with_exif_directories(tiff: bytes, parts: Mapping[int, Mapping[int, Any]]) -> bytes:
     """The file with each part, a directory of tags, and the tag in its own that points to it.
 
     What is there stays where it is; its first directory is written anew, behind all else.

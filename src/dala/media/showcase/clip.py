@@ -14,11 +14,11 @@ from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError
 from dala.kernels.image.sizes import GivenSize, Size, exact_size
 from dala.media.showcase import sample
-from dala.media.showcase.strokes import Canvas, Field, color, disc, oval
-from dala.media.video.reading.decoded_frame import checked_rate
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import standard_colors
-from dala.media.video.reading.pixel_formats import coded_of
+from dala.media.showcase.canvas import Canvas, Field, color, disc, oval
+from dala.media.video.reading.frame_conversion import frame_from_image
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.uncompressed_source import checked_rate
+from dala.media.video.reading.video_info import standard_colors
 from dala.media.video.writing.sink import check_writable
 
 SAMPLES_PER_S = 48_000
@@ -89,9 +89,9 @@ def _encode(
         for packet in _sound_packets(audio, seconds):
             container.mux(packet)
         for number in range(frames):
-            coded = coded_of(scene.frame(float(number / rate)), "yuv420p", colors)
-            coded.pts, coded.time_base = number, 1 / rate
-            container.mux(video.encode(coded))
+            frame = frame_from_image(scene.frame(float(number / rate)), "yuv420p", colors)
+            frame.pts, frame.time_base = number, 1 / rate
+            container.mux(video.encode(frame))
         container.mux(video.encode(None))
 
 

@@ -20,7 +20,7 @@ from dala.errors import FileError
 from dala.media.gpu import apply_filter, filters
 from dala.media.pictures import files
 from dala.media.showcase import gallery_page, sample
-from dala.media.showcase.examples import CUBE_NAME, Example, Material
+from dala.media.showcase.filter_examples import CUBE_NAME, Example, Material
 from dala.media.showcase.gallery_page import Card
 
 INDEX_NAME = "index.html"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.media.showcase.strokes import Canvas, Field, color, disc, oval, rectangle
+from dala.media.showcase.canvas import Canvas, Field, color, disc, oval, rectangle
 
 # The middle of the face.
 _U, _V = 540.0, 190.0

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError
+from dala.media.showcase.canvas import Canvas, Field, color, disc, rectangle
 from dala.media.showcase.portrait import outline, paint_person
-from dala.media.showcase.strokes import Canvas, Field, color, disc, rectangle
 
 HEIGHT, WIDTH = 480, 720
 SCREEN = (0, 177, 64)

@@ -19,18 +19,18 @@ from dala.base.record import record
 from dala.errors import ArgumentError, DalaError, FileError, MediaError, argument, renaming
 from dala.kernels.image.sizes import WantedSize, wanted_size
 from dala.media.filters.chain import Filter, listed_filters
-from dala.media.video.filtering.fingerprints import described_filters, file_stamp
+from dala.media.video.background_io import Stopwatch, WriteBehind, read_ahead
+from dala.media.video.filtering.fingerprints import file_stamp, filter_fingerprint
 from dala.media.video.filtering.frame_filter import FrameFilter
-from dala.media.video.overlap import Behind, Stopwatch, read_ahead
+from dala.media.video.reading.decoded_frame import VideoFrame
 from dala.media.video.reading.image_sequences import Pictures
-from dala.media.video.reading.opening import Source, open_source
 from dala.media.video.reading.packets import PacketFile
-from dala.media.video.reading.source import VideoFrame
-from dala.media.video.writing.assembly import Extras, assemble
+from dala.media.video.reading.source_opening import Source, open_source
 from dala.media.video.writing.encoding import Encoder, Encoding, Picture, encoding_for
-from dala.media.video.writing.opening import PictureSink, open_sink
+from dala.media.video.writing.muxing import Extras, assemble
 from dala.media.video.writing.segments import FRAMES_IN_SEGMENT, WorkFolder
 from dala.media.video.writing.sink import Sink
+from dala.media.video.writing.sink_opening import PictureSink, open_sink
 
 Filters = Sequence[tuple[Filter, Mapping[str, Any]]]
 CONTAINERS = {
@@ -160,7 +160,9 @@ def _written(
 ) -> Summary:
     """Frames into something that takes images one by one."""
     watches = [Stopwatch() for _ in range(3)]
-    behind: Behind[tuple[np.ndarray, float]] = Behind(lambda item: sink.write(*item), watches[2])
+    behind: WriteBehind[tuple[np.ndarray, float]] = WriteBehind(
+        lambda item: sink.write(*item), watches[2]
+    )
     done = 0
     try:
         with read_ahead(_frames(source, part, None), watches[0]) as read:
@@ -193,7 +195,7 @@ def _frames(
         for frame in source:
             if end_s is not None and frame.time_s >= end_s:
                 return
-            if after_pts is None or frame.coded.pts > after_pts:
+            if after_pts is None or frame.decoded.pts > after_pts:
                 yield frame
 
 
@@ -244,7 +246,7 @@ class _Run:
             raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
         # Sound and the like are those of a file: of the source, or of the first that it is made of.
         self._sound = getattr(video, "sound", None) if sound else None
-        described, told = described_filters(filters)
+        described, told = filter_fingerprint(filters)
         self._job = {
             "source": [repr(video), *file_stamp(video.path)],
             "filters": described,
@@ -295,14 +297,14 @@ class _Run:
                     return
                 encoder = Encoder(self._encoding, self._picture())
                 file = PacketFile(folder.unfinished())
-                behind = Behind(partial(_write, file, encoder), write)
+                behind = WriteBehind(partial(_write, file, encoder), write)
                 count = 0
                 try:
                     while frame is not None:
                         with filtering.running():
-                            coded = self._filter(frame)
-                        behind.put(coded)
-                        last, count = int(frame.coded.pts), count + 1
+                            filtered = self._filter(frame)
+                        behind.put(filtered)
+                        last, count = int(frame.decoded.pts), count + 1
                         yield 1
                         frame = next(frames, None) if count < FRAMES_IN_SEGMENT else None
                     behind.put(None)
@@ -320,8 +322,8 @@ class _Run:
         return Picture(self._filter.size, info.rate, self._video.time_base, info.colors)
 
 
-def _write(file: PacketFile, encoder: Encoder, coded: Any) -> None:
-    file.write(encoder.encode(coded))
+def _write(file: PacketFile, encoder: Encoder, frame: Any) -> None:
+    file.write(encoder.encode(frame))
 
 
 def _checked_part(start: float | None, end: float | None) -> tuple[float, float | None]:

@@ -17,21 +17,21 @@ from dala.kernels.base.shapes import positive_number, whole_number
 from dala.kernels.image.paint import colour_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.filters.chain import Chains, FilterStep, filter_step
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import ColorTags, StreamInfo, VideoInfo
-from dala.media.video.reading.inputs import Input, Tape, inputs_of
-from dala.media.video.reading.pixel_formats import DEEPEST_LEVEL
-from dala.media.video.reading.pixel_layouts import (
+from dala.media.video.composing.inputs import Input, Tape, inputs_of
+from dala.media.video.composing.layouts import (
     LAYOUTS,
     Cell,
-    Place,
-    Size,
     columns_of,
     insets_of,
     natural_size,
     table_of,
 )
-from dala.media.video.reading.source import Seekable, VideoFrame
+from dala.media.video.filtering.placement import Place, Size
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.frame_conversion import DEEPEST_LEVEL
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.video_file import Seekable
+from dala.media.video.reading.video_info import ColorTags, StreamInfo, VideoInfo
 
 Until = Literal["longest", "shortest"]
 
@@ -188,9 +188,9 @@ class Composition(Seekable):
                 part = steps[first : first + _AT_ONCE]
                 made = Frame(self._chains.run(made, part, None), _itself)
             image = np.asarray(made.pixels)
-        coded = _coded(image)
-        coded.pts, coded.time_base = number, self.time_base
-        return coded
+        frame = _frame_from(image)
+        frame.pts, frame.time_base = number, self.time_base
+        return frame
 
     def close(self) -> None:
         """Close all that it was made of; a second time does nothing."""
@@ -267,7 +267,7 @@ def _sound_of(source: Any) -> Path | None:
     return getattr(source, "sound", None)
 
 
-def _coded(image: np.ndarray) -> Any:
+def _frame_from(image: np.ndarray) -> Any:
     if image.dtype == np.uint8:
         return pyav().VideoFrame.from_numpy_buffer(np.ascontiguousarray(image), "rgb24")
     levels = np.rint(image.clip(0, 1) * np.float32(DEEPEST_LEVEL)).astype(np.uint16)

@@ -16,11 +16,11 @@ from dala.runtime.kernels.wgsl import WgslKernel
 from dala.runtime.pipelines.kernel_text import is_built_in
 
 
-class Untold(Exception):
+class Unidentifiable(Exception):
     """Nothing tells it from another, such as the code of a Python function."""
 
 
-def described_filters(
+def filter_fingerprint(
     filters: Iterable[tuple[Filter, Mapping[str, Any]]],
 ) -> tuple[list[Any], bool]:
     """What tells these filters from others, and whether there is such a thing.
@@ -29,7 +29,7 @@ def described_filters(
     """
     try:
         return [[_described(what), _stamped(params)] for what, params in filters], True
-    except Untold:
+    except Unidentifiable:
         return [secrets.token_hex()], False
 
 
@@ -56,7 +56,7 @@ def _described(what: Filter) -> Any:
         return _of_kernel(KERNELS[what]) if what in KERNELS else what
     if isinstance(what, Kernel):
         return _of_kernel(what)
-    raise Untold
+    raise Unidentifiable
 
 
 def _of_kernel(kernel: Kernel) -> Any:
@@ -65,11 +65,11 @@ def _of_kernel(kernel: Kernel) -> Any:
         return kernel.name
     if isinstance(kernel, WgslKernel):
         if callable(kernel.groups):
-            raise Untold
+            raise Unidentifiable
         defaults = [[item.name, repr(item.default)] for item in kernel.params]
         return [kernel.name, kernel.module.text, defaults, kernel.groups]
     if type(kernel) is not Kernel:
-        raise Untold
+        raise Unidentifiable
     definition = kernel.definition
     # The program has what the source does not: values and functions from outside of it.
     program = dump(definition.lower(example_of(definition)))

@@ -13,11 +13,23 @@ from dala.errors import ArgumentError, DalaError, MediaError, argument
 from dala.images.frames import Frame, Shape
 from dala.kernels.image.sizes import WantedSize
 from dala.media.filters.chain import Chain, Chains, FilterStep, filter_step
-from dala.media.video.filtering.stages import FunctionFilter, Link, State, TemporalFilter, links_of
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import VideoInfo
-from dala.media.video.reading.pixel_formats import PACKED, coded_of, has_alpha, image_of, is_packed
-from dala.media.video.reading.source import VideoFrame
+from dala.media.video.filtering.video_filters import (
+    FunctionFilter,
+    Link,
+    State,
+    TemporalFilter,
+    video_filters_of,
+)
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.frame_conversion import (
+    KERNEL_FORMATS,
+    frame_from_image,
+    has_alpha,
+    image_from_frame,
+    kernels_convert,
+)
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.video_info import VideoInfo
 
 _PAIRED = ("yuv420p", "yuv422p")
 """Formats whose pixels share their color with a neighbor."""
@@ -42,8 +54,8 @@ class FrameFilter:
         self._device = current_device()
         self._done = 0
         with using(self._device):
-            self._links: list[Link] = self._linked(links_of(filters), size)
-            packed = pixels == "yuv420p" and is_packed(info.pixel_format, *info.size)
+            self._links: list[Link] = self._linked(video_filters_of(filters), size)
+            packed = pixels == "yuv420p" and kernels_convert(info.pixel_format, *info.size)
             self._packed = packed and bool(self._links)
             self.size = self._checked_size()
         self.shown_size = self.size
@@ -99,15 +111,15 @@ class FrameFilter:
         """The filtered frame as RGB, or RGBA where there is transparency."""
         self._check(frame)
         with using(self._device), self._numbered(frame):
-            return self._run(image_of(frame.coded), self._links, frame.time_s)
+            return self._run(image_from_frame(frame.decoded), self._links, frame.time_s)
 
     def __call__(self, frame: VideoFrame) -> Any:
         """The frame as the encoder takes it, with the time stamp that it had."""
         self._check(frame)
-        coded = frame.coded
+        decoded = frame.decoded
         with using(self._device), self._numbered(frame):
-            made = self._filtered(coded, frame.time_s)
-        made.pts, made.time_base = coded.pts, coded.time_base
+            made = self._filtered(decoded, frame.time_s)
+        made.pts, made.time_base = decoded.pts, decoded.time_base
         made.pict_type = 0  # the encoder chooses its own key frames
         return made
 
@@ -124,31 +136,33 @@ class FrameFilter:
         self._done += 1
 
     def _check(self, frame: VideoFrame) -> None:
-        coded = frame.coded
+        decoded = frame.decoded
         if frame.size != self._info.size:
             raise MediaError(
-                f"frame {frame.index} is {coded.width} × {coded.height}, but the video began with "
-                f"{self._info.width} × {self._info.height}: split it there first."
+                f"frame {frame.index} is {decoded.width} × {decoded.height}, but the video began "
+                f"with {self._info.width} × {self._info.height}: split it there first."
             )
 
-    def _filtered(self, coded: Any, time_s: float) -> Any:
+    def _filtered(self, decoded: Any, time_s: float) -> Any:
         assert self._pixels is not None
-        if not self._links and not coded.format.is_rgb:
+        if not self._links and not decoded.format.is_rgb:
             return (
-                coded if coded.format.name == self._pixels else coded.reformat(format=self._pixels)
+                decoded
+                if decoded.format.name == self._pixels
+                else decoded.reformat(format=self._pixels)
             )
-        format = coded.format.name
+        format = decoded.format.name
         if not self._packed or format != self._info.pixel_format:
-            image = self._run(image_of(coded), self._links, time_s)
-            return coded_of(image, self._pixels, self._info.colors)
+            image = self._run(image_from_frame(decoded), self._links, time_s)
+            return frame_from_image(image, self._pixels, self._info.colors)
         ends = self._conversions(format)
-        packed = self._run(coded.to_ndarray(), [ends[0], *self._links, ends[1]], time_s)
+        packed = self._run(decoded.to_ndarray(), [ends[0], *self._links, ends[1]], time_s)
         return pyav().VideoFrame.from_numpy_buffer(packed, "yuv420p")
 
     def _conversions(self, format: str) -> tuple[FilterStep, FilterStep]:
         colors, height = self._info.colors, self._info.height
         given = {"matrix": colors.matrix_for(height), "range": colors.range_for(format)}
-        into = filter_step("convert", {"from": PACKED[format], "to": "rgb", **given})
+        into = filter_step("convert", {"from": KERNEL_FORMATS[format], "to": "rgb", **given})
         back = filter_step("convert", {"from": self._made, "to": "yuv420p", **given})
         return into, back
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from dala.errors import FileError, MediaError
-from dala.images.lettering import require_pillow
-from dala.media.pictures.coding import text_of
+from dala.images.text_rendering import require_pillow
+from dala.media.pictures.codec import text_of
 from dala.media.pictures.files import load, read_picture
 from dala.media.pictures.formats import FORMATS, opener
-from dala.media.video.reading.decoded_frame import UncodedSource, uncoded_info
+from dala.media.video.reading.uncompressed_source import UncompressedSource, uncompressed_info
 
 _PATTERN = re.compile(r"%(?:0(\d+))?d")
 _MILLISECOND = Fraction(1, 1000)
@@ -49,7 +49,7 @@ def _natural(path: Path) -> list[Any]:
     return [*parts, path.name]
 
 
-class Pictures(UncodedSource):
+class Pictures(UncompressedSource):
     """Picture files, each of which is a frame; all have the size of the first."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Pictures(UncodedSource):
         height, width = self._first.shape[:2]
         channels = 2 if self._first.ndim == 2 else self._first.shape[2]
         codec = FORMATS.get(files[0].suffix.lower(), "picture").lower()
-        info = uncoded_info((width, height), rate, len(files), PIXELS[channels], codec)
+        info = uncompressed_info((width, height), rate, len(files), PIXELS[channels], codec)
         super().__init__(path, info, 1 / rate)
 
     @staticmethod
@@ -121,7 +121,7 @@ def _widened(image: np.ndarray, channels: int) -> np.ndarray:
     return image
 
 
-class Animation(UncodedSource):
+class Animation(UncompressedSource):
     """The frames of an animated WebP or AVIF, which PyAV does not read; Pillow does."""
 
     def __init__(self, path: Path, format: str, largest_pixels: int | None = None) -> None:
@@ -135,7 +135,7 @@ class Animation(UncodedSource):
             alpha = image.mode == "RGBA"
             size = image.size
         rate = Fraction(count * 1000, max(times[-1], 1)).limit_denominator(1001)
-        info = uncoded_info(size, rate, count, PIXELS[3 + alpha], format.lower())
+        info = uncompressed_info(size, rate, count, PIXELS[3 + alpha], format.lower())
         super().__init__(path, info, _MILLISECOND)
 
     def _image(self) -> Any:

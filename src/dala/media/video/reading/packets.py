@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.errors import MediaError, argument
-from dala.media.video.reading.decoding import pyav
+from dala.media.video.reading.pyav import pyav
 
 _HEAD = b"dala packets 1\n"
 _RECORD = struct.Struct("<qqqIB")

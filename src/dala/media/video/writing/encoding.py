@@ -9,8 +9,8 @@ from typing import Any
 from dala.base.record import record
 from dala.base.suggestions import hint
 from dala.errors import ArgumentError, MediaError, argument
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import ColorTags
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.video_info import ColorTags
 
 PRESETS = (
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow",
@@ -168,11 +168,11 @@ class Encoder:
         # What all segments have in common is in the head of the file, not in the packets.
         self._codec.flags |= av.codec.context.Flags.global_header
 
-    def encode(self, coded: Any) -> list[Any]:
+    def encode(self, frame: Any) -> list[Any]:
         """The packets that are ready; all that are left, for None."""
         av = pyav()
         try:
-            return list(self._codec.encode(coded))
+            return list(self._codec.encode(frame))
         except av.error.FFmpegError as error:
             raise MediaError(f"frames cannot be encoded: {error.strerror or error}.") from error
 
@@ -200,11 +200,11 @@ class EncodedFile:
             stream.set_display_rotation(rotation)
         self._stream = stream
 
-    def write(self, coded: Any) -> None:
+    def write(self, frame: Any) -> None:
         """Encode a frame, whose time stamp is in units of the file's time base."""
         av = pyav()
         try:
-            for packet in self._stream.encode(coded):
+            for packet in self._stream.encode(frame):
                 self._container.mux(packet)
         except av.error.FFmpegError as error:
             raise MediaError(

@@ -46,11 +46,11 @@ def _paths(folder: Path, number: int) -> tuple[Path, Path]:
 def _finished(folder: Path) -> Iterator[Segment]:
     """The segments from the first on that are whole."""
     for number in itertools.count():
-        marks, coded = _paths(folder, number)
-        if not marks.exists() or not coded.exists():
+        marks, packets = _paths(folder, number)
+        if not marks.exists() or not packets.exists():
             return
         said = json.loads(marks.read_text(encoding="utf-8"))
-        yield Segment(coded, said["frames"], said["last_pts"])
+        yield Segment(packets, said["frames"], said["last_pts"])
 
 
 class WorkFolder:
@@ -95,16 +95,16 @@ class WorkFolder:
 
     def finish(self, frames: int, last_pts: int, state: Mapping[str, np.ndarray]) -> None:
         """Keep the segment that was written, and what filters need to go on after it."""
-        marks, coded = _paths(self.path, len(self.segments))
+        marks, packets = _paths(self.path, len(self.segments))
         if state:
             np.savez(self.path / "state.npz", allow_pickle=False, **state)
             (self.path / "state.npz").replace(marks.with_suffix(".npz"))
-        self.unfinished().replace(coded)
+        self.unfinished().replace(packets)
         text = json.dumps({"frames": frames, "last_pts": last_pts})
         replace_data(marks, text.encode())  # only now is it finished
         if self.segments:
             _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
-        self.segments.append(Segment(coded, frames, last_pts))
+        self.segments.append(Segment(packets, frames, last_pts))
 
     def state(self) -> dict[str, np.ndarray]:
         """What filters had kept after the last finished segment."""
