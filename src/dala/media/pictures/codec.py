@@ -1,4 +1,4 @@
-"""Pictures in memory turned into the bytes of a file and back, by Pillow, but more strictly."""
+"""Decodes and encodes picture files with Pillow, under stricter checks than Pillow's own."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from dala.media.pictures.metadata import (
 from dala.media.pictures.tiff_tags import with_exif_directories
 
 _QUALITY = 90
-"""Of formats that cannot keep every value, unless another is given."""
+"""The default quality of lossy formats."""
 _settings = threading.Lock()
 SAVE = either("save: ", "")
-"""The call that errors are about; a command has its own name."""
+"""How errors begin: with the function's name in Python, with nothing on the command line."""
 
 
 @record
 class Decoded:
-    """Pillow's image, upright; what its file is, and what of it is not in the image."""
+    """A decoded picture in upright orientation, its file's format, and what decoding lost."""
 
     image: Any
     opened: Any
-    """As it lies in the file, which tells what it holds beside pixels."""
+    """Pillow's image before it was turned upright, with the file's metadata."""
     format: str
     bits: int
     lost: list[str]
 
 
 def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
-    """A picture, decoded and upright; a LimitError or MediaError before, or instead."""
+    """Returns the decoded, upright picture; raises LimitError or MediaError."""
     from PIL import ImageOps
 
     format = containers.format_of(data[: containers.HEAD_BYTES])
@@ -104,7 +104,7 @@ def _broken(name: str, format: str, problem: str) -> MediaError:
 
 @contextmanager
 def _strictly(size: tuple[int, int]) -> Iterator[None]:
-    """Pillow without its leave to guess missing pixels, and with our limit in place of its own."""
+    """Makes Pillow refuse truncated files inside the block, and lifts its own limit on sizes."""
     from PIL import Image, ImageFile
 
     lenient, limit = ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS
@@ -127,7 +127,7 @@ def encode(
     quality: int | None,
     metadata: Metadata | None = None,
 ) -> tuple[bytes, list[str]]:
-    """The bytes of a file of that format, and what of the metadata is not in them.
+    """Returns the encoded file, and the list of metadata that the format cannot hold.
 
     `target` is what errors call it.
     """
@@ -175,7 +175,7 @@ def _check_quality(format: str, target: object, quality: Any) -> None:
 
 
 def _compression(format: str, quality: int | None) -> dict[str, Any]:
-    """How Pillow is told to compress."""
+    """Returns Pillow's options for compression."""
     if format == "TIFF":
         return {"compression": "tiff_adobe_deflate"}
     if format == "WEBP" and quality is None:
@@ -194,7 +194,7 @@ def _compression(format: str, quality: int | None) -> dict[str, Any]:
 
 
 def _opaque(pixels: np.ndarray, format: str, target: object) -> np.ndarray:
-    """The pixels without their alpha, which has to be opaque."""
+    """Returns the pixels without their alpha channel; raises ArgumentError unless it is opaque."""
     if pixels.ndim == 2 or pixels.shape[2] == 3:
         return pixels
     clear = int((pixels[..., 3] != 255).sum())

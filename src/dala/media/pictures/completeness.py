@@ -1,4 +1,4 @@
-"""Whether a file has something for each of the pixels that it claims.
+"""Checks that a file holds enough data for the size that its header claims.
 
 Decoders fill what is missing with gray or black: a file of 100 bytes would so become 200 million
 pixels that nobody has drawn.
@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 MOST_CLEAR_PIXELS = 1 << 24
-"""How much of a picture may lie outside of its frame, where an animated WebP is transparent."""
+"""How many pixels of an animated WebP may lie outside its first frame."""
 
 _WIDTH, _HEIGHT = 256, 257
 _STRIPS, _STRIP_BYTES, _STRIP_ROWS = 273, 279, 278
@@ -24,7 +24,7 @@ _ALONE = {0x01, *range(0xD0, 0xDA)}
 
 
 def missing_pixel_data(format: str, image: Any, data: bytes) -> str | None:
-    """What a file lacks for the size that it claims; None where nothing is known to be missing.
+    """Returns what the file lacks for its claimed size, or None if nothing is known to be missing.
 
     `image` is Pillow's, opened, and not decoded yet.
     """
@@ -39,7 +39,7 @@ def missing_pixel_data(format: str, image: Any, data: bytes) -> str | None:
 
 
 def _tiff(image: Any, size_bytes: int) -> str | None:
-    """Strips or tiles lie all over the picture, and share no bytes of the file."""
+    """Checks that strips or tiles cover the whole picture and fit into the file."""
     tags = image.tag_v2
     width, height = (_first(tags, tag, 0) for tag in (_WIDTH, _HEIGHT))
     if _TILES in tags:
@@ -61,7 +61,7 @@ def _tiff(image: Any, size_bytes: int) -> str | None:
 
 
 def _webp(size: tuple[int, int], data: bytes) -> str | None:
-    """The first frame of an animation covers the picture, or most of it."""
+    """Checks that the first frame of an animation covers most of the canvas."""
     at = data.find(b"ANMF") + 8
     if data[12:16] != b"VP8X" or at < 8:
         return None  # a still picture is as large as it says, or is not decoded
@@ -76,7 +76,7 @@ def _webp(size: tuple[int, int], data: bytes) -> str | None:
 
 
 def _jpeg(data: bytes) -> str | None:
-    """Each block of 8 × 8 takes a bit or two, of each of its components."""
+    """Checks that there are enough bits for the 8 × 8 blocks of every component."""
     at = 2
     while (marker := _JPEG_SEGMENT.match(data, at)) is not None:
         kind, at = marker[1][0], marker.end()
@@ -94,7 +94,7 @@ def _jpeg(data: bytes) -> str | None:
 
 
 def _jpeg_blocks(frame: bytes) -> int:
-    """How many blocks a frame has, from its header."""
+    """Returns the number of blocks in a frame, according to its header."""
     height, width = (int.from_bytes(frame[at : at + 2], "big") for at in (3, 5))
     factors = [(part[1] >> 4, part[1] & 15) for part in _parts(frame)]
     if not factors or 0 in (number for pair in factors for number in pair):

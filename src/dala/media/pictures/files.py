@@ -1,4 +1,4 @@
-"""Pictures read from files, and written to them whole or not at all; Pillow does the coding."""
+"""Loads pictures from files, and saves them atomically."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 LARGEST_PIXELS = 1 << 28
-"""How many pixels a picture may have that is loaded, unless `largest_pixels` says otherwise."""
+"""The default of `largest_pixels`: how many pixels a loaded picture may have."""
 
 _MODES = {"gray": "L", "rgb": "RGB", "rgba": "RGBA"}
 # No format that is read takes more for a pixel, and metadata has room besides.
@@ -48,7 +48,7 @@ def load(
     largest_pixels: int | None = None,
     with_metadata: bool = False,
 ) -> Any:
-    """The picture in a file, as a new array of u8 in sRGB.
+    """Returns the picture in a file as a new u8 array in sRGB.
 
     `source` is a path, or the bytes of a file: PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF (Pillow 11.3
     or newer) or HEIC (`pip install "dala-gpu[heic]"`). The array is (height, width) for a gray
@@ -88,7 +88,7 @@ def load(
 
 @record
 class Picture:
-    """A picture that was read: what it is called, its pixels, and what its file tells of it."""
+    """A loaded picture: its name for errors, its pixels, and what its file says about them."""
 
     name: str
     pixels: np.ndarray
@@ -97,17 +97,17 @@ class Picture:
 
     @property
     def lost(self) -> list[str]:
-        """What of the file's pixels is not here."""
+        """What was lost of the file's pixels."""
         return self.decoded.lost
 
     def metadata(self) -> Metadata:
-        """What the file holds beside pixels."""
+        """Returns what the file holds besides pixels."""
         found = self.decoded
         return read_metadata(found.opened, found.format, found.bits, self.profile)
 
 
 def read_picture(source: Source, mode: Mode = "auto", largest_pixels: int | None = None) -> Picture:
-    """A picture and all that can be known of it; nobody is warned."""
+    """Returns a picture with everything known about it, without issuing warnings."""
     if largest_pixels is None:
         largest_pixels = LARGEST_PIXELS
     name, data = _read(source, _BYTES_PER_PIXEL * max(largest_pixels, 0) + _SPARE_BYTES)
@@ -138,7 +138,7 @@ def save(
     quality: int | None = None,
     metadata: Metadata | None = None,
 ) -> None:
-    """Write a picture to a file, in the format of its suffix.
+    """Writes a picture to a file, in the format of its suffix.
 
     `image` is an array, a Buffer or a Pillow image: gray, RGB or RGBA, u8 or f32 (0..1: clamped and
     rounded to nearest, NaN is 0), its colors sRGB. .png, .tif, .tiff, .bmp and .webp keep every
@@ -169,7 +169,7 @@ def save(
 
 
 def _read(source: Any, largest_bytes: int) -> tuple[str, bytes]:
-    """What to call the source, and what is in it: all of it only if it begins like a picture."""
+    """Returns the source's name for errors and its bytes; raises MediaError for other formats."""
     if isinstance(source, bytes | bytearray | memoryview):
         name, stream = "the picture given as bytes", io.BytesIO(source)
         return name, _read_stream(name, stream, largest_bytes, memoryview(source).nbytes)
@@ -201,7 +201,7 @@ def _read_stream(name: str, stream: Any, largest_bytes: int, size_bytes: int) ->
 
 
 def _bytes_of(pixels: Any) -> np.ndarray:
-    """The pixels as u8."""
+    """Returns the pixels as contiguous u8."""
     values = np.asarray(pixels)
     if not values.size:
         raise ShapeError(f"{SAVE}an image of shape {values.shape} has no pixels to write.")

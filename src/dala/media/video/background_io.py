@@ -1,4 +1,4 @@
-"""Work that overlaps: what comes is read ahead, what goes is written behind, in threads."""
+"""Reads ahead and writes behind in threads, so that decoding, filtering and encoding overlap."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
 DEPTH = 4
-"""Items that wait between two stages, at most."""
+"""The capacity of each queue."""
 _LOOK_UP_S = 0.1
 
 
 class Stopwatch:
-    """How long something was at work, all together."""
+    """Accumulates the time spent inside its `running` blocks."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -31,7 +31,7 @@ class Stopwatch:
 
 
 class _End:
-    """The last thing in a queue, with the error that ended it."""
+    """Marks the end of a queue, with the error that caused it."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
@@ -39,7 +39,7 @@ class _End:
 
 @contextmanager
 def read_ahead(items: Iterable[Item], watch: Stopwatch) -> Iterator[Iterator[Item]]:
-    """An iterator over the items, of which a few are made before they are asked for."""
+    """Yields an iterator over the items, which are produced ahead in a thread."""
     queue: Queue[Item | _End] = Queue(DEPTH)
     stop = threading.Event()
     thread = threading.Thread(
@@ -70,7 +70,7 @@ def _fill(
 
 
 def _put(queue: Queue[Item | _End], item: Item | _End, stop: threading.Event) -> bool:
-    """Whether there was room before nobody wanted it any more."""
+    """Returns whether the item was queued before the consumer stopped."""
     while not stop.is_set():
         try:
             queue.put(item, timeout=_LOOK_UP_S)
@@ -91,7 +91,7 @@ def _taken(queue: Queue[Item | _End]) -> Iterator[Item]:
 
 
 class WriteBehind(Generic[Item]):
-    """Does something with each item that is put, in a thread and in order.
+    """Consumes items in a thread, in the order in which they were put.
 
     An error there is raised by the next `put`, or by `close`.
     """
@@ -121,18 +121,18 @@ class WriteBehind(Generic[Item]):
                 self._stop.set()
 
     def put(self, item: Item) -> None:
-        """Hand an item over, once there is room for it."""
+        """Queues an item, waiting for room."""
         if not _put(self._queue, item, self._stop):
             self._raise()
 
     def close(self) -> None:
-        """Return when all is done."""
+        """Waits until all items are consumed."""
         _put(self._queue, _End(None), self._stop)
         self._thread.join()
         self._raise()
 
     def abandon(self) -> None:
-        """Return soon; what has not begun is dropped."""
+        """Drops the items that are still queued."""
         self._stop.set()
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""A video made into another: decoded, filtered and encoded side by side."""
+"""Transcoding: decoding, filtering and encoding overlap."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONTAINERS = {
 
 @record
 class Progress:
-    """How far a run has come, and how long each of its stages was at work."""
+    """The frames done so far, and the time spent in each stage."""
 
     frames: int
     of_frames: int | None
@@ -55,7 +55,7 @@ class Progress:
 
 @record
 class Summary:
-    """What a run has made."""
+    """The result of transcoding."""
 
     path: Path
     frames: int
@@ -83,7 +83,7 @@ def transcode(
     largest_pixels: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
-    """Write the video with filters applied to each frame; sound, subtitles and chapters are kept.
+    """Writes the video with filters applied to each frame; sound, subtitles and chapters are kept.
 
     A filter is a name, a kernel, or a function that is called with each frame as an array and with
     its time in seconds, and returns an array like it: of u8, or f32 in 0..1 where the source has
@@ -158,7 +158,7 @@ def _written(
     part: tuple[float, float | None],
     progress: Callable[[Progress], None] | None,
 ) -> Summary:
-    """Frames into something that takes images one by one."""
+    """Filters all frames into a sink."""
     watches = [Stopwatch() for _ in range(3)]
     behind: WriteBehind[tuple[np.ndarray, float]] = WriteBehind(
         lambda item: sink.write(*item), watches[2]
@@ -185,7 +185,7 @@ def _written(
 def _frames(
     source: Source, part: tuple[float, float | None], after_pts: int | None
 ) -> Iterator[VideoFrame]:
-    """The frames of a part, those after a time stamp only."""
+    """Yields the frames of a part, after a time stamp if one is given."""
     begin_s, end_s = part
     if after_pts is not None:
         begin_s = float((after_pts - source.first_pts) * source.time_base)
@@ -200,7 +200,7 @@ def _frames(
 
 
 def _refuse_own_source(source: Source, target: Path) -> None:
-    """An error where the target is a file that frames come from."""
+    """Raises ArgumentError if the target is a file that frames are read from."""
     if not target.is_file():
         return
     for path in getattr(source, "files", None) or [source.path]:
@@ -209,7 +209,7 @@ def _refuse_own_source(source: Source, target: Path) -> None:
 
 
 def _of_raw_frames() -> AbstractContextManager[None]:
-    """Inside, errors of a source name the arguments that are its, not those of the target."""
+    """Makes errors about the source name `raw_size` and `raw_format` inside the block."""
     return renaming(size="raw_size", pixel_format="raw_format")
 
 
@@ -225,7 +225,7 @@ def _progress(
 
 
 class _Run:
-    """One transcoding, planned: everything that can be refused has been."""
+    """One transcoding into a video file, with all arguments checked."""
 
     def __init__(
         self,
@@ -259,7 +259,7 @@ class _Run:
         self._watches = [Stopwatch() for _ in range(3)]
 
     def finish(self, progress: Callable[[Progress], None] | None) -> Summary:
-        """Write every segment that is not there yet, and then the file."""
+        """Writes the missing segments, then the file."""
         folder = WorkFolder(self._target, self._job, resume=self._resume, told=self._told)
         self._filter.restore(folder.state())
         done = resumed = sum(segment.frames for segment in folder.segments)
@@ -287,7 +287,7 @@ class _Run:
         return Summary(self._target, done, resumed, self._filter.shown_size)
 
     def _segments(self, folder: WorkFolder) -> Generator[int, None, None]:
-        """Encode segment after segment; yields 1 for each frame that was filtered."""
+        """Encodes segments; yields 1 for each filtered frame."""
         last = folder.segments[-1].last_pts if folder.segments else None
         read, filtering, write = self._watches
         with read_ahead(_frames(self._video, self._part, last), read) as frames:
@@ -327,7 +327,7 @@ def _write(file: PacketFile, encoder: Encoder, frame: Any) -> None:
 
 
 def _checked_part(start: float | None, end: float | None) -> tuple[float, float | None]:
-    """When to begin and to end, in seconds."""
+    """Returns the start and end in seconds."""
     for name, value in (("start", start), ("end", end)):
         if value is not None and (not isinstance(value, int | float) or not value >= 0):
             raise ArgumentError(f"{argument(name)} is in seconds, from 0 on, not {value!r}.")

@@ -1,4 +1,4 @@
-"""Several videos and pictures as one: beside each other, in a grid, one inside another."""
+"""Compositions: videos and pictures side by side, stacked, in a grid, or picture in picture."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ MOST_EXTENT = 16_384
 MOST_RATE = 1000
 _STILL_RATE = Fraction(25)
 _TOLERANCE_S = 1e-3
-"""By how much times are off where a file counts in milliseconds, and a bit."""
+"""A little more than the rounding of time stamps in milliseconds."""
 _AT_ONCE = 4
-"""Layers that one pass puts over the frame: a kernel of more takes long to compile."""
+"""Overlays per pass: more in one kernel take long to compile."""
 _LIMITED, _UNSPECIFIED = 1, 2
 _CODES = {"bt709": 1, "bt601": 6}
 
@@ -59,7 +59,7 @@ def compose(
     margin: int | None = None,
     until: Until = "longest",
 ) -> Composition:
-    """A source whose frames are made of those of several sources, paths and pictures.
+    """Returns a source whose frames are composed from several sources, paths and pictures.
 
     `layout` is "side_by_side", "stacked" or "grid", in which each is scaled to fit into its cell,
     with gaps of `gap` pixels between and `color` around; or "picture_in_picture", in which the
@@ -103,7 +103,7 @@ def compose(
 
 
 class Composition(Seekable):
-    """A source made of others: iterate over it for its frames, `seek` to begin elsewhere."""
+    """A source composed of others: iterate over it for frames, `seek` to start elsewhere."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class Composition(Seekable):
             (item.path for item in inputs if item.source is not None), Path("composition")
         )
         self.sound: Path | None = next(filter(None, map(_sound_of, self._moving)), None)
-        """The file whose sound goes with it: that of the first video."""
+        """The file whose sound is used: the first video."""
         self._device = current_device()
         self._chains = Chains()
         dtype = np.uint8 if self.info.bits == 8 else np.float32
@@ -145,7 +145,7 @@ class Composition(Seekable):
 
     @property
     def first_pts(self) -> int:
-        """The time stamp at which it begins."""
+        """The time stamp of the start."""
         return 0
 
     # -- reading ---------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Composition(Seekable):
         return frame
 
     def close(self) -> None:
-        """Close all that it was made of; a second time does nothing."""
+        """Closes all of its sources; does nothing if they are closed."""
         self._closed = True
         for item in self._inputs:
             item.close()
@@ -209,7 +209,7 @@ class Composition(Seekable):
         self.close()
 
     def __repr__(self) -> str:
-        """All that its frames depend on: by this, a run knows whether it can be resumed."""
+        """Shows everything its frames depend on: a resumed run compares it."""
         parts = ", ".join(
             f"{item!r} in {cell}" for item, cell in zip(self._inputs, self._cells, strict=True)
         )

@@ -1,4 +1,4 @@
-"""What a composition is made of: sources looked at as time goes on, and pictures."""
+"""The inputs of a composition: videos that are sampled over time, and still pictures."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ MOST_INPUTS = 64
 
 
 class Input:
-    """A source or a picture, and what was last made of it for its cell."""
+    """A source or picture, with the last layer rendered for its cell."""
 
     def __init__(self, source: Any, picture: Frame | None, path: Path) -> None:
         self.source = source
         self.path = path
         self.files: list[Path] = getattr(source, "files", [path])
-        """Those that frames are read from."""
+        """The files that frames are read from."""
         self._picture = picture
         self._turned = 0 if source is None else source.info.rotation % 360
         if picture is not None:
@@ -50,7 +50,7 @@ class Input:
         self._layer: Buffer | None = None
 
     def layer(self, frame: VideoFrame | None, cell: Cell, chains: Chains) -> Buffer:
-        """What lies in the cell: made once for a picture, and for a frame that stays."""
+        """Returns the layer for the cell, rendered again only when the frame changes."""
         if self._layer is None or frame is not self._last:
             given, steps = self._frame_and_steps(frame, cell)
             shape = given.shape
@@ -72,7 +72,7 @@ class Input:
     def _frame_and_steps(
         self, frame: VideoFrame | None, cell: Cell
     ) -> tuple[Frame, list[FilterStep]]:
-        """The pixels, and the filters that make an upright image of them."""
+        """Returns the pixels, and the filter steps that turn them into an upright image."""
         if frame is None:
             assert self._picture is not None
             pixels = self._picture.pixels
@@ -118,7 +118,7 @@ class Input:
 
 
 class Tape:
-    """The frames of a source, looked at as time goes on."""
+    """Samples the frames of a source at increasing times."""
 
     def __init__(self, source: Any, begin_s: float) -> None:
         self._period_s = 1 / float(source.info.rate)
@@ -128,7 +128,7 @@ class Tape:
         self._next: VideoFrame | None = next(self._frames, None)
 
     def at(self, time_s: float) -> VideoFrame:
-        """The frame that is shown then: the last that has begun, else the first."""
+        """Returns the frame that is on screen at that time, else the first."""
         if self._now is None:
             raise MediaError(f"{self._name} has no frame to show.")
         while self._next is not None and self._next.time_s <= time_s:
@@ -136,13 +136,13 @@ class Tape:
         return self._now
 
     def is_over(self, time_s: float) -> bool:
-        """Whether the last frame has been shown for as long as it lasts."""
+        """Returns whether the last frame has ended."""
         assert self._now is not None
         return self._next is None and time_s >= self._now.time_s + self._period_s
 
 
 def _from_shown_at(source: Any, time_s: float, period_s: float) -> Iterator[VideoFrame]:
-    """The frames from the one on that is shown at a time, however long ago it began."""
+    """Yields frames, starting with the one that is on screen at the given time."""
     back_s = 2 * period_s
     # Past the end it is the last one that stays.
     last_s = time_s if source.info.duration_s is None else min(time_s, source.info.duration_s)
@@ -161,7 +161,7 @@ def _from_shown_at(source: Any, time_s: float, period_s: float) -> Iterator[Vide
 
 
 def inputs_of(sources: Any) -> list[Input]:
-    """The inputs of a list of sources, paths and pictures; paths are opened."""
+    """Returns the inputs for a list of sources, paths and pictures; paths are opened."""
     if isinstance(sources, str | bytes | np.ndarray) or not isinstance(sources, Sequence):
         raise ArgumentError(
             f"compose: sources are a list of videos, paths and pictures, not {sources!r}."
@@ -196,7 +196,7 @@ def inputs_of(sources: Any) -> list[Input]:
 
 
 def _stamp(path: Path) -> str:
-    """What tells one content of a file from another."""
+    """Returns a stamp that changes with the file's content: path, size and time."""
     if not path.is_file():
         return str(path)
     stat = path.stat()
@@ -204,7 +204,7 @@ def _stamp(path: Path) -> str:
 
 
 def _opened(source: Source) -> Input:
-    """The input that a file is: a single picture lasts as long as the others."""
+    """Returns the input for an opened source; a single picture lasts as long as the others."""
     if isinstance(source, Pictures) and source.info.frame_count == 1:
         with source:
             (frame,) = source

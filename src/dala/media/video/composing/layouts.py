@@ -25,21 +25,21 @@ class Cell:
     height: int
 
     def fitting(self, size: Size) -> Cell:
-        """The rectangle in its middle that something of that size is scaled to."""
+        """Returns the centered rectangle that an input of that size is scaled to."""
         height, width = fitted((size[1], size[0]), (self.height, self.width))
         across, down = (self.width - width) // 2, (self.height - height) // 2
         return Cell(self.x + across, self.y + down, width, height)
 
 
 def columns_of(layout: str, count: int) -> int:
-    """How many cells are beside each other."""
+    """Returns the number of columns."""
     if layout == "side_by_side":
         return count
     return math.ceil(math.sqrt(count)) if layout == "grid" else 1
 
 
 def natural_size(layout: str, first: Size, count: int, gap: int) -> Size:
-    """The size in which the first one keeps its own, rounded up to even numbers."""
+    """Returns the frame size at which the first input keeps its own, rounded up to even numbers."""
     across = columns_of(layout, count)
     down = 1 if layout == "picture_in_picture" else -(-count // across)
     width, height = (
@@ -49,7 +49,7 @@ def natural_size(layout: str, first: Size, count: int, gap: int) -> Size:
 
 
 def table_of(size: Size, count: int, across: int, gap: int) -> list[Cell]:
-    """Cells of a table, row by row, that fill a frame but for the gaps between them."""
+    """Returns equal cells, row by row, that fill a frame except for the gaps."""
     down = -(-count // across)
     cells = []
     for number in range(count):
@@ -66,12 +66,12 @@ def table_of(size: Size, count: int, across: int, gap: int) -> list[Cell]:
 
 
 def _edges(extent: int, number: int, count: int, gap: int) -> tuple[int, int]:
-    """Where a cell begins and ends along an axis."""
+    """Returns the start and end of a cell along an axis."""
     return number * (extent + gap) // count, (number + 1) * (extent + gap) // count - gap
 
 
 def insets_of(size: Size, given: Sequence[Size], place: Place, scale: Any, gap: int) -> list[Cell]:
-    """Cells for pictures in a picture: `scale` times its size, one after another from a place."""
+    """Returns the cells of picture-in-picture insets, stacked from a place in the frame."""
     scale = number_within("compose", "scale", scale, 0.01, 1)
     whole = Cell(0, 0, *(max(1, round(scale * extent)) for extent in size))
     parts = [whole.fitting(item) for item in given]

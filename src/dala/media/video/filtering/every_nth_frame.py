@@ -1,4 +1,4 @@
-"""Models over time: run on every n-th frame, and what they found is used for those after it."""
+"""Models that run on every n-th frame, and whose result is reused for the frames between."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dala.runtime.profiling.profile import copy
 
 
 def filter_with_model(name: str, params: Mapping[str, Any]) -> FilterStep | EveryNth:
-    """A filter that runs a model, for frames that follow each other."""
+    """Returns a filter that runs a model on every n-th frame of a video."""
     every = every_of(name, params)
     step = filter_step(name, {key: item for key, item in params.items() if key != "every"})
     if every == 1:
@@ -28,19 +28,19 @@ def filter_with_model(name: str, params: Mapping[str, Any]) -> FilterStep | Ever
 
 
 class EveryNth(ABC):
-    """Keeps what a model made of a frame until it is run again."""
+    """Reuses a model's result until it runs again."""
 
     def __init__(self, step: FilterStep, every: int) -> None:
         self._step = step
         self._every = every
         self._kept: Buffer | None = None
         self._age = 0
-        """Frames since the model was run."""
+        """Frames since the model last ran."""
         # Not on a device before it is known on which.
         self._restored: np.ndarray | None = None
 
     def apply(self, image: Buffer) -> Buffer:
-        """The next frame, on the device of the image, which is read only."""
+        """Returns the filtered frame, on the image's device; the image is only read."""
         with using(image.memory.device) as device:
             if self._restored is not None:
                 self._kept, self._restored = from_numpy(self._restored), None
@@ -54,19 +54,19 @@ class EveryNth(ABC):
 
     @abstractmethod
     def _look(self, image: Buffer) -> Buffer:
-        """Run the model; what is kept."""
+        """Runs the model and returns the result to reuse."""
 
     @abstractmethod
     def _make(self, image: Buffer, kept: Buffer, output: Buffer) -> None:
-        """Write the frame that goes with the image and what is kept."""
+        """Writes the filtered image, given the model's result."""
 
     def state(self) -> dict[str, np.ndarray]:
-        """What it has kept, so that a run can go on later."""
+        """Returns the state that a resumed run needs."""
         kept = self._restored if self._kept is None else np.array(self._kept)
         return {} if kept is None else {"kept": kept, "age": np.array(self._age)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on with what was kept."""
+        """Continues from a saved state."""
         self._kept, self._restored, self._age = None, None, 0
         if not state:
             return
@@ -79,7 +79,7 @@ class EveryNth(ABC):
 
 
 class MaskedEveryNth(EveryNth):
-    """A filter by a mask, which a model makes of every n-th frame."""
+    """A masked filter whose mask comes from a model, on every n-th frame."""
 
     def __init__(self, step: FilterStep, params: Mapping[str, Any], every: int) -> None:
         from dala.ml.models.masks import mask_kernel, mask_shape
@@ -102,7 +102,7 @@ class MaskedEveryNth(EveryNth):
 
 
 class DetectEveryNth(EveryNth):
-    """What a model finds in every n-th frame, drawn over it and those after it.
+    """Draws what a model finds in every n-th frame over that frame and those after it.
 
     The frame itself is kept: a run that goes on later finds in it what this one did.
     """

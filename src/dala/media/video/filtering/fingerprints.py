@@ -1,4 +1,4 @@
-"""What a run depends on, so that one that goes on uses nothing that another has made."""
+"""Fingerprints of a run's inputs, so that a run only resumes its own segments."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dala.runtime.pipelines.kernel_text import is_built_in
 
 
 class Unidentifiable(Exception):
-    """Nothing tells it from another, such as the code of a Python function."""
+    """A filter that cannot be fingerprinted, such as a Python function."""
 
 
 def filter_fingerprint(
     filters: Iterable[tuple[Filter, Mapping[str, Any]]],
 ) -> tuple[list[Any], bool]:
-    """What tells these filters from others, and whether there is such a thing.
+    """Returns a fingerprint of the filters, and whether it identifies them.
 
     If not, the description is one that no other run has.
     """
@@ -34,7 +34,7 @@ def filter_fingerprint(
 
 
 def file_stamp(path: Path) -> tuple[Any, ...]:
-    """What tells one content of a file from another."""
+    """Returns a stamp that changes with the file's content: path, size and time."""
     if not path.exists():
         return (str(path),)
     stat = path.stat()
@@ -42,7 +42,7 @@ def file_stamp(path: Path) -> tuple[Any, ...]:
 
 
 def _stamped(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters, those that name files with what tells the file's content."""
+    """Returns the parameters, with paths of files replaced by their stamps."""
     return {
         name: file_stamp(Path(value))
         if isinstance(value, str | os.PathLike) and Path(value).is_file()
@@ -60,7 +60,7 @@ def _described(what: Filter) -> Any:
 
 
 def _of_kernel(kernel: Kernel) -> Any:
-    """The name of a kernel that every dala has; of others all that their code depends on."""
+    """Returns a built-in kernel's name, or everything that another kernel's code depends on."""
     if is_built_in(kernel):
         return kernel.name
     if isinstance(kernel, WgslKernel):

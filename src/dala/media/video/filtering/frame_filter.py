@@ -1,4 +1,4 @@
-"""Decoded frames through filters, and into the pixels that an encoder takes."""
+"""Filters decoded frames, and converts them to the encoder's pixel format."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from dala.media.video.reading.pyav import pyav
 from dala.media.video.reading.video_info import VideoInfo
 
 _PAIRED = ("yuv420p", "yuv422p")
-"""Formats whose pixels share their color with a neighbor."""
+"""Formats with subsampled chroma."""
 
 
 class FrameFilter:
-    """Filters frames one by one; those of 8 bits go from YUV to YUV without a detour.
+    """Filters frames one by one; 8-bit YUV is converted by kernels on the device.
 
     `pixels` is the format that an encoder takes, or None where images are wanted. Filters see
     frames upright, and so is the size as it is shown: what a player turns is turned before them,
@@ -59,12 +59,12 @@ class FrameFilter:
             self._packed = packed and bool(self._links)
             self.size = self._checked_size()
         self.shown_size = self.size
-        """Width and height of what comes out as a player shows it."""
+        """Width and height as a player shows them."""
         if pixels is not None and self._turned % 180:
             self.shown_size = self.size[::-1]
 
     def _linked(self, links: list[Link], size: WantedSize | None) -> list[Link]:
-        """The filters with what makes the size, and between the turns that make frames upright."""
+        """Returns the filters and the final resize, between rotations that make frames upright."""
         width, height = self._info.size
         if self._turned % 180:
             width, height = height, width
@@ -85,7 +85,7 @@ class FrameFilter:
         return [upright, *links, filter_step("rotate", {"degrees": -self._turned, "expand": True})]
 
     def _checked_size(self) -> tuple[int, int]:
-        """Width and height of what comes out; a filter that is wrong is refused now."""
+        """Returns the width and height of filtered frames; raises for filters that cannot run."""
         dtype = np.uint8 if self._info.bits <= 8 else np.float32
         shape: Shape = (self._info.height, self._info.width, self._channels)
         for group in self._grouped(self._links, shape, 0.0):
@@ -108,13 +108,13 @@ class FrameFilter:
         return width, height
 
     def image(self, frame: VideoFrame) -> np.ndarray:
-        """The filtered frame as RGB, or RGBA where there is transparency."""
+        """Returns the filtered frame as RGB, or RGBA if it has transparency."""
         self._check(frame)
         with using(self._device), self._numbered(frame):
             return self._run(image_from_frame(frame.decoded), self._links, frame.time_s)
 
     def __call__(self, frame: VideoFrame) -> Any:
-        """The frame as the encoder takes it, with the time stamp that it had."""
+        """Returns the filtered frame in the encoder's format, with its time stamp."""
         self._check(frame)
         decoded = frame.decoded
         with using(self._device), self._numbered(frame):
@@ -125,7 +125,7 @@ class FrameFilter:
 
     @contextmanager
     def _numbered(self, frame: VideoFrame) -> Iterator[None]:
-        """Inside, an error about a function says which frame it was called with."""
+        """Adds the frame's number to errors raised by functions inside the block."""
         try:
             yield
         except DalaError as error:
@@ -178,7 +178,7 @@ class FrameFilter:
     def _grouped(
         self, links: list[Link], shape: Shape, time_s: float
     ) -> Iterator[list[FilterStep] | TemporalFilter]:
-        """Runs of filters that are planned together, between those that keep what was."""
+        """Yields temporal filters by themselves, and the filters between them as lists."""
         run: list[FilterStep] = []
         for link in links:
             if isinstance(link, TemporalFilter):
@@ -197,7 +197,7 @@ class FrameFilter:
     # -- what is kept between frames -------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
-        """What filters have kept of earlier frames, by names that files can have."""
+        """Returns the filters' state from earlier frames, by names that are valid in files."""
         return {
             f"{number}.{name}": array
             for number, link in self._temporal()
@@ -205,7 +205,7 @@ class FrameFilter:
         }
 
     def restore(self, state: State) -> None:
-        """Go on with what was kept."""
+        """Continues from a saved state."""
         for number, link in self._temporal():
             mark = f"{number}."
             link.restore(
@@ -221,7 +221,7 @@ class FrameFilter:
 
 
 def _shape_after(group: list[FilterStep] | TemporalFilter, shape: Shape) -> Shape:
-    """The shape that filters make of a frame's."""
+    """Returns the shape of a frame after the filters."""
     for step in group if isinstance(group, list) else ():
         shape = step.output_shape(shape)
     return shape

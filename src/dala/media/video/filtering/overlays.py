@@ -1,4 +1,4 @@
-"""Text and pictures over frames, at a place and for a time."""
+"""Text and pictures over the frames of a video, at a position and for a time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from dala.runtime.kernels.kernel import Kernel
 
 
 class _Layer(ABC):
-    """What lies over frames from `start` on until before `end`, in seconds."""
+    """An overlay that is shown from `start` until `end`, in seconds."""
 
     def __init__(self, name: str, place: Place, opacity: Any, start: Any, end: Any) -> None:
         self._place = place
@@ -50,7 +50,7 @@ class _Layer(ABC):
         self._layers: dict[tuple[str, int], Buffer] = {}
 
     def step(self, time_s: float, shape: Shape) -> FilterStep | None:
-        """The filter for a frame of that shape, shown at that time; None where there is nothing."""
+        """Returns the filter step for a frame of that shape and time, or None if not shown."""
         if not self._start_s <= time_s < self._end_s or not self._opacity:
             return None
         # On a device it is made once, not for each frame.
@@ -62,12 +62,12 @@ class _Layer(ABC):
         return filter_step("overlay", {"layer": layer, "x": x, "y": y, "alpha": self._opacity})
 
     def _size_in(self, shape: Shape) -> int:
-        """What the layer depends on, of a frame's shape."""
+        """Returns the size that the layer is rendered at for a frame of that shape."""
         return 0
 
     @abstractmethod
     def _made(self, size: int) -> Buffer:
-        """The layer on the current device."""
+        """Returns the layer, on the current device."""
 
 
 class ImageLayer(_Layer):
@@ -155,7 +155,7 @@ class TextLayer(_Layer):
         return from_numpy(self._drawn(size))
 
     def _drawn(self, size: int) -> np.ndarray:
-        """The text as RGBA, just large enough for it."""
+        """Returns the text as RGBA, cropped to its bounds."""
         style = text_style(opened_font("text", self._font, size), size, self._align)
         outline = self._outline_px
         if outline is None:
@@ -175,7 +175,7 @@ class TextLayer(_Layer):
 
 
 def _composed(parts: list[tuple[np.ndarray, Paint]]) -> np.ndarray:
-    """Colors over each other, the first at the bottom, each as far as its mask covers it."""
+    """Returns layers composited from bottom to top, each through its mask, as RGBA."""
     # Not drawn over each other by Pillow, which mixes the black of what is transparent into edges.
     alpha = np.zeros_like(parts[0][0])
     colors = np.zeros((*alpha.shape, 3))

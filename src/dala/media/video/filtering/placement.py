@@ -19,7 +19,7 @@ POSITIONS = (
     "bottom",
     "bottom-right",
 )
-"""Places that have names."""
+"""The named positions."""
 FARTHEST = 1 << 20
 
 Size = tuple[int, int]
@@ -28,15 +28,15 @@ Size = tuple[int, int]
 
 @record
 class Place:
-    """Where something lies in a frame: named, or its upper left corner as (x, y)."""
+    """A position in a frame: a named one, or the upper left corner as (x, y)."""
 
     position: str | tuple[int, int]
     margin: int | None
-    """What is kept from the sides that are named; by the frame's height, unless given."""
+    """The distance to the frame's edges; a thirtieth of its height unless given."""
 
     @staticmethod
     def of(what: str, position: Any, margin: Any) -> Place:
-        """The place, checked."""
+        """Returns the place; raises ArgumentError for unknown positions."""
         if margin is not None:
             margin = whole_number(what, "margin", margin)
             if not 0 <= margin <= FARTHEST:
@@ -52,7 +52,7 @@ class Place:
         )
 
     def corner(self, frame: Size, inner: Size) -> tuple[int, int]:
-        """The upper left corner of something inside of a frame."""
+        """Returns the upper left corner of something of size `inner` in a frame."""
         if not isinstance(self.position, str):
             return self.position
         margin = self.margin_in(frame)

@@ -1,4 +1,4 @@
-"""Filters that keep something of the frames before: noise averaged away, movements smeared."""
+"""Temporal filters, which use earlier frames: denoising, motion blur and mixing."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.profiling.profile import copy
 
 MOST_FRAMES = 32
-"""Frames that `motion_blur` takes, at most: of 1080p RGBA they are 265 MB."""
+"""The most frames that `motion_blur` averages: 265 MB of 1080p RGBA."""
 
 
 class _Remembering:
-    """Keeps the last frames, the oldest first, on the device where the next one is."""
+    """Keeps the last frames, the oldest first, on the device of the next one."""
 
     def __init__(self, name: str, most: int) -> None:
         self._name = name
@@ -30,12 +30,12 @@ class _Remembering:
         self._restored: list[np.ndarray] = []
 
     def state(self) -> dict[str, np.ndarray]:
-        """What it has kept, so that a run can go on later."""
+        """Returns the state that a resumed run needs."""
         kept = self._frames or self._restored
         return {str(number): np.array(frame) for number, frame in enumerate(kept)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on with what was kept."""
+        """Continues from a saved state."""
         names = [str(number) for number in range(len(state))]
         if set(state) != set(names) or len(names) > self._most:
             raise ArgumentError(
@@ -46,7 +46,7 @@ class _Remembering:
         self._restored = [np.array(state[name]) for name in names]
 
     def _past(self, image: Buffer, dtype: str) -> list[Buffer]:
-        """What was kept, to be used beside an image, of which that dtype is going to be kept."""
+        """Returns the earlier frames on the image's device; raises if shape or dtype changed."""
         require_image(self._name, "the frame", image)
         device = image.memory.device
         if self._restored:
@@ -57,11 +57,11 @@ class _Remembering:
         return self._frames
 
     def _keep(self, frame: Buffer) -> None:
-        """Keep a frame that is nobody else's, and forget the oldest where there are too many."""
+        """Keeps a frame that nobody else holds, and drops the oldest beyond the limit."""
         self._frames = [*self._frames, frame][-self._most :]
 
     def _keep_copy(self, image: Buffer) -> None:
-        """Keep the frame as it is now, whatever its owner does to it."""
+        """Keeps a copy of the frame."""
         if self._most:
             kept = new_buffer(image.shape, image.dtype)
             copy(image.memory.device, image.memory, kept.memory)
@@ -85,7 +85,7 @@ class TemporalDenoise(_Remembering):
         self._inverse = 1 / max(positive_number(self._name, "threshold", threshold), 1e-6)
 
     def apply(self, image: Buffer) -> Buffer:
-        """The next frame, on the device of the image, which is read only."""
+        """Returns the filtered frame, on the image's device; the image is only read."""
         with using(image.memory.device):
             past = self._past(image, "f32")
             settled = new_buffer(image.shape, "f32")
@@ -113,7 +113,7 @@ class MotionBlur(_Remembering):
         super().__init__("motion_blur", count - 1)
 
     def apply(self, image: Buffer) -> Buffer:
-        """The next frame, on the device of the image, which is read only."""
+        """Returns the filtered frame, on the image's device; the image is only read."""
         with using(image.memory.device):
             past = self._past(image, image.dtype)
             made = new_buffer(image.shape, image.dtype)
@@ -134,7 +134,7 @@ class FrameMix(_Remembering):
         self._amount = number_within(self._name, "amount", amount, 0, 1)
 
     def apply(self, image: Buffer) -> Buffer:
-        """The next frame, on the device of the image, which is read only."""
+        """Returns the filtered frame, on the image's device; the image is only read."""
         with using(image.memory.device):
             past = self._past(image, image.dtype) or [image]
             made = new_buffer(image.shape, image.dtype)

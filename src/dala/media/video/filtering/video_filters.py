@@ -1,4 +1,4 @@
-"""Filters that know of time: of the frames before, or of when a frame is shown."""
+"""The filters of a video, including those that depend on time or on earlier frames."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ State = Mapping[str, np.ndarray]
 
 @runtime_checkable
 class TemporalFilter(Protocol):
-    """Makes a frame of an image and of what it has kept of those before."""
+    """A filter that uses earlier frames."""
 
     def apply(self, image: Buffer) -> Buffer:
-        """The next frame, on the device of the image, which is read only."""
+        """Returns the filtered frame, on the image's device; the image is only read."""
 
     def state(self) -> State:
-        """What it has kept, so that a run can go on later."""
+        """Returns the state that a resumed run needs."""
 
     def restore(self, state: State) -> None:
-        """Go on with what was kept."""
+        """Continues from a saved state."""
 
 
 class TimedFilter(Protocol):
-    """A filter that is there for some of the time only."""
+    """A filter that is applied for part of the time."""
 
     def step(self, time_s: float, shape: Shape) -> FilterStep | None:
-        """The filter for a frame of that shape, shown at that time; None where there is nothing."""
+        """Returns the filter step for a frame of that shape and time, or None if not shown."""
 
 
 TEMPORAL: dict[str, Callable[..., TemporalFilter]] = {
@@ -50,24 +50,24 @@ TEMPORAL: dict[str, Callable[..., TemporalFilter]] = {
     "frame_mix": FrameMix,
 }
 TIMED: dict[str, Callable[..., TimedFilter]] = {"text": TextLayer, "image": ImageLayer}
-"""Both by name: called with the parameters that follow the name."""
+"""Both are called with the filter's parameters."""
 
 Link = FilterStep | TemporalFilter | TimedFilter
 
 
 def video_filters_of(filters: Any) -> list[Link]:
-    """The filters of a list, each alone or in a pair with its parameters, ready to be used."""
+    """Returns ready filters for a list of names, or pairs of a name and its parameters."""
     return [_link(what, params) for what, params in listed_filters(filters)]
 
 
 class FunctionFilter:
-    """A function of the user's, which is told when each frame is shown."""
+    """A user's function, which is called with each frame and its time."""
 
     def __init__(self, function: FrameFunction, params: Mapping[str, Any]) -> None:
         self._function, self._params = checked_function(function, params), params
 
     def step(self, time_s: float, shape: Shape) -> FilterStep | None:
-        """The filter for a frame of that shape, shown at that time."""
+        """Returns the filter step for a frame at that time."""
         return filter_step(self._function, self._params, time_s)
 
 

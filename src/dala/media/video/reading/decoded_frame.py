@@ -1,4 +1,4 @@
-"""Decoded frames, as videos and cameras give them."""
+"""Decoded frames, as read from videos and cameras."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dala.media.video.reading.frame_conversion import image_from_frame
 
 @record
 class VideoFrame:
-    """A decoded frame, and when it is shown."""
+    """A decoded frame and its presentation time."""
 
     decoded: Any
     """PyAV's frame, in the pixel format of the file."""
     index: int
-    """How many frames were read before it."""
+    """The number of frames read before it."""
     time_s: float
     coded = renamed_attribute("VideoFrame", "coded", "decoded")
 
@@ -28,5 +28,5 @@ class VideoFrame:
         return self.decoded.width, self.decoded.height
 
     def image(self) -> np.ndarray:
-        """The pixels as RGB, or RGBA where there is transparency: u8, or f32 for deeper ones."""
+        """Returns RGB, or RGBA if there is transparency: u8, or f32 for more than 8 bits."""
         return image_from_frame(self.decoded)

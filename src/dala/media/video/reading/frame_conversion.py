@@ -1,4 +1,4 @@
-"""Frames as a codec has them, and as filters take them."""
+"""Conversion between PyAV's frames and image arrays."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 from dala.media.video.reading.video_info import ColorTags
 
 KERNEL_FORMATS = {"yuv420p": "yuv420p", "yuvj420p": "yuv420p", "nv12": "nv12"}
-"""Formats that kernels of ours convert: what they are called there."""
+"""Pixel formats that kernels convert, with the kernels' names for them."""
 DEEPEST_LEVEL = 65_535
 _WITH_ALPHA = ("rgba", "bgra", "argb", "abgr", "yuva", "pal8", "ya", "gbrap")
 
 
 def kernels_convert(pixel_format: str, width: int, height: int) -> bool:
-    """Whether kernels of ours convert such frames; chroma of odd sizes is left to the library."""
+    """Returns whether kernels convert such frames; PyAV converts odd sizes."""
     return pixel_format in KERNEL_FORMATS and width % 2 == 0 and height % 2 == 0
 
 
@@ -24,12 +24,12 @@ def has_alpha(pixel_format: str) -> bool:
 
 
 def bits_per_channel(frame: Any) -> int:
-    """How many bits a channel has."""
+    """Returns the bits per channel of a frame."""
     return max(int(component.bits) for component in frame.format.components)
 
 
 def image_from_frame(frame: Any) -> np.ndarray:
-    """RGB, or RGBA where there is transparency: u8, or f32 in 0..1 where there are more bits."""
+    """Returns RGB, or RGBA if there is transparency: u8, or f32 in 0..1 for more than 8 bits."""
     alpha = has_alpha(frame.format.name)
     if bits_per_channel(frame) > 8:
         levels = frame.to_ndarray(format="rgba64le" if alpha else "rgb48le")
@@ -38,7 +38,7 @@ def image_from_frame(frame: Any) -> np.ndarray:
 
 
 def frame_from_image(image: np.ndarray, pixel_format: str, colors: ColorTags) -> Any:
-    """A frame in a codec's format, of an RGB, RGBA or gray image."""
+    """Returns a frame in the given pixel format, from an RGB, RGBA or gray image."""
     from dala.media.video.reading.pyav import pyav
 
     if image.dtype == np.float32:

@@ -1,4 +1,4 @@
-"""Pictures as frames: one, a folder of them, or those of an animation."""
+"""Sources made of pictures: one file, numbered files, or an animation."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ PIXELS = {2: "gray", 3: "rgb24", 4: "rgba"}
 
 
 def is_pattern(path: Path) -> bool:
-    """Whether the name stands for numbered pictures, as `%05d.png` does."""
+    """Returns whether the name is a pattern for numbered pictures, such as `%05d.png`."""
     return path.suffix.lower() in FORMATS and len(_PATTERN.findall(path.name)) == 1
 
 
 def name_of(pattern: str, number: int) -> str:
-    """The name of one of the numbered pictures."""
+    """Returns the name of one of the numbered pictures."""
     return _PATTERN.sub(lambda found: f"{number:0{found[1] or 1}}", pattern)
 
 
 def matching(pattern: Path) -> list[Path]:
-    """The files that are there of a pattern, in the order of their numbers."""
+    """Returns the existing files of a pattern, by number."""
     if not pattern.parent.is_dir():
         return []
     before, after = _PATTERN.split(pattern.name)[::2]
@@ -43,14 +43,14 @@ def matching(pattern: Path) -> list[Path]:
 
 
 def _natural(path: Path) -> list[Any]:
-    """What sorts 2 before 10; the name itself tells 01 from 1."""
+    """Returns a sort key that puts 2 before 10, and tells 01 from 1."""
     parts: list[Any] = re.split(r"(\d+)", path.name.casefold())
     parts[1::2] = [int(digits) for digits in parts[1::2]]
     return [*parts, path.name]
 
 
 class Pictures(UncompressedSource):
-    """Picture files, each of which is a frame; all have the size of the first."""
+    """A source of picture files, one for each frame, all of the first one's size."""
 
     def __init__(
         self, path: Path, files: list[Path], rate: Fraction, largest_pixels: int | None = None
@@ -70,7 +70,7 @@ class Pictures(UncompressedSource):
 
     @staticmethod
     def of_folder(path: Path, rate: Fraction, largest_pixels: int | None = None) -> Pictures:
-        """The pictures of a folder, or of a pattern, in the order of the numbers in their names."""
+        """Returns the pictures of a folder or a pattern, ordered by the numbers in their names."""
         if is_pattern(path) and not path.is_dir():
             files = matching(path)
             what = f"no file is there that is named as {path} says"
@@ -86,7 +86,7 @@ class Pictures(UncompressedSource):
             yield number, self._first if number == 0 else self._next(self.files[number])
 
     def _read(self, path: Path) -> np.ndarray:
-        """A picture after the first, of which it was said what is lost."""
+        """Returns a picture after the first, without repeating the first one's warnings."""
         return read_picture(path, largest_pixels=self._largest_pixels).pixels
 
     def _next(self, path: Path) -> np.ndarray:
@@ -112,7 +112,7 @@ def _is_picture(path: Path) -> bool:
 
 
 def _widened(image: np.ndarray, channels: int) -> np.ndarray:
-    """The same colors in more channels: gray as RGB, and all of it opaque."""
+    """Returns the image with more channels: gray as RGB, and opaque alpha."""
     if image.ndim == 2:
         image = np.repeat(image[..., None], 3, -1)
     if image.shape[2] < channels:
@@ -122,7 +122,7 @@ def _widened(image: np.ndarray, channels: int) -> np.ndarray:
 
 
 class Animation(UncompressedSource):
-    """The frames of an animated WebP or AVIF, which PyAV does not read; Pillow does."""
+    """The frames of an animated WebP or AVIF, read by Pillow because PyAV cannot."""
 
     def __init__(self, path: Path, format: str, largest_pixels: int | None = None) -> None:
         require_pillow(f"an animated {format}")
@@ -142,7 +142,7 @@ class Animation(UncompressedSource):
         return self._opener(self._path)
 
     def _times(self, image: Any, count: int) -> list[int]:
-        """When each frame begins, and when the last ends, in ms."""
+        """Returns when each frame starts, and when the last ends, in ms."""
         times = [0]
         for number in range(count):
             self._load(image, number)

@@ -1,4 +1,4 @@
-"""Video files opened and decoded, with every way in which they are wrong told apart."""
+"""Access to PyAV, with its errors translated."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ FORMATS = (
     "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,gif,apng,mpegts,mpeg,mpegvideo,flv,ogg,asf,nut,mxf,ivf,"
     "h264,hevc,obu,yuv4mpegpipe,wav,mp3,aac,flac"
 )
-"""What is opened: files that hold their own frames, none that names other files."""
+"""The demuxers that are allowed: none that refers to other files."""
 _OPTIONS = {"protocol_whitelist": "file", "format_whitelist": FORMATS}
 _REFERRING = (b"#EXTM3U", b"ffconcat", b"<MPD", b"[playlist]", b"<?xml")
 
 
 def pyav() -> Any:
-    """The library that codes video."""
+    """Returns PyAV; raises MediaError if it is not installed."""
     try:
         import av
     except ImportError as error:
@@ -34,7 +34,7 @@ def pyav() -> Any:
 
 @contextmanager
 def translated_errors(path: object) -> Iterator[None]:
-    """Inside, what the library raises becomes a MediaError that names the file."""
+    """Turns PyAV's errors inside the block into a MediaError that names the file."""
     av = pyav()
     try:
         yield
@@ -44,7 +44,7 @@ def translated_errors(path: object) -> Iterator[None]:
 
 
 def open_container(path: str | os.PathLike[str]) -> Any:
-    """The container of a local file; nothing but that file is ever opened."""
+    """Opens the container of a local file, and no other file that it may refer to."""
     found = Path(path)
     _check_file(found)
     av = pyav()
@@ -64,7 +64,7 @@ def _check_file(path: Path) -> None:
 
 
 def _reason(path: Path, error: Any) -> str:
-    """Why a file was not opened, as far as its first bytes tell."""
+    """Returns why a file cannot be opened, judging by its first bytes."""
     with path.open("rb") as file:
         head = file.read(512)
     if any(mark in head[:64] for mark in _REFERRING):

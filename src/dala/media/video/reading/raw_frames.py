@@ -1,4 +1,4 @@
-"""Nothing but pixels, through pipes: frames from standard input and to standard output."""
+"""Raw frames on standard input, and the formats of raw frames."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dala.media.pictures.files import LARGEST_PIXELS
 from dala.media.video.reading.uncompressed_source import UncompressedSource, uncompressed_info
 
 FORMATS = {"rgba": "rgba", "rgb": "rgb24", "gray": "gray", "yuv420p": "yuv420p"}
-"""The formats of raw frames, and what PyAV calls them."""
+"""The formats of raw frames, with PyAV's names for them."""
 
 
 def frame_shape(size: tuple[int, int], pixel_format: str) -> tuple[int, ...]:
-    """The shape of the bytes of a frame; YUV is three planes, one below the other."""
+    """Returns the shape of a frame's bytes; YUV planes are stacked vertically."""
     width, height = size
     return {
         "rgba": (height, width, 4),
@@ -32,7 +32,7 @@ def frame_shape(size: tuple[int, int], pixel_format: str) -> tuple[int, ...]:
 
 
 def checked_raw_size(what: str, size: Any, pixel_format: Any) -> tuple[int, int]:
-    """The width and height of frames of that format in bytes; an error where it cannot be."""
+    """Returns the width and height of raw frames; raises if the format cannot have them."""
     if pixel_format not in FORMATS:
         raise ArgumentError(
             f"{what}: {argument('pixel_format')} {pixel_format!r} is not known: give one of "
@@ -57,7 +57,7 @@ def checked_raw_size(what: str, size: Any, pixel_format: Any) -> tuple[int, int]
 
 
 class RawSource(UncompressedSource):
-    """Frames that follow each other on standard input, all of one size and format."""
+    """A source of raw frames on standard input, all of one size and format."""
 
     def __init__(self, size: GivenSize | None, pixel_format: str, rate: Fraction) -> None:
         width, height = checked_raw_size("standard input", size, pixel_format)

@@ -1,4 +1,4 @@
-"""Whatever frames can come from, opened by its name: videos, pictures, folders, a pipe."""
+"""Opens sources of frames by name: videos, pictures, folders, standard input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AVIF_ANIMATED = b"avis"
 
 
 class Source(Protocol):
-    """Frames that are read in order."""
+    """A source of frames, which are read in order."""
 
     path: Path
     info: VideoInfo
@@ -38,14 +38,14 @@ class Source(Protocol):
 
     @property
     def first_pts(self) -> int:
-        """The time stamp at which it begins."""
+        """The time stamp of the start."""
 
     def __iter__(self) -> Iterator[VideoFrame]: ...
     def seek(self, time_s: float) -> None:
-        """Have the next iteration begin with the first frame at that time or after it."""
+        """Makes the next iteration start with the first frame at or after that time."""
 
     def close(self) -> None:
-        """Let go of the file; a second time does nothing."""
+        """Closes the source; does nothing if it is closed."""
 
     def __enter__(self) -> Any: ...
     def __exit__(self, *raised: Any) -> None: ...
@@ -59,7 +59,7 @@ def open_source(
     pixel_format: str | None = None,
     largest_pixels: int | None = None,
 ) -> Source:
-    """The frames of a video, of a GIF, of a picture, of a folder of pictures, or of a pipe.
+    """Opens a video, a GIF, a picture, a folder of pictures, or standard input for reading frames.
 
     What a file is, its first bytes say. A picture is a video of one frame, unless it is animated:
     all frames of a GIF, and of an animated PNG, WebP or AVIF, are read. The pictures of a folder

@@ -1,4 +1,4 @@
-"""What is said of frames where no file says it: their rate, their colors, their times."""
+"""Sources of uncompressed frames: arrays without a file that says their rate and colors."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dala.media.video.reading.video_info import StreamInfo, VideoInfo, standard_
 Opened = TypeVar("Opened", bound="UncompressedSource")
 
 RATE = Fraction(30)
-"""Frames in a second, where nothing tells."""
+"""The default frame rate."""
 _FASTEST = 1000
 _NTSC = Fraction(1000, 1001)
 
 
 def checked_rate(rate: Any) -> Fraction:
-    """Frames in a second as a fraction; 29.97 is 30000/1001, as everywhere in video."""
+    """Returns the frame rate as a fraction; 29.97 becomes 30000/1001."""
     known = isinstance(rate, int | float | Fraction) and not isinstance(rate, bool)
     if not known or not 0 < rate <= _FASTEST:
         raise ArgumentError(
@@ -43,7 +43,7 @@ def checked_rate(rate: Any) -> Fraction:
 def uncompressed_info(
     size: tuple[int, int], rate: Fraction, frames: int | None, pixel_format: str, codec: str
 ) -> VideoInfo:
-    """The description of frames of 8 bits, all of one size, one after another."""
+    """Returns the VideoInfo of 8-bit frames at a constant rate."""
     return VideoInfo(
         width=size[0],
         height=size[1],
@@ -60,7 +60,7 @@ def uncompressed_info(
 
 
 class UncompressedSource(Seekable, ABC):
-    """A source whose frames are arrays: each at its own tick of `time_base`."""
+    """A source whose frames are arrays, at multiples of `time_base`."""
 
     first_pts = 0
 
@@ -83,7 +83,7 @@ class UncompressedSource(Seekable, ABC):
 
     @abstractmethod
     def _arrays(self, begin_s: float) -> Iterable[tuple[int, np.ndarray]]:
-        """Each frame and its tick; those before the time may be left out."""
+        """Yields each frame with its time stamp; frames before `begin_s` may be left out."""
 
     def _frame(self, array: np.ndarray, pts: int) -> Any:
         frame = pyav().VideoFrame.from_ndarray(array, format=self.info.pixel_format)
@@ -95,7 +95,7 @@ class UncompressedSource(Seekable, ABC):
             raise ClosedError(f"{self.path} was closed: open it again.")
 
     def close(self) -> None:
-        """Let go of what is read; a second time does nothing."""
+        """Closes the source; does nothing if it is closed."""
         self._closed = True
 
     def __enter__(self: Opened) -> Opened:

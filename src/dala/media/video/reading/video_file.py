@@ -1,4 +1,4 @@
-"""Sources of frames: video files, and what else can stand for one."""
+"""Video files that are open for reading."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _SEEK_AGAIN_S = 10.0
 
 
 LATEST_S = 1e9
-"""As far as is searched for: beyond it time stamps no longer fit into a file."""
+"""The latest time to seek to: later time stamps do not fit into a file."""
 
 
 class Seekable:
-    """What can be read from another time on."""
+    """A source that can start at another time."""
 
     _from_s: float = 0.0
 
     def seek(self, time_s: float) -> None:
-        """Have the next iteration begin with the first frame at that time or after it."""
+        """Makes the next iteration start with the first frame at or after that time."""
         if not isinstance(time_s, int | float) or not 0 <= time_s < float("inf"):
             raise ArgumentError(f"seek: the time is in seconds from 0 on, not {time_s!r}.")
         self._from_s = float(time_s)
 
 
 class VideoFile(Seekable):
-    """A video that is read: iterate over it for its frames, `seek` to begin elsewhere.
+    """An open video: iterate over it for frames, `seek` to start elsewhere.
 
     >>> from dala import media
     >>> with media.open("clip.mp4") as clip:  # doctest: +SKIP
@@ -56,7 +56,7 @@ class VideoFile(Seekable):
 
     @property
     def sound(self) -> Path | None:
-        """The file whose sound goes with its frames."""
+        """The file whose sound goes with the frames."""
         return self.path
 
     def _open(self) -> None:
@@ -68,7 +68,7 @@ class VideoFile(Seekable):
             raise
 
     def _rewind(self) -> None:
-        """Begin anew; where a file was cut off, no seek would find the beginning."""
+        """Reopens the file: in a truncated one, no seek finds the start."""
         self._container.close()
         self._open()
         self._is_fresh = True
@@ -109,7 +109,7 @@ class VideoFile(Seekable):
         )
 
     def _rotation(self) -> int:
-        """What the first frame says: the stream itself does not tell."""
+        """Returns the first frame's rotation, which the stream does not have."""
         with translated_errors(self.path):
             first = next(self._container.decode(self._stream), None)
             if first is None:
@@ -123,7 +123,7 @@ class VideoFile(Seekable):
 
     @property
     def first_pts(self) -> int:
-        """The time stamp at which it begins."""
+        """The time stamp of the start."""
         return int(self._stream.start_time or 0)
 
     # -- reading ---------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ class VideoFile(Seekable):
             self._check_whole(index)
 
     def _check_whole(self, count: int) -> None:
-        """Refuse a file that ends long before it says it does; a few frames may be hidden."""
+        """Raises MediaError if the file is truncated; a few frames may be hidden."""
         promised = self.info.frame_count
         if promised is not None and count < 0.9 * promised - 2:
             raise MediaError(
@@ -155,7 +155,7 @@ class VideoFile(Seekable):
             )
 
     def _decoded_from(self, begin_s: float) -> Iterator[Any]:
-        """Frames from a key frame on that is not after the time.
+        """Returns frames from a key frame at or before the time.
 
         Where a file has no index, as MPEG-TS, a seek can go past that key frame, and the decoder
         then waits for the next: so a seek that went too far is done again from earlier on.
@@ -188,7 +188,7 @@ class VideoFile(Seekable):
         return dict(self._check_open().metadata)
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
+        """Closes the file; does nothing if it is closed."""
         if self._container is not None:
             self._container.close()
             self._container = None

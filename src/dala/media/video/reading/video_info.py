@@ -1,4 +1,4 @@
-"""What a video is: its streams, its colors, how it is turned."""
+"""Descriptions of videos: streams, color tags, rotation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MATRICES: dict[int, Matrix] = {1: "bt709", 5: "bt601", 6: "bt601"}
 _FULL = 2
 _SRGB_PRIMARIES, _SRGB_TRANSFER, _BT709, _BT601, _LIMITED = 1, 13, 1, 6, 1
 LEAST_HD_HEIGHT = 720
-"""The height from which on colors are BT.709, where a file does not say."""
+"""The least height at which unspecified colors are BT.709."""
 
 
 @value
@@ -31,7 +31,7 @@ class StreamInfo:
 
 @value
 class ColorTags:
-    """How numbers stand for colors, in the codes of ITU-T H.273 that files carry."""
+    """Primaries, transfer function, matrix and range, as ITU-T H.273 codes."""
 
     primaries: int
     transfer: int
@@ -40,7 +40,7 @@ class ColorTags:
 
     @staticmethod
     def of(tagged: Any) -> ColorTags:
-        """The tags of a frame or of a codec."""
+        """Returns the tags of a frame or codec."""
         return ColorTags(
             int(tagged.color_primaries),
             int(tagged.color_trc),
@@ -49,42 +49,42 @@ class ColorTags:
         )
 
     def put_on(self, tagged: Any) -> None:
-        """Tag a codec or a frame with them."""
+        """Sets the tags of a frame or codec."""
         tagged.color_primaries = self.primaries
         tagged.color_trc = self.transfer
         tagged.colorspace = self.matrix
         tagged.color_range = self.range
 
     def matrix_for(self, height: int) -> Matrix:
-        """The matrix between RGB and YCbCr; by the height, where nothing known is said."""
+        """Returns the matrix between RGB and YCbCr; unspecified ones follow from the height."""
         return _MATRICES.get(self.matrix, "bt709" if height >= LEAST_HD_HEIGHT else "bt601")
 
     def range_for(self, pixel_format: str) -> Range:
-        """Whether black is 0 or 16; yuvj formats are what full ones once were called."""
+        """Returns whether black is 0 (full) or 16 (limited); yuvj formats are full."""
         return "full" if self.range == _FULL or pixel_format.startswith("yuvj") else "limited"
 
 
 def standard_colors(height: int) -> ColorTags:
-    """How sRGB pixels are tagged once they are YCbCr: each height by its usual matrix."""
+    """Returns the tags for sRGB pixels as YCbCr, with the usual matrix for the height."""
     matrix = _BT709 if height >= LEAST_HD_HEIGHT else _BT601
     return ColorTags(_SRGB_PRIMARIES, _SRGB_TRANSFER, matrix, _LIMITED)
 
 
 @value
 class VideoInfo:
-    """What is known of a video before its frames are read."""
+    """What is known about a video before its frames are read."""
 
     width: int
     height: int
     rate: Fraction
-    """Frames in a second, on average."""
+    """The average frame rate."""
     duration_s: float | None
     frame_count: int | None
     pixel_format: str
     bits: int
     codec: str
     rotation: int
-    """By how many degrees, counter-clockwise, a player turns it."""
+    """The counter-clockwise rotation in degrees that a player applies."""
     colors: ColorTags
     streams: tuple[StreamInfo, ...]
     colours = renamed_attribute("VideoInfo", "colours", "colors")

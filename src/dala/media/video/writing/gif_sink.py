@@ -1,4 +1,4 @@
-"""GIFs: each frame in its own 256 colors, streamed to a file."""
+"""GIF output: each frame has its own palette of 256 colors."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dala.media.video.writing.sink import Sink, check_writable
 
 _TICKS_PER_S = 100
 _SHORTEST_TICKS = 2
-"""Players slow down what is shown for less."""
+"""Players slow down frames with shorter durations."""
 _COLORS = 256
 _LARGEST_EXTENT = 65_535
 
 
 class GifSink(Sink):
-    """A GIF that repeats for ever; transparency is there or not, from one half on."""
+    """A GIF that loops forever; pixels less than half opaque become transparent."""
 
     def __init__(self, path: Path, size: GivenSize | None, rate: Fraction) -> None:
         super().__init__(path, size)
@@ -36,7 +36,7 @@ class GifSink(Sink):
         self._container: Any = None
         self._stream: Any = None
         self._held: Any = None
-        """The newest frame: how long it lasts, the next one tells."""
+        """The newest frame, held until the next one tells its duration."""
         self._ticks = max(_SHORTEST_TICKS, round(_TICKS_PER_S / rate))
 
     def _write(self, image: np.ndarray, time_s: float) -> None:
@@ -89,7 +89,7 @@ class GifSink(Sink):
 
 
 def _with_palette(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices, and the colors as (256, 4) ARGB; where there is transparency, the last is clear."""
+    """Returns palette indices and the (256, 4) ARGB palette; its last entry may be transparent."""
     from PIL import Image
 
     clear = None

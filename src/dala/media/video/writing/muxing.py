@@ -1,4 +1,4 @@
-"""Segments and the other streams of a source put together into one file."""
+"""Muxes encoded segments and the source's other streams into one file."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ KEPT = ("audio", "subtitle")
 
 @record
 class Extras:
-    """What the file gets beside its frames: from which source, and which part of it."""
+    """What the file gets besides video: from which source, and which part of it."""
 
     source: Path | None
     origin_s: float
-    """The time that the source calls its first frame's."""
+    """The source's time of its first frame."""
     start_s: float
     end_s: float | None
     rotation: int
@@ -39,7 +39,7 @@ def assemble(
     picture: Picture,
     extras: Extras,
 ) -> None:
-    """Write the file: coded packets are copied, none is coded anew."""
+    """Writes the file by copying packets; nothing is encoded again."""
     av = pyav()
     source = None if extras.source is None else open_container(extras.source)
     out = av.open(f"file:{target}", "w", format=format)
@@ -63,7 +63,7 @@ def assemble(
 
 
 def _copied(source: Any, out: Any, extras: Extras) -> list[Iterator[tuple[float, Any]]]:
-    """Streams, chapters and what is said about the source, in the new file; and the packets."""
+    """Copies streams, chapters and metadata of the source; returns its packets."""
     others = [item for item in source.streams if item.type in KEPT]
     copied = {item.index: _stream_like(out, item) for item in others}
     out.metadata.update({k: v for k, v in source.metadata.items() if k in _METADATA})
@@ -75,7 +75,7 @@ _METADATA = ("title", "artist", "album", "comment", "date", "description", "copy
 
 
 def _stream_like(out: Any, stream: Any) -> Any:
-    """The stream in the new file that takes the packets of one in the source."""
+    """Adds a stream to the new file for the packets of a source's stream."""
     if stream.codec_context is None or stream.codec_context.name not in out.supported_codecs:
         name = "unknown" if stream.codec_context is None else stream.codec_context.name
         raise MediaError(
@@ -91,7 +91,7 @@ def _stream_like(out: Any, stream: Any) -> Any:
 def _video_packets(
     segments: list[Segment], stream: Any, time_base: Fraction, extras: Extras
 ) -> Iterator[tuple[float, Any]]:
-    """All coded frames in order; time begins with the part that was asked for."""
+    """Yields all video packets in order, with times relative to the part's start."""
     last = None
     for segment in segments:
         for packet in read_packets(segment.path, time_base):
@@ -129,7 +129,7 @@ def _shift(packet: Any, by_s: float) -> None:
 
 
 def _chapters(source: Any, extras: Extras) -> list[Any]:
-    """The chapters that begin in the part that was asked for, at their new times."""
+    """Returns the chapters within the part, at their new times."""
     kept = []
     for chapter in source.chapters():
         base = chapter["time_base"]

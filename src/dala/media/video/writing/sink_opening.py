@@ -1,4 +1,4 @@
-"""Whatever frames can go to, opened by its name: pictures, folders, GIFs, videos, a pipe."""
+"""Opens sinks by name: pictures, folders, GIFs, videos, standard output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def open_sink(
     quality: float | None = None,
     preset: str | None = None,
 ) -> Sink:
-    """Where frames are written: what it becomes is told by the name.
+    """Opens a sink for frames; the name tells its kind.
 
     - `still.png`, also .jpg .webp .tif: one frame. More than one is an error.
     - `frames/`, a name without a suffix, or a folder that is there and empty: numbered PNGs.
@@ -90,7 +90,7 @@ class PictureSink(Sink):
         self._quality = quality
         self._image: np.ndarray | None = None
         self.metadata: Metadata | None = None
-        """What goes into the file beside the pixels."""
+        """The metadata to save with the picture."""
 
     def _write(self, image: np.ndarray, time_s: float) -> None:
         if self._image is not None:
@@ -109,7 +109,7 @@ class PictureSink(Sink):
 
 
 class NumberedSink(Sink):
-    """Pictures with a number in their names, which appear together."""
+    """Numbered pictures, which appear together."""
 
     def __init__(self, pattern: Path, size: GivenSize | None, quality: int | None) -> None:
         super().__init__(pattern, size)
@@ -137,7 +137,7 @@ class NumberedSink(Sink):
 
 
 class FolderSink(Sink):
-    """A folder of numbered PNGs, which appears when it is whole."""
+    """A folder of numbered PNGs, which appears when complete."""
 
     def __init__(self, path: Path, size: GivenSize | None) -> None:
         super().__init__(path, size)
@@ -165,7 +165,7 @@ class FolderSink(Sink):
 
 
 class RawSink(Sink):
-    """Frames that follow each other on standard output; a reader that is gone is an error."""
+    """Raw frames on standard output; raises BrokenPipeError when the reader is gone."""
 
     def __init__(self, size: GivenSize | None, pixel_format: str) -> None:
         super().__init__(Path("-"), size)
@@ -202,4 +202,4 @@ class RawSink(Sink):
         self._stream.flush()
 
     def _drop(self) -> None:
-        """What was sent is gone."""
+        """Does nothing: what was sent cannot be taken back."""

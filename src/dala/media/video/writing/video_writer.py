@@ -1,4 +1,4 @@
-"""Videos made of images: given one after another, encoded, whole or not there."""
+"""Video files written frame by frame."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dala.media.video.writing.sink import Sink, check_writable
 _LEAST_TICKS_PER_S = 90_000
 _DEEP_BITS = 10
 _LEAST_SVT_EXTENT = 64
-"""At less, SVT-AV1 can wait for ever."""
+"""SVT-AV1 can hang on smaller frames."""
 
 
 def writer(
@@ -42,7 +42,7 @@ def writer(
     quality: float | None = None,
     preset: str | None = None,
 ) -> VideoWriter:
-    """A video file to write frames to; it appears under its name when it is closed.
+    """Opens a video file for writing frames; it appears under its name when it is closed.
 
     `size` is (width, height), that of the first frame unless given; `rate` is frames in a second,
     for those that are written without a time. `codec`, `quality` and `preset` are as for
@@ -63,7 +63,7 @@ def writer(
 
 
 class VideoWriter(Sink):
-    """A video that is being written."""
+    """A video file, open for writing."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class VideoWriter(Sink):
         self._colors: ColorTags
 
     def write(self, image: Any, time_s: float | None = None) -> None:
-        """Add a frame: an array, a Buffer, a Pillow image, or a frame of a video.
+        """Adds a frame: an array, a Buffer, a Pillow image, or a frame of a video.
 
         It is shown from `time_s` on. Where that is not given, a frame of a video keeps its time,
         and an image follows the one before as the rate says.
@@ -186,7 +186,7 @@ class VideoWriter(Sink):
 
 
 def _in_order(encoding: Encoding) -> dict[str, str]:
-    """The options for frames that are coded in the order in which they are shown."""
+    """Returns encoder options without B-frames."""
     if encoding.encoder != "libx265":
         return {**encoding.options, "bf": "0"}
     params = [encoding.options.get("x265-params", ""), "bframes=0"]
@@ -194,7 +194,7 @@ def _in_order(encoding: Encoding) -> dict[str, str]:
 
 
 def _colors(image: Any, height: int) -> ColorTags:
-    """The tags of a video whose first frame is that one."""
+    """Returns the color tags for a video that starts with this frame."""
     if isinstance(image, np.ndarray) or image.format.is_rgb:
         return standard_colors(height)
     return ColorTags.of(image)
