@@ -1,4 +1,4 @@
-"""Values that were used last, up to a number of them."""
+"""A bounded cache that evicts the least recently used value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Kept = TypeVar("Kept")
 
 
 class LruCache(Generic[Key, Kept]):
-    """Remembers what was made for a key, and forgets what was not asked for the longest.
+    """Caches values by key, and evicts the least recently used.
 
     Two threads that ask for the same key at once may both make it, and the later one is kept.
     """
@@ -23,7 +23,7 @@ class LruCache(Generic[Key, Kept]):
         return len(self._known)
 
     def find(self, key: Key, make: Callable[[], Kept]) -> Kept:
-        """What was made for the key, made now if it is not there."""
+        """Returns the value for a key, made now if it is not cached."""
         found = self._known.pop(key, None)
         if found is None:
             found = make()

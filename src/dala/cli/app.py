@@ -1,4 +1,4 @@
-"""The commands put together, and what each way to end is for the shell."""
+"""The command line application, and the exit codes of its commands."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from dala.errors import (
 FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 _COMPLETING = "_DALA_COMPLETE"
 UsageError: Any = typer.BadParameter.__base__
-"""What Typer raises where a command was typed wrongly."""
+"""What Typer raises for usage errors."""
 
 app = typer.Typer(
     name="dala",
@@ -116,7 +116,7 @@ def _models(context: typer.Context) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code: 0, 1 failed, 2 usage, 130 interrupted, 141 broken pipe."""
+    """Runs a command and returns the exit code: 0, 1 failed, 2 usage, 130 interrupted, 141 pipe."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if _COMPLETING in os.environ:
         app(prog_name="dala", args=given)
@@ -146,7 +146,7 @@ def _run(given: list[str]) -> int:
 
 
 def _ended(error: BaseException, given: list[str]) -> int:
-    """The exit code for an error, after it was told."""
+    """Prints an error and returns its exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code
     if _is_broken_pipe(error):
@@ -176,7 +176,7 @@ def _told(message: str, code: int, given: list[str]) -> int:
 
 
 def _usage(error: Any) -> str:
-    """What was typed wrongly, and where to read how it is done."""
+    """Returns the usage error as one line, with the help to read."""
     path = error.ctx.command_path if error.ctx is not None else "dala"
     near = getattr(error, "possibilities", None)
     said = one_line(error.message if near else error.format_message())
@@ -206,7 +206,7 @@ def _mistake(error: BaseException) -> str:
 
 
 def _is_broken_pipe(error: BaseException | None) -> bool:
-    """Whether nobody reads what is printed; Rich ends the program then, others wrap the error."""
+    """Returns whether the reader of standard output is gone; libraries may wrap that error."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         if isinstance(error, BrokenPipeError):

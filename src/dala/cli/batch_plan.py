@@ -1,4 +1,4 @@
-"""Which files a batch is about, and what each of them becomes."""
+"""Plans a batch: its source files, and the target of each."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dala.media.video.writing.encoding import SUFFIXES
 _READ_ONLY = (".gif", ".mpg", ".mpeg", ".ts", ".mts", ".flv", ".ogv", ".wmv", ".3gp")
 _WRITTEN = (*FORMATS, *SUFFIXES, ".gif")
 TAKEN = (*FORMATS, *SUFFIXES, *_READ_ONLY)
-"""The suffixes of what is taken out of a folder."""
+"""The suffixes of files that are picked up from folders."""
 
 
 @record
 class Job:
-    """A file, and the one that it becomes."""
+    """A source file and its target."""
 
     source: Path
     target: Path
@@ -29,7 +29,7 @@ class Job:
 def plan(
     given: Sequence[str], out: str, *, to: str | None, recursive: bool, overwrite: bool = False
 ) -> list[Job]:
-    """What is to be made of each file; nothing twice, and nothing over its own source unasked."""
+    """Returns a job for each file; raises ArgumentError if targets collide or overwrite sources."""
     suffix = None if to is None else f".{to.lower().lstrip('.')}"
     if suffix is not None and suffix not in _WRITTEN:
         known = [item.removeprefix(".") for item in _WRITTEN]
@@ -64,7 +64,7 @@ def plan(
 
 
 def _sources(given: Sequence[str], out: Path, *, recursive: bool) -> Iterator[tuple[Path, Path]]:
-    """Files, and where in the output folder each goes: as it lay in a folder, else by its name."""
+    """Yields files with their paths relative to the output folder."""
     for text in given:
         path = Path(text)
         if path.is_dir():

@@ -1,4 +1,4 @@
-"""Many files made at the same time, by threads: coding and filters let go of Python meanwhile."""
+"""Runs a batch in threads: decoding, filters and encoding release the GIL."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _BAR_COLUMNS = 20
 
 
 class _Stopped(Exception):
-    """Ends a run from inside, so that it cleans up after itself."""
+    """Raised inside a run to stop it, so that it cleans up."""
 
 
 class BatchRun:
-    """Runs of many files; what was made, what was left out, and what failed."""
+    """A run over many files, with what was converted, skipped and failed."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class BatchRun:
     ) -> None:
         self._jobs, self._filters, self._settings = jobs, filters, settings
         self._kept = frozenset(kept)
-        """Targets that are there, and stay as they are."""
+        """Existing targets that are left alone."""
         self._workers = workers
         self._stop = threading.Event()
         self._show: _Lines | _Bars = _Lines(len(jobs), quiet=quiet)
@@ -54,7 +54,7 @@ class BatchRun:
         self.seconds = 0.0
 
     def run(self) -> None:
-        """Make all of them; Ctrl-C lets none of them half done."""
+        """Converts all files; Ctrl-C leaves none half done."""
         started_s = time.perf_counter()
         with self._show, ThreadPoolExecutor(self._workers) as pool:
             waiting = {pool.submit(copy_context().run, self._one, job): job for job in self._jobs}
@@ -71,7 +71,7 @@ class BatchRun:
         self.seconds = time.perf_counter() - started_s
 
     def _one(self, job: Job) -> Converted | None:
-        """One file; None where it was made already."""
+        """Converts one file; returns None if that was done before."""
         if self._stop.is_set():
             raise _Stopped
         if job.target in self._kept or (self._settings.resume and _is_newer(job)):
@@ -111,7 +111,7 @@ class BatchRun:
         self._show.finished(f"{name}: failed")
 
     def describe(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Returns the results as JSON values."""
         return {
             "ok": not self.failed,
             "made": [item.describe() for item in self.made],
@@ -122,14 +122,14 @@ class BatchRun:
 
 
 def _is_newer(job: Job) -> bool:
-    """Whether the target is there, and was made after its source was last changed."""
+    """Returns whether the target exists and is newer than its source."""
     if not job.target.is_file() or not job.source.exists():
         return False
     return job.target.stat().st_mtime_ns >= job.source.stat().st_mtime_ns
 
 
 class _Running:
-    """A file that is being made."""
+    """The progress of one file."""
 
     def __init__(self, tell: Callable[[Step], None], end: Callable[[], None]) -> None:
         self._tell, self._end = tell, end
@@ -142,7 +142,7 @@ class _Running:
 
 
 class _Lines:
-    """A line for each file that is finished, where there is no terminal."""
+    """Prints a line for each finished file, if there is no terminal."""
 
     def __init__(self, count: int, *, quiet: bool) -> None:
         self._count, self._quiet, self._done = count, quiet, 0
@@ -162,7 +162,7 @@ class _Lines:
 
 
 class _Bars:
-    """A bar for all files, and one for each that is being made."""
+    """Shows a progress bar for all files, and one for each that is running."""
 
     def __init__(self, count: int) -> None:
         self._bars = Progress(

@@ -1,4 +1,4 @@
-"""One file made of another: a picture through its filters, or a video frame by frame."""
+"""Converts one file into another, applying filters to a picture or to the frames of a video."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STANDARD = "-"
 
 @value
 class Settings:
-    """What a run is told beside its filters."""
+    """The options of a conversion, besides its filters."""
 
     codec: str | None = None
     quality: float | None = None
@@ -49,7 +49,7 @@ class Settings:
         raw_size: str | None = None,
         **given: Any,
     ) -> Settings:
-        """The settings that options stand for."""
+        """Returns the settings for the command's options."""
         return Settings(
             size=None if size is None else _size("--size", size),
             start_s=None if start is None else _time_s("--start", start),
@@ -60,11 +60,11 @@ class Settings:
 
     @property
     def picture_quality(self) -> int | None:
-        """The quality as pictures have it, in whole numbers."""
+        """The quality rounded to an integer, as pictures need it."""
         return None if self.quality is None else round(self.quality)
 
     def for_video(self) -> list[str]:
-        """The options that were given and that pictures have no use for."""
+        """Returns the given options that only apply to video."""
         given: dict[str, object] = {
             "--codec": self.codec,
             "--preset": self.preset,
@@ -79,7 +79,7 @@ class Settings:
 
 @record
 class Converted:
-    """What a run has made, and how long it took."""
+    """The result of a conversion, and how long it took."""
 
     source: str
     target: str
@@ -91,19 +91,19 @@ class Converted:
     seconds: float
     stages_s: dict[str, float]
     lost: Sequence[str] = ()
-    """What of the source is not in the target, in a few words each."""
+    """What was lost between source and target."""
 
     @property
     def frames_per_s(self) -> float:
         return (self.frames - self.resumed_frames) / max(self.seconds, 1e-6)
 
     def describe(self) -> dict[str, Any]:
-        """The facts, for JSON."""
+        """Returns the result as JSON values."""
         rounded = {"seconds": round(self.seconds, 3), "frames_per_s": round(self.frames_per_s, 2)}
         return {**vars(self), **rounded}
 
     def line(self) -> str:
-        """The facts, for people."""
+        """Returns the result as a line of text."""
         size = f"{self.width} × {self.height}"
         if self.kind == "picture":
             return f"{self.target}: {size}, {seconds(self.seconds)}"
@@ -122,7 +122,7 @@ def make(
     settings: Settings,
     progress: Callable[[Step], None] | None = None,
 ) -> Converted:
-    """Make the target of the source; nothing is there under its name until it is whole."""
+    """Converts the source into the target, which appears when it is complete."""
     with loss_reports.collected() as lost:
         made = _made(source, target, filters, settings, progress)
     return changed(made, lost=lost)
@@ -144,12 +144,12 @@ def _made(
 
 
 def is_picture(path: str) -> bool:
-    """Whether the name is that of a single picture."""
+    """Returns whether the name is that of a single picture."""
     return Path(path).suffix.lower() in READ_SUFFIXES and "%" not in path
 
 
 def _may_hold_frames(target: str) -> bool:
-    """Whether the name is not that of a single picture, but of a video or of many pictures."""
+    """Returns whether the name is that of a video or of several pictures."""
     suffix = Path(target).suffix.lower()
     many = target == STANDARD or "%" in target or Path(target).is_dir()
     return many or suffix == ".gif" or suffix in SUFFIXES
@@ -268,7 +268,7 @@ def _raw_size(option: str, text: str) -> tuple[int, int]:
 
 
 def _time_s(option: str, text: str) -> float:
-    """Seconds, of a text such as 83.5 or 1:23.5."""
+    """Returns the seconds of a text such as 83.5 or 1:23.5."""
     parts = text.split(":")
     try:
         found = [float(part) for part in parts]

@@ -1,4 +1,4 @@
-"""Filters as they are typed: `blur:radius=3,sigma=1.5`."""
+"""The syntax of filters on the command line: `blur:radius=3,sigma=1.5`."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _NEXT_PARAM = re.compile(r"(?<!\\),(?=\s*[A-Za-z_]\w*\s*=)")
 _BY_NAME = {"text": "text", "source": "image", "font": "file", "position": "place"}
 _BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "color")
 _BY_TYPE = {"float": "number", "int": "whole", "bool": "flag", "str": "text"}
-"""The kinds of what filters of time take, which are in no catalog."""
+"""The kinds of parameters of filters that are not in the catalog."""
 _FILES = ("image", "table", "file")
 
 
 def read_filters(
     texts: Sequence[str], own: Sequence[str] = (), largest_pixels: int | None = None
 ) -> list[Filter]:
-    """The filters of texts in order; `own` are the names of the user's kernels."""
+    """Returns the filters for texts, in order; `own` are the names of the user's kernels."""
     return [read_filter(text, own, largest_pixels) for text in texts]
 
 
 def read_filter(text: str, own: Sequence[str] = (), largest_pixels: int | None = None) -> Filter:
-    """A filter and its parameters; an ArgumentError says what is wrong and what is allowed."""
+    """Returns a filter and its parameters; raises ArgumentError for syntax and value errors."""
     name, _, rest = text.partition(":")
     name = name.strip()
     takes = params_of(name, own)
@@ -55,7 +55,7 @@ def given_filter(
     base: Path,
     largest_pixels: int | None = None,
 ) -> Filter:
-    """A filter of a document, whose texts are read as typed ones; files are beside the document."""
+    """Returns a filter of a document; its paths are relative to the document."""
     takes = params_of(name, own)
     made = {}
     for key, value in params.items():
@@ -71,7 +71,7 @@ def given_filter(
 
 
 def checked(name: str, given: dict[str, Any], takes: Mapping[str, Any]) -> Filter:
-    """The filter itself; an ArgumentError where a parameter is missing."""
+    """Returns the filter; raises ArgumentError if a parameter is missing."""
     missing = [key for key, param in takes.items() if "default" not in param and key not in given]
     if missing:
         what = " and ".join(f"{key} ({parameter_values.allowed(takes[key])})" for key in missing)
@@ -80,24 +80,24 @@ def checked(name: str, given: dict[str, Any], takes: Mapping[str, Any]) -> Filte
 
 
 def _may_be_left(param: dict[str, Any]) -> bool:
-    """Whether None stands for a value that is found out."""
+    """Returns whether None means that the filter chooses a value."""
     return "rule" in param or param.get("default", 0) is None
 
 
 def knows_time(filters: Sequence[Filter]) -> bool:
-    """Whether there is a filter that is for frames with times, not for a picture alone."""
+    """Returns whether a filter depends on time, and so is not for pictures."""
     return any(
         name in TEMPORAL or name in TIMED or params.get("every", 1) != 1 for name, params in filters
     )
 
 
 def known_filters(own: Sequence[str] = ()) -> list[str]:
-    """Every name that `-f` takes."""
+    """Returns every name that `-f` takes."""
     return [*FILTERS, *sorted({*TEMPORAL, *TIMED}.difference(FILTERS)), *own]
 
 
 def params_of(name: str, own: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """What a filter takes beside the image, each with its kind: other images, then parameters."""
+    """Returns what a filter takes besides the image: other images, then parameters."""
     if name in own:
         return _of_kernel(KERNELS[name])
     if name in TEMPORAL or name in TIMED:
@@ -117,7 +117,7 @@ def params_of(name: str, own: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
 
 
 def _typed(params: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The parameters that can be typed: an array's shape is one in Python only."""
+    """Returns the parameters that can be typed; `shape` is for Python only."""
     return {key: param for key, param in params.items() if param["kind"] != "shape"}
 
 
@@ -142,7 +142,7 @@ def _of_call(call: Any) -> dict[str, dict[str, Any]]:
 
 
 def _pairs(name: str, rest: str, takes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Names and texts of parameters; the first may go without its name."""
+    """Yields names and texts of parameters; the first may omit its name."""
     if not rest.strip():
         return
     for place, part in enumerate(_NEXT_PARAM.split(rest)):
@@ -190,7 +190,7 @@ def _value(
 
 
 def completions(incomplete: str, own: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
-    """What a shell offers after `-f`: names, then parameters, then choices; each with a word."""
+    """Yields completions for `-f` with help: names, then parameters, then choices."""
     name, colon, rest = incomplete.partition(":")
     if not colon:
         described = filters()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dala.runtime.kernels.kernel import Kernel
 
 _EXTENT = 16
-"""How long each axis is of what a kernel is compiled for."""
+"""The extent of each axis that a kernel is compiled for."""
 
 
 def check(
@@ -80,7 +80,7 @@ def _text_kernel(path: Path) -> list[dict[str, Any]]:
 
 @contextmanager
 def _noting() -> Iterator[list[tuple[str, KernelError]]]:
-    """Inside, a kernel that is refused is noted, and what follows it is looked at too."""
+    """Collects errors of `@dala.kernel` inside the block instead of raising them."""
     import dala
 
     mistakes: list[tuple[str, KernelError]] = []
@@ -115,7 +115,7 @@ def _call(kernel: Kernel) -> str:
 
 
 def _compiled(kernel: Kernel) -> str:
-    """What the kernel was compiled for, and how long the texts are."""
+    """Compiles a kernel, and returns for what, and the size of its WGSL."""
     from dala.devices import CPU
     from dala.emit.wgsl.grid import grid_for
     from dala.emit.wgsl.shader import emit
@@ -144,7 +144,7 @@ def _compiled(kernel: Kernel) -> str:
 
 
 def _specials(kernel: Kernel) -> Iterator[Special]:
-    """What to compile a kernel for: images of every kind, or buffers that suit it."""
+    """Yields the specializations to compile: images of every kind, or fitting buffers."""
     from dala.ir.types import F32, U8
     from dala.lang.example import example_of
     from dala.lang.lower import Special

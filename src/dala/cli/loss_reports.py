@@ -1,4 +1,4 @@
-"""What a file holds and its result does not: said in a line, or an error with `--strict`."""
+"""Reports of what a conversion loses: a line on stderr, or an error with `--strict`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("collected", default=None)
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Inside, losses are lines for people, or go to whoever collects them."""
+    """Prints loss warnings inside the block, unless they are collected."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", LossWarning)
         usual = warnings.showwarning
@@ -35,14 +35,14 @@ def reported() -> Iterator[None]:
 
 
 def refuse(*, strict: bool) -> None:
-    """Have losses be errors from now on, until `reported` ends, where that is asked for."""
+    """Turns losses into errors if `strict`, until `reported` ends."""
     if strict:
         warnings.simplefilter("error", LossWarning)
 
 
 @contextmanager
 def collected() -> Iterator[list[str]]:
-    """Inside, in this thread, losses are put into a list."""
+    """Yields a list that collects the losses of this thread inside the block."""
     lost: list[str] = []
     token = _collected.set(lost)
     try:
@@ -52,6 +52,6 @@ def collected() -> Iterator[list[str]]:
 
 
 def tell(name: str, lost: Sequence[str], *, quiet: bool) -> None:
-    """All that was lost of a file, in one line; nothing where that is nothing."""
+    """Prints what a file lost in one line, if anything."""
     if lost:
         say(f"dala: {name}: {'; '.join(lost)}.", quiet=quiet)

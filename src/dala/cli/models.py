@@ -21,7 +21,7 @@ _HEADS = ("name", "task", "input", "license", "size", "")
 
 
 def complete(incomplete: str) -> list[tuple[str, str]]:
-    """The models that a shell offers, each with what it does."""
+    """Returns the models that complete a name, with help."""
     from dala.ml.catalog.entries import MODELS
 
     return [(item.name, item.doc) for item in MODELS.values() if item.name.startswith(incomplete)]
@@ -143,7 +143,7 @@ def check(name: AnyName = None, json: options.Json = False) -> int:
 
 
 def _wrong(states: dict[str, str], *, needed: bool) -> list[str]:
-    """What is damaged; also what is missing, if it was asked for by name."""
+    """Returns the damaged models, and missing ones if they were asked for by name."""
     bad = ("damaged", "missing") if needed else ("damaged",)
     return [name for name, state in states.items() if state in bad]
 

@@ -1,4 +1,4 @@
-"""Errors in the words of a command: options where Python has arguments."""
+"""Translates argument names in errors to the command's options."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any
 from dala.errors import DalaError
 
 _CALLED_OTHERWISE = {"sound": "no_sound", "top_k": "top", "max_results": "top"}
-"""The options whose names are not those of the arguments that they become."""
+"""Options with other names than their arguments."""
 _options: ContextVar[dict[str, Any]] = ContextVar("options", default={})  # noqa: B039  (never changed)
 
 
 def use_option_names(context: Any) -> None:
-    """Have errors from now on name the options of the command that a group was called with."""
+    """Makes errors name the options of the command that is being run."""
     command = context.command.commands.get(context.invoked_subcommand)
     if command is not None:
         _options.set({item.name: item for item in command.params if item.opts[0].startswith("-")})
 
 
 def told(error: BaseException) -> str:
-    """What an error says to whoever typed the command."""
+    """Returns an error's message with options instead of Python arguments."""
     return error.told(_spelled) if isinstance(error, DalaError) else str(error)
 
 
 def _spelled(argument: str, python: str, typed: str) -> str:
-    """An option for an argument, where the command has one; what a filter takes is typed as is."""
+    """Returns the option for an argument, if the command has one."""
     if not argument:
         return typed
     option = _options.get().get(_CALLED_OTHERWISE.get(argument, argument))

@@ -1,4 +1,4 @@
-"""Values of parameters, read from text by their kinds."""
+"""Parses the values of filter parameters by kind."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _COLOR = "a name such as green, a code such as #00b140, or 0/0.69/0.25 with part
 
 
 def read(kind: str, text: str, param: dict[str, Any]) -> Any:
-    """The value that a text stands for; an ArgumentError says what is allowed."""
+    """Returns the value of a text; raises ArgumentError with what is allowed."""
     return None if is_nothing(text, param) else READERS[kind](text, param)
 
 
 def is_nothing(text: str, param: dict[str, Any]) -> bool:
-    """Whether a text leaves it to the filter, where that is what it does unless told otherwise."""
+    """Returns whether the text leaves the value to the filter, as its default does."""
     is_left = "rule" in param or param.get("default", 0) is None
     return is_left and text.lower() in _NOTHING
 
@@ -58,7 +58,7 @@ def choice(text: str, param: dict[str, Any]) -> str:
 
 
 def color(text: str, param: dict[str, Any]) -> tuple[float, ...]:
-    """Red, green and blue in 0..1, and alpha unless it is 1."""
+    """Returns red, green and blue in 0..1, and alpha unless it is 1."""
     # A shell may take what begins with # for a comment, so codes go without it too.
     given: Any = f"#{text}" if re.fullmatch("([0-9a-fA-F]{3}){2}|[0-9a-fA-F]{8}", text) else text
     with suppress(ValueError):
@@ -74,7 +74,7 @@ def color(text: str, param: dict[str, Any]) -> tuple[float, ...]:
 
 
 def size(text: str, param: dict[str, Any]) -> tuple[int, int] | str:
-    """Width and height of a text such as 1280x720, or the text where they follow from an image."""
+    """Returns width and height, or the text if the size is relative to the image."""
     try:
         if param.get("relative") and wanted_size("size", text).kind != "exact":
             return text
@@ -85,7 +85,7 @@ def size(text: str, param: dict[str, Any]) -> tuple[int, int] | str:
 
 
 def matrix(text: str, param: dict[str, Any]) -> list[list[float]]:
-    """Rows of numbers: 1:0:10/0:1:20."""
+    """Returns rows of numbers, as in 1:0:10/0:1:20."""
     try:
         return [[float(item) for item in re.split("[:;]", row)] for row in text.split("/")]
     except ValueError:
@@ -93,7 +93,7 @@ def matrix(text: str, param: dict[str, Any]) -> list[list[float]]:
 
 
 def place(text: str, param: dict[str, Any]) -> str | tuple[int, int]:
-    """The name of a place in a frame, or 10/20: so far from the left and from the top."""
+    """Returns a named position, or (x, y) from the upper left as in 10/20."""
     found = re.fullmatch(r"(-?\d{1,6})/(-?\d{1,6})", text)
     return text if found is None else (int(found[1]), int(found[2]))
 
@@ -105,7 +105,7 @@ def path(text: str, param: dict[str, Any]) -> str:
 
 
 def guess(text: str, param: dict[str, Any]) -> Any:
-    """A whole number, a number, yes or no, else the text itself."""
+    """Returns an integer, a number, a flag, else the text itself."""
     for kind in (int, float):
         try:
             return kind(text)
@@ -135,7 +135,7 @@ READERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
 
 
 def allowed(param: dict[str, Any]) -> str:
-    """What a parameter may be, for people."""
+    """Returns the text about a parameter's allowed values."""
     kind = param["kind"]
     if kind == "choice":
         return ", ".join(param["choices"])

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from dala.ml.models.model import Model
 
 Row = tuple[str, str, str]
-"""What was found, how sure that is or how much of the picture it takes, and where it is."""
+"""The label, the score or share of the picture, and the position."""
 SEEN = 0.5
-"""From this score on a key point of a person is told."""
+"""The least score of key points that are printed."""
 
 
 def predict(
@@ -106,7 +106,7 @@ def predict(
 
 
 def _targets(pictures: Sequence[str], out: str | None, *, overwrite: bool) -> list[Path | None]:
-    """Where each picture goes with what was found; nothing over another, or itself unasked."""
+    """Returns the target of each annotated picture; raises if targets collide."""
     from dala.errors import ArgumentError
     from dala.media.pictures.formats import FORMATS
 
@@ -134,7 +134,7 @@ def _targets(pictures: Sequence[str], out: str | None, *, overwrite: bool) -> li
 
 
 def _options(model: Model, top: int | None, threshold: float | None) -> dict[str, Any]:
-    """The options as the model's task has them; those that it does not have, it refuses itself."""
+    """Returns the options for the model's task, which rejects those that it does not have."""
     is_classifier = model.entry is not None and model.entry.task == "classification"
     given = {"top_k" if is_classifier else "max_results": top, "threshold": threshold}
     return {name: value for name, value in given.items() if value is not None}
@@ -151,7 +151,7 @@ def _described(picture: str, target: Path | None, image: Any, results: Any) -> d
 
 
 def _rows(results: Any) -> Iterator[Row]:
-    """A line for each thing that was found."""
+    """Returns a row for each result."""
     from dala.ml.results.results import Detection, Pose, Segmentation
 
     if isinstance(results, Segmentation):

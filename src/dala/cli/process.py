@@ -160,7 +160,7 @@ def run(
 def _is_left(
     source: str, target: str, existing: ExistingFiles, settings: Settings, *, json: bool
 ) -> bool:
-    """Whether the target is there and stays as it is; a run that is resumed asks nothing."""
+    """Returns whether an existing target is skipped; resumed runs do not ask."""
     from dala.cli.conversion import STANDARD
     from dala.media.video.writing.segments import finished_frames
 
@@ -182,7 +182,7 @@ def make_one(
     quiet: bool,
     json: bool,
 ) -> None:
-    """Make the target, showing how far it has come, and tell what was made."""
+    """Converts one file with progress, and prints the result."""
     from dala.cli import conversion
     from dala.cli.progress import Report
 
@@ -198,7 +198,7 @@ def make_one(
 
 
 def finish(made: Converted, *, quiet: bool, json: bool) -> None:
-    """Tell what was made, to people or to a program."""
+    """Prints the result, as text or JSON."""
     if json:
         from dala.devices import current_device
 
@@ -221,7 +221,7 @@ def _how_to_go_on(target: str) -> str:
 
 @contextmanager
 def chosen(device: str | None) -> Iterator[None]:
-    """Inside, the device computes."""
+    """Uses the device inside the block."""
     from dala.devices import current_device, using
 
     with using(device or current_device()):

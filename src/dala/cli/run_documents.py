@@ -1,4 +1,4 @@
-"""What `dala run` reads: a list of filters, or a pipeline whose buffers are pictures."""
+"""Documents for `dala run`: a list of filters, or a pipeline on pictures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MODES = {1: "gray", 3: "rgb", 4: "rgba"}
 
 
 def read(path: Path) -> Mapping[str, Any]:
-    """The document in a TOML or JSON file."""
+    """Returns the document in a TOML or JSON file."""
     found = read_text(path)
     kind = "TOML" if path.suffix.lower() == ".toml" else "JSON"
     try:
@@ -39,7 +39,7 @@ def read(path: Path) -> Mapping[str, Any]:
 
 
 def is_pipeline(document: Mapping[str, Any]) -> bool:
-    """Whether it has stages and buffers, as `Pipeline.save` writes them."""
+    """Returns whether the document is a pipeline, as `Pipeline.save` writes it."""
     return "stages" in document
 
 
@@ -49,7 +49,7 @@ def filters_of(
     own: Sequence[str],
     largest_pixels: int | None = None,
 ) -> list[Filter]:
-    """The filters of a list: each has a name, and parameters in `params` or beside the name."""
+    """Returns the filters of a document; parameters are in `params` or next to the name."""
     with at(str(path)):
         for name in document:
             if name != "filters":
@@ -80,7 +80,7 @@ def _filter(
 def run_pipeline(
     path: Path, document: Mapping[str, Any], source: str, target: str, settings: Settings
 ) -> Converted:
-    """Run a pipeline of buffers on a picture that fits it."""
+    """Runs a pipeline on a picture of the right size."""
     from dala.media.pictures.files import load, save
 
     started_s = time.perf_counter()
@@ -110,7 +110,7 @@ def run_pipeline(
 
 
 def _ends(document: Mapping[str, Any]) -> tuple[str, str]:
-    """The buffer that is only read, and the one that is written."""
+    """Returns the names of the input buffer and the output buffer."""
     buffers = list(mapping(document.get("buffers", {}), "$.buffers"))
     stages = [
         mapping(item, f"$.stages[{i}]")

@@ -1,4 +1,4 @@
-"""Compute on any device, and show what was computed.
+"""Compute on any device, and show the results.
 
 `dala.gpu.compute` has buffers and kernels. The names here are of surfaces: pictures in a window, in
 a notebook, or off-screen.
@@ -67,7 +67,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Names are loaded when they are first used, so that whoever only computes need not."""
+    """Loads names on first use, so that programs that only compute do not load surfaces."""
     if name == "compute":
         return importlib.import_module("dala.gpu.compute")
     if name not in _HOMES:

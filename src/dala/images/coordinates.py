@@ -1,4 +1,4 @@
-"""Places of what is drawn: coordinates, points and rectangles, checked."""
+"""Checked coordinates, points and rectangles for drawing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dala.errors import ArgumentError
 from dala.kernels.base.shapes import number_within
 
 FARTHEST = 1 << 18
-"""Pixels that coordinates may be away from the image's corner: in f32 they end there at a 64th."""
+"""The largest coordinate: f32 still resolves a 64th of a pixel there."""
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
@@ -16,7 +16,7 @@ EVERYWHERE: Box = (-FARTHEST, -FARTHEST, FARTHEST, FARTHEST)
 
 
 def coordinate(what: str, name: str, value: Any) -> float:
-    """A coordinate as a number, near enough to the image."""
+    """Returns a coordinate; raises ArgumentError if it is too far from the image."""
     number = number_within(what, name, value)
     if abs(number) <= FARTHEST:
         return number
@@ -27,12 +27,12 @@ def coordinate(what: str, name: str, value: Any) -> float:
 
 
 def length_of(what: str, name: str, value: Any) -> float:
-    """A length as a number, 0 or more."""
+    """Returns a length; raises ArgumentError unless it is 0 or more."""
     return number_within(what, name, value, 0, FARTHEST)
 
 
 def point_of(what: str, point: Any) -> tuple[float, float]:
-    """A point (x, y), checked."""
+    """Returns a point; raises ArgumentError unless it is (x, y)."""
     try:
         x, y = point
     except (TypeError, ValueError):
@@ -41,7 +41,7 @@ def point_of(what: str, point: Any) -> tuple[float, float]:
 
 
 def box_of(what: str, x: Any, y: Any, width: Any, height: Any) -> Box:
-    """The rectangle from a corner and a size."""
+    """Returns the rectangle with that corner and size."""
     left, top = coordinate(what, "x", x), coordinate(what, "y", y)
     return (
         left,
@@ -52,14 +52,14 @@ def box_of(what: str, x: Any, y: Any, width: Any, height: Any) -> Box:
 
 
 def box_around(what: str, x: Any, y: Any, radius: Any) -> tuple[Box, float]:
-    """The rectangle around a circle, and its radius."""
+    """Returns the bounding rectangle of a circle, and its radius."""
     across, down = coordinate(what, "x", x), coordinate(what, "y", y)
     reach = length_of(what, "radius", radius)
     return (across - reach, down - reach, across + reach, down + reach), reach
 
 
 def box_of_layer(what: str, x: Any, y: Any, width: Any, height: Any) -> Box | None:
-    """The rectangle that a layer covers; None for the whole image, which is the default."""
+    """Returns the rectangle that a layer covers, or None for the whole image."""
     if width is None and height is None and not x and not y:
         return None
     if width is None or height is None:

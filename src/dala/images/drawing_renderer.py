@@ -1,4 +1,4 @@
-"""A drawing put over an image, on the device that has the image.
+"""Renders drawings over images, on the image's device.
 
 On the CPU the tiles that anything can be seen in are taken out of the image, drawn on, and put
 back: what lies elsewhere is not touched, and along a row of a tile all pixels go through the same
@@ -41,7 +41,7 @@ _LUMA = (0.299, 0.587, 0.114)
 
 
 def draw(image: Buffer, drawing: Drawing, output: Buffer | None = None) -> None:
-    """Draw over the image itself, or put the result into an output of its shape."""
+    """Draws over the image itself, or writes the result to an output of its shape."""
     if not isinstance(drawing, Drawing):
         raise ArgumentError(f"draw: a Drawing is needed, not {type(drawing).__name__}.")
     target = image if output is None else output
@@ -66,7 +66,7 @@ def draw(image: Buffer, drawing: Drawing, output: Buffer | None = None) -> None:
 
 
 def drawn(image: Any, drawing: Drawing) -> Any:
-    """A new image like the given one (an array, a Pillow image, a Buffer), with the drawing."""
+    """Returns a new image of the given kind (array, Pillow image, Buffer) with the drawing."""
     frame = frame_of("draw", image)
     source = frame.buffer()
     with using(source.memory.device):
@@ -96,7 +96,7 @@ def _draw_shapes(image: Buffer, shapes: Shapes) -> None:
 
 
 def _place_letters(table: np.ndarray, shapes: Shapes) -> np.ndarray:
-    """The coverage of all texts, one after another; the table says where each one's begins."""
+    """Returns the coverage of all texts, concatenated, and writes their offsets to the table."""
     starts: dict[int, int] = {}
     pieces: list[np.ndarray] = []
     total = 0
@@ -130,7 +130,7 @@ def _draw_layer(image: Buffer, layer: Layer) -> None:
 
 
 def _shrunk(layer: Layer, box: Box) -> Buffer:
-    """The layer on the current device, no larger than the rectangle that it is shown in."""
+    """Returns the layer on the current device, downscaled to the rectangle that it is shown in."""
     pixels = layer.frame.buffer().to(current_device())
     height, width = pixels.shape[:2]
     shown = min(height, math.ceil(box[3] - box[1])), min(width, math.ceil(box[2] - box[0]))
@@ -145,7 +145,7 @@ def _shrunk(layer: Layer, box: Box) -> Buffer:
 def _draw_tiles(
     image: Buffer, grid: Grid, tiles: np.ndarray, kernel: Kernel, shared: Sequence[Buffer]
 ) -> None:
-    """Run a kernel over tiles of an image on the CPU, each given by x, y and what else it needs."""
+    """Runs a kernel over tiles of an image on the CPU; each row of `tiles` begins with x and y."""
     rows, columns = grid.tile
     pixels = np.asarray(image)
     windows = np.lib.stride_tricks.sliding_window_view(
@@ -172,7 +172,7 @@ def _draw_tiles(
 
 
 def _padded(values: np.ndarray, least: int) -> np.ndarray:
-    """The values, and zeros up to one of a few sizes."""
+    """Returns the values, zero-padded to one of a few sizes."""
     size = least
     while size < len(values):
         size *= GROWTH

@@ -1,4 +1,4 @@
-"""Text as the coverage of pixels: fonts, the letters that they have, how Pillow draws them."""
+"""Renders text to coverage masks with Pillow, and checks fonts for missing letters."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from dala.kernels.base.shapes import whole_number
 
 MOST_CHARACTERS = 2000
 LARGEST_PIXELS = 1 << 26
-"""How large a text, or a picture over another, may become."""
+"""The most pixels of a text or an overlaid picture."""
 LEAST_SIZE, MOST_SIZE = 4, 1000
-"""How high letters can be, in pixels."""
+"""The smallest and largest text size, in pixels."""
 _TRIED_SIZE = 32
 _NO_LETTER = "\U0010ffff"
 _UNSEEN = ("Cf", "Mn")
-"""The categories of what steers, and of what is put over letters: alone they may show nothing."""
+"""Unicode categories of format characters and combining marks, which may be invisible."""
 _MOST_NAMED = 8
 _OWN_FONT = Path(__file__).parent / "fonts" / "DejaVuSans.ttf"
 _MOST_REMEMBERED = 512
 
 Font = str | os.PathLike[str] | None
 Bounds = tuple[int, int, int, int]
-"""Left, top, right and bottom, in whole pixels from where the text begins."""
+"""Left, top, right and bottom, in pixels from the text's origin."""
 
 
 @record
 class RenderedText:
-    """A text's coverage, where that lies from the text's corner, and the size of the text's box.
+    """A text's coverage mask, its offset from the text's corner, and the size of the text's box.
 
     The box is as high as the lines of the font, whatever letters there are.
     """
@@ -49,7 +49,7 @@ class RenderedText:
 
 
 def require_pillow(what: str) -> None:
-    """A MediaError that says what to install, unless Pillow is there."""
+    """Raises MediaError, with what to install, unless Pillow is installed."""
     try:
         import PIL.Image  # noqa: F401
     except ImportError as error:
@@ -60,7 +60,7 @@ def require_pillow(what: str) -> None:
 
 
 def rendered_text(what: str, text: Any, size: Any, font: Font = None) -> RenderedText:
-    """The text in letters of that size; those that were made lately are not made again."""
+    """Returns the text rendered in that size; recent ones are cached."""
     require_pillow(what)
     shown = checked_text(what, text)
     letters_px = pixels_of(what, "size", size, LEAST_SIZE, MOST_SIZE)
@@ -88,12 +88,12 @@ def _rendered_text(what: str, text: str, size: int, font: str | None) -> Rendere
 
 
 def text_style(font: Any, size: int, align: str = "left") -> dict[str, Any]:
-    """What Pillow is told of a text in lines."""
+    """Returns Pillow's options for multiline text."""
     return {"font": font, "align": align, "spacing": size // 4}
 
 
 def text_bounds(text: str, style: dict[str, Any], stroke: int = 0) -> Bounds:
-    """The pixels that a text can touch, with an outline of so many pixels around its letters."""
+    """Returns the bounds of a text, with an outline of that width around its letters."""
     from PIL import Image, ImageDraw
 
     measure = ImageDraw.Draw(Image.new("L", (1, 1)))
@@ -104,7 +104,7 @@ def text_bounds(text: str, style: dict[str, Any], stroke: int = 0) -> Bounds:
 
 
 def text_coverage(text: str, style: dict[str, Any], bounds: Bounds, stroke: int = 0) -> np.ndarray:
-    """How far letters, or they and their outline, cover each pixel within the bounds: 0 to 255."""
+    """Returns the coverage of each pixel within the bounds, 0 to 255, with an outline if given."""
     from PIL import Image, ImageDraw
 
     left, top, right, bottom = bounds
@@ -115,7 +115,7 @@ def text_coverage(text: str, style: dict[str, Any], bounds: Bounds, stroke: int 
 
 
 def opened_font(what: str, font: Any, size: int) -> Any:
-    """Pillow's font of that size: that of a file, or DejaVu Sans, which comes with dala."""
+    """Returns Pillow's font of that size, from a file or the built-in DejaVu Sans."""
     from PIL import ImageFont
 
     path = _font_path(what, font)
@@ -132,7 +132,7 @@ def opened_font(what: str, font: Any, size: int) -> Any:
 
 @cache
 def _own_font() -> bytes:
-    """The file of the font that has Latin, Greek and Cyrillic letters; see fonts/LICENSE."""
+    """Returns the built-in font file (Latin, Greek and Cyrillic); see fonts/LICENSE."""
     return _OWN_FONT.read_bytes()
 
 
@@ -145,7 +145,7 @@ def _font_path(what: str, font: Any) -> str | None:
 
 
 def checked_text(what: str, text: Any) -> str:
-    """The text in lines, without tabs, letters with their accents as one; an error if it is none.
+    """Returns the text normalized to NFC, without tabs; raises ArgumentError if it is not text.
 
     So is one that is too long.
     """
@@ -161,7 +161,7 @@ def checked_text(what: str, text: Any) -> str:
 
 
 def require_font(what: str, text: str, font: Any) -> None:
-    """An error unless the font can be opened and has the text's letters."""
+    """Raises unless the font can be opened and has the text's letters."""
     opened = opened_font(what, font, _TRIED_SIZE)
     # A font shows a box, or nothing at all, for what it does not have.
     box = bytes(opened.getmask(_NO_LETTER))
@@ -181,13 +181,13 @@ def require_font(what: str, text: str, font: Any) -> None:
 
 
 def _named(letter: str) -> str:
-    """The letter and its number, for whoever cannot see it."""
+    """Returns the letter with its code point."""
     number = f"U+{ord(letter):04X}"
     return f"{letter} ({number})" if letter.isprintable() else number
 
 
 def pixels_of(what: str, name: str, value: Any, least: int, most: int) -> int:
-    """The whole number of pixels; an ArgumentError where it is none, or beyond the bounds."""
+    """Returns an integer number of pixels; raises ArgumentError if it is out of bounds."""
     number = whole_number(what, name, value)
     if least <= number <= most:
         return number
@@ -195,7 +195,7 @@ def pixels_of(what: str, name: str, value: Any, least: int, most: int) -> int:
 
 
 def require_room(what: str, width: float, height: float) -> None:
-    """A LimitError unless so large a layer can be made."""
+    """Raises LimitError if a layer of that size would be too large."""
     if width * height > LARGEST_PIXELS:
         raise LimitError(
             f"{what}: {width:.0f} × {height:.0f} is more than {LARGEST_PIXELS:,} pixels: make it "

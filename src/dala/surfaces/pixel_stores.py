@@ -1,4 +1,4 @@
-"""Where a surface's pixels are: in memory of a device, or in a texture of WebGPU."""
+"""Storage of a surface's pixels: a device's memory, or a WebGPU texture."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ if TYPE_CHECKING:
 
 CHANNELS = 4
 LARGEST_EXTENT = 1 << 15
-"""Pixels each way where a device has no limit of its own: no screen has more."""
+"""The largest width and height on devices without a limit of their own."""
 Paint = tuple[float, float, float, float]
 
 
 class Store(Protocol):
-    """Pixels that can be replaced and looked at as a whole."""
+    """Storage for all pixels of a surface."""
 
     def fill(self, memory: Any) -> None:
-        """Replace them by those of a memory of the same device, by one copy there."""
+        """Copies the pixels from memory of the same device."""
 
     def run(
         self, kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params | None
     ) -> None:
-        """Compute the output, and replace them by it."""
+        """Computes the output with a kernel, and copies it into the pixels."""
 
     def write(self, pixels: np.ndarray) -> None:
-        """Replace them by those of a contiguous array."""
+        """Replaces the pixels with a contiguous array."""
 
     def clear(self, paint: Paint) -> None:
-        """Give all of them one color."""
+        """Fills the pixels with one color."""
 
     def read(self) -> np.ndarray:
-        """All of them, as a new array."""
+        """Returns the pixels as a new array."""
 
     def buffer(self) -> Buffer:
-        """All of them, as a buffer on the device; where there is one already, that one."""
+        """Returns the pixels as a buffer on the device, without a copy if possible."""
 
 
 class MemoryStore:
-    """Pixels in memory of a device: the CPU, or one that stands for others."""
+    """Pixels in a device's memory."""
 
     def __init__(self, device: Device, width: int, height: int) -> None:
         self.device = device
@@ -82,7 +82,7 @@ class MemoryStore:
 
 
 class HostStore(MemoryStore):
-    """Pixels in memory of the CPU."""
+    """Pixels in host memory."""
 
     memory: HostMemory
 
@@ -135,7 +135,7 @@ class TextureStore:
 
 
 def store_for(device: Device, width: int, height: int) -> Store:
-    """Transparent black pixels on a device, in the way that suits it."""
+    """Returns storage for transparent black pixels that suits the device."""
     if device.backend == "webgpu":
         from dala.devices.webgpu.device import WebGpu
         from dala.devices.webgpu.texture import Texture
@@ -146,12 +146,12 @@ def store_for(device: Device, width: int, height: int) -> Store:
 
 
 def levels(paint: Paint) -> np.ndarray:
-    """A color as four bytes, rounded to nearest."""
+    """Returns a color as four bytes, rounded to nearest."""
     return np.rint(np.multiply(paint, 255)).astype(np.uint8)
 
 
 def checked_size(what: str, device: Device, width: Any, height: Any) -> tuple[int, int]:
-    """Width and height as integers; refuses what is no size, or more than the device can show."""
+    """Returns width and height as integers; raises ShapeError or LimitError for other values."""
     limits: dict[str, int] = getattr(device, "limits", {})
     most = limits.get("max-texture-dimension-2d", LARGEST_EXTENT)
     for name, extent in (("width", width), ("height", height)):

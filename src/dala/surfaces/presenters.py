@@ -1,4 +1,4 @@
-"""How the pixels of a surface get into a canvas: drawn by the GPU that has them, or as a bitmap."""
+"""Presenters draw a surface into a canvas: with the GPU that holds it, or as a bitmap."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ struct Corner { @builtin(position) place: vec4<f32>, @location(0) at: vec2<f32> 
 
 
 class CannotDraw(DeviceError):
-    """A GPU that has a surface's pixels cannot draw into windows of this desktop."""
+    """The GPU that holds a surface cannot draw into windows of this desktop."""
 
 
 class Presenter(Protocol):
     """Draws a surface into a canvas; called while the canvas is being drawn."""
 
     def draw(self, surface: Surface) -> None:
-        """Have the pixels as they are now shown, letterboxed, on opaque black."""
+        """Draws the current pixels, letterboxed on opaque black."""
 
 
 class TexturePresenter:
-    """Draws a surface's texture by a render pass on the very device that holds it."""
+    """Draws a surface's texture in a render pass on the device that holds it."""
 
     def __init__(self, context: Any, device: WebGpu) -> None:
         self._context = context
@@ -91,7 +91,7 @@ class TexturePresenter:
             device.submit([encoder.finish()])
 
     def _bound(self, view: Any) -> Any:
-        """What the shader reads; a surface that was resized has another texture."""
+        """Returns the bind group for a texture view, which changes when the surface is resized."""
         if view is not self._view:
             entries = [
                 {"binding": 0, "resource": view},
@@ -104,7 +104,7 @@ class TexturePresenter:
 
 
 class BitmapPresenter:
-    """Hands the pixels over as an array, which is whatever the canvas has for a bitmap."""
+    """Hands the pixels to the canvas as a bitmap."""
 
     def __init__(self, canvas: Any) -> None:
         self._canvas = canvas
@@ -117,7 +117,7 @@ class BitmapPresenter:
 
 
 def letterboxed(pixels: np.ndarray, size: Size) -> np.ndarray:
-    """The nearest pixels in the middle of opaque black of another size, alpha not looked at.
+    """Returns the pixels letterboxed on opaque black, scaled by nearest neighbor, alpha ignored.
 
     Of the same size they are themselves made opaque: give a copy.
     """
@@ -135,7 +135,7 @@ def letterboxed(pixels: np.ndarray, size: Size) -> np.ndarray:
 
 
 def drawn_by_gpu(canvas: Any, store: TextureStore) -> Presenter:
-    """A presenter of what is in a texture; CannotDraw where its GPU is not able to."""
+    """Returns a presenter for a texture; raises CannotDraw if its GPU cannot draw here."""
     device = store.texture.device
     try:
         return TexturePresenter(canvas.get_wgpu_context(), device)
@@ -148,7 +148,7 @@ def drawn_by_gpu(canvas: Any, store: TextureStore) -> Presenter:
 
 
 def shown_as_bitmap(canvas: Any) -> Presenter:
-    """A presenter of any surface; a DeviceError where the canvas has no way to show a bitmap."""
+    """Returns a presenter for any surface; raises DeviceError if the canvas has no bitmaps."""
     try:
         return BitmapPresenter(canvas)
     except (RuntimeError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""What models found, made fit for a surface: checked, in its pixels, and safe from changes."""
+"""Scales model results from an image's pixels to a surface's."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Size = tuple[int, int]
 
 
 def fitted_results(given: Any, size: Size, image_size: Any = None) -> list[Result]:
-    """The results in pixels of a surface, from those of an image that is shown over all of it."""
+    """Returns the results in a surface's pixels, given those of the image that fills it."""
     across, down = _factors(size, image_size)
     return [_fitted(item, across, down) for item in _checked(given)]
 
@@ -69,5 +69,5 @@ def _moved(points: Mapping[str, Keypoint], across: float, down: float) -> dict[s
 
 
 def _place(what: str, value: Any, factor: float) -> float:
-    """A coordinate in pixels of the surface."""
+    """Returns a coordinate in pixels of the surface."""
     return number_within("annotate", f"a coordinate of {what}", value) * factor

@@ -1,4 +1,4 @@
-"""Surfaces as functions: made, filled by kernels or arrays, presented and saved."""
+"""The functions of `dala.gpu` that create, fill, present and save surfaces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def create_surface(
     title: str = "dala",
     kind: Literal["auto", "window", "offscreen", "notebook"] = "auto",
 ) -> Surface:
-    """A surface of that many pixels on the current device, all of them transparent black.
+    """Creates a surface of that size on the current device, filled with transparent black.
 
     `kind` is "window", "notebook" or "offscreen". "auto" is a notebook inside of one, a window
     where one can be opened, else off-screen: `surface.kind` tells which, and `surface.why` why.
@@ -48,37 +48,37 @@ def create_surface(
 
 
 def resize_surface(surface: Surface, width: int, height: int) -> None:
-    """Give a surface another size; every pixel is transparent black then."""
+    """Resizes a surface; every pixel becomes transparent black."""
     require_surface(surface).resize(width, height)
 
 
 def destroy_surface(surface: Surface) -> None:
-    """Close what shows a surface and give its memory back; a second time does nothing."""
+    """Closes a surface's window and frees its memory; does nothing if it is destroyed."""
     require_surface(surface).destroy()
 
 
 def set_pixels(surface: Surface, pixels: Any) -> None:
-    """Replace all pixels: by an array of u8, (height, width, 4), its bytes, or a buffer."""
+    """Replaces all pixels with a u8 array (height, width, 4), its bytes, or a buffer."""
     require_surface(surface).set_pixels(pixels)
 
 
 def get_pixels(surface: Surface) -> np.ndarray:
-    """The pixels of a surface as a new array of u8, (height, width, 4)."""
+    """Returns the pixels of a surface as a new u8 array, (height, width, 4)."""
     return require_surface(surface).pixels()
 
 
 def clear(surface: Surface, color: Any = (0.0, 0.0, 0.0, 0.0)) -> None:
-    """Give every pixel the same color: numbers from 0 to 1, a name, or a code "#ff8000"."""
+    """Fills the surface with a color: numbers from 0 to 1, a name, or a code such as "#ff8000"."""
     require_surface(surface).clear(color)
 
 
 def present(surface: Surface) -> None:
-    """Show the pixels as they are now; off-screen that is nowhere, which is no error."""
+    """Shows the current pixels; does nothing off-screen."""
     require_surface(surface).present()
 
 
 def save(surface: Surface, path: str | os.PathLike[str], *, quality: int | None = None) -> None:
-    """Write the pixels of a surface to a picture's file, in the format of its suffix."""
+    """Writes a surface to a picture file, in the format of its suffix."""
     from dala.media.pictures.files import save as save_picture
 
     save_picture(require_surface(surface).pixels(), path, quality=quality)
@@ -91,7 +91,7 @@ def run_to_surface(
     surface: Surface,
     params: Params | None = None,
 ) -> None:
-    """Compute `output`, u8 of (height, width, 4), by a kernel, and show it on the surface.
+    """Computes `output`, u8 (height, width, 4), with a kernel, and shows it on the surface.
 
     Both have the pixels then. On a GPU they are copied by the submission that computes them, and
     never leave the device; on the CPU there is one copy.
@@ -101,7 +101,7 @@ def run_to_surface(
 
 
 def _show_where_possible(surface: Surface) -> None:
-    """A notebook or a window where there can be one; else a line in the log says why not."""
+    """Opens a notebook widget or a window if possible, else logs why not."""
     if in_notebook():
         _open_widget(surface)
         return
@@ -133,7 +133,7 @@ def _open_widget(surface: Surface) -> None:
 
 
 def missing_for_windows() -> str:
-    """What has to be there before a window can be opened, and is not; empty if all is."""
+    """Returns what is missing for opening a window, or an empty string."""
     if sys.platform.startswith("linux") and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     ):
@@ -144,7 +144,7 @@ def missing_for_windows() -> str:
 
 
 def in_notebook() -> bool:
-    """Whether this process runs the cells of a notebook."""
+    """Returns whether this process runs a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return getattr(shell, "kernel", None) is not None

@@ -1,4 +1,4 @@
-"""A canvas that formulas paint on: distances to shapes become coverage, without jagged edges."""
+"""A canvas for painting with signed distance fields, antialiased."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Field = np.ndarray
 
 
 class Canvas:
-    """A picture in the making; `u` and `v` are each pixel's place in points of the drawing."""
+    """A picture being painted; `u` and `v` are each pixel's coordinates in drawing points."""
 
     def __init__(self, u: Field, v: Field, pixels: np.ndarray, pixels_per_point: float) -> None:
         self.u, self.v = u, v
@@ -20,7 +20,7 @@ class Canvas:
 
     @staticmethod
     def blank(height: int, width: int, points_high: int, points_wide: int) -> Canvas:
-        """A black canvas of that size, in whose middle the whole drawing has room."""
+        """Returns a black canvas of that size, with the drawing fitted into its middle."""
         scale = min(height / points_high, width / points_wide)
         y, x = np.mgrid[0:height, 0:width] + 0.5
         u = (x - width / 2) / scale + points_wide / 2
@@ -28,7 +28,7 @@ class Canvas:
         return Canvas(u, v, np.zeros((height, width, 3)), scale)
 
     def part(self, left: float, top: float, right: float, bottom: float) -> Canvas:
-        """The part of this canvas between these points: painting is quick where it is small."""
+        """Returns a view of the canvas between these points: small parts are painted faster."""
         margin = 1 / self._pixels_per_point
         rows = slice(*np.searchsorted(self.v[:, 0], (top - margin, bottom + margin)))
         columns = slice(*np.searchsorted(self.u[0], (left - margin, right + margin)))
@@ -36,12 +36,12 @@ class Canvas:
         return Canvas(self.u[at], self.v[at], self._pixels[at], self._pixels_per_point)
 
     def dot(self, tint: str, u: float, v: float, radius: float, strength: float = 1.0) -> None:
-        """Paint a small disc with a soft outline."""
+        """Paints a small disc with a soft outline."""
         part = self.part(u - radius - 2, v - radius - 2, u + radius + 2, v + radius + 2)
         part.paint(tint, strength * part.cover(disc(part.u, part.v, u, v, radius), soft=0.6))
 
     def cover(self, distance: Field, soft: float = 0.0) -> Field:
-        """How much of each pixel lies inside (distance < 0); `soft` points are blended besides."""
+        """Returns the coverage of each pixel (distance < 0), softened over `soft` points."""
         reach = 1 / self._pixels_per_point + soft
         return np.clip(0.5 - distance / reach, 0.0, 1.0)
 
@@ -49,12 +49,12 @@ class Canvas:
         self._pixels[...] = colors
 
     def paint(self, colors: str | np.ndarray, coverage: Field) -> None:
-        """Lay a color, or one for each pixel, over what is there."""
+        """Paints a color, or one per pixel, over the canvas."""
         over = color(colors) if isinstance(colors, str) else colors
         self._pixels += (over - self._pixels) * coverage[..., None]
 
     def grain(self, points: float, seed: int) -> Field:
-        """Smooth random values in 0..1 whose bumps are that many points wide, at any size."""
+        """Returns smooth noise in 0..1 with bumps that many points wide, at any size."""
         lattice = np.random.default_rng(seed).random((64, 64))
         x, y = self.u / points, self.v / points
         left, top = np.floor(x).astype(int), np.floor(y).astype(int)
@@ -66,7 +66,7 @@ class Canvas:
         return np.asarray(upper + (lower - upper) * t)
 
     def levels(self, noise: float, seed: int) -> np.ndarray:
-        """The picture as opaque RGBA of u8, with noise of that many levels."""
+        """Returns the picture as opaque u8 RGBA, with noise of that many levels."""
         grain = np.random.default_rng(seed).normal(0.0, noise, self._pixels.shape)
         colors = np.clip(np.rint(self._pixels * 255 + grain), 0, 255).astype(np.uint8)
         opaque = np.full((*colors.shape[:2], 1), 255, np.uint8)
@@ -74,17 +74,17 @@ class Canvas:
 
 
 def color(text: str) -> np.ndarray:
-    """The three numbers in 0..1 of a color such as "#ffd400"."""
+    """Returns a color such as "#ffd400" as three numbers in 0..1."""
     return np.array(colour_of("paint", "color", text))
 
 
 def disc(u: Field, v: Field, cu: float, cv: float, radius: float) -> Field:
-    """The distance from a disc's outline, negative inside."""
+    """Returns the signed distance to a disc, negative inside."""
     return np.asarray(np.hypot(u - cu, v - cv) - radius)
 
 
 def oval(u: Field, v: Field, cu: float, cv: float, wide: float, high: float) -> Field:
-    """Nearly the distance from the outline of an ellipse with these half axes."""
+    """Returns the approximate signed distance to an ellipse with these half axes."""
     r = np.hypot((u - cu) / wide, (v - cv) / high)
     slope = np.hypot((u - cu) / wide**2, (v - cv) / high**2)
     return np.asarray(r * (r - 1) / np.maximum(slope, 1e-9))
@@ -93,7 +93,7 @@ def oval(u: Field, v: Field, cu: float, cv: float, wide: float, high: float) -> 
 def rectangle(
     u: Field, v: Field, left: float, top: float, right: float, bottom: float, corner: float
 ) -> Field:
-    """The distance from the outline of a rectangle with round corners."""
+    """Returns the signed distance to a rectangle with rounded corners."""
     x = np.abs(u - (left + right) / 2) - (right - left) / 2 + corner
     y = np.abs(v - (top + bottom) / 2) - (bottom - top) / 2 + corner
     outside = np.hypot(np.maximum(x, 0), np.maximum(y, 0))

@@ -1,4 +1,4 @@
-"""A short video that the project makes itself, with things that move in it, and with a tune."""
+"""A generated sample video with moving objects and sound."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OPTIONS = {"preset": "veryfast", "crf": "20", "x264-params": "mbtree=0"}
 _LARGEST_EXTENT = 4096
 _LONGEST_S = 600.0
 _ROOM = 1.08
-"""How much larger than a frame the scene is over which the view moves."""
+"""The size of the scene relative to a frame."""
 _NOTES_HZ = (523.25, 659.25, 783.99, 659.25, 698.46, 880.0, 783.99, 587.33, 659.25, 523.25)
 _NOTE_S = 0.3
 _OVERTONES = ((1, 1.0), (2, 0.35), (3, 0.12))
@@ -39,7 +39,7 @@ def write_clip(
     size: GivenSize = (640, 360),
     rate: float = 30,
 ) -> Path:
-    """Write the clip as H.264 and AAC: the sample picture, a balloon, a ball and birds passing.
+    """Writes the clip as H.264 and AAC: the sample picture, a balloon, a ball and birds passing.
 
     It is the same at every call; the suffix (.mp4, .mov or .mkv) says which file it becomes, which
     appears when it is whole.
@@ -99,7 +99,7 @@ def _encode(
 
 
 def tune(seconds: float) -> np.ndarray:
-    """A few notes, as f32 in -1..1 at 48 kHz; they begin again where more is wanted."""
+    """Returns a tune as f32 samples in -1..1 at 48 kHz, repeated as needed."""
     at = np.arange(round(seconds * SAMPLES_PER_S)) / SAMPLES_PER_S
     sound = np.zeros(at.size)
     for number in range(int(seconds / _NOTE_S) + 1):
@@ -129,7 +129,7 @@ def _sound_packets(stream: Any, seconds: float) -> list[Any]:
 
 
 class _Scene:
-    """The sample picture, larger than a frame; what flies passes behind the person in it."""
+    """The sample picture, larger than a frame; flying objects pass behind the person."""
 
     def __init__(self, size: tuple[int, int]) -> None:
         self._size = size
@@ -141,7 +141,7 @@ class _Scene:
         self._u, self._v = blank.u.astype(np.float32), blank.v.astype(np.float32)
 
     def frame(self, time_s: float) -> np.ndarray:
-        """What is seen at that time: RGB of u8."""
+        """Returns the frame at that time as u8 RGB."""
         pixels = self._still.copy()
         canvas = Canvas(self._u, self._v, pixels, self._scale)
         left, right = float(self._u[0, 0]), float(self._u[0, -1])
@@ -152,7 +152,7 @@ class _Scene:
         return self._view(pixels, time_s)
 
     def _view(self, pixels: np.ndarray, time_s: float) -> np.ndarray:
-        """The part of the scene that the view has moved to, slowly and to and fro."""
+        """Returns the part of the scene that the slowly panning view shows."""
         width, height = self._size
         across = 0.5 - 0.5 * np.cos(0.9 * time_s)
         down = 0.5 + 0.5 * np.sin(0.6 * time_s)
@@ -164,7 +164,7 @@ class _Scene:
 
 
 def _shifted(pixels: np.ndarray, x: float, y: float) -> np.ndarray:
-    """The pixels from that place on, which may lie between pixels."""
+    """Returns the pixels from a position on, interpolated bilinearly."""
     left, top = int(x), int(y)
     s, t = np.float32(x - left), np.float32(y - top)
     part = pixels[top:, left:]
@@ -175,12 +175,12 @@ def _shifted(pixels: np.ndarray, x: float, y: float) -> np.ndarray:
 
 
 def _there_and_on(place: float) -> float:
-    """A place from just left of the scene (-0.1) to just right of it (1.1), and again."""
+    """Returns a position that wraps from right of the scene (1.1) to left of it (-0.1)."""
     return (place + 0.1) % 1.2 - 0.1
 
 
 def _paint_balloon(canvas: Canvas, cu: float, time_s: float) -> None:
-    """A small balloon with stripes, far away."""
+    """Paints a small striped balloon in the distance."""
     cv, radius = 84.0 + 5.0 * float(np.sin(1.3 * time_s)), 30.0
     part = canvas.part(cu - 40, cv - 40, cu + 40, cv + 66)
     u, v = part.u, part.v
@@ -196,7 +196,7 @@ def _paint_balloon(canvas: Canvas, cu: float, time_s: float) -> None:
 
 
 def _paint_ball(canvas: Canvas, cu: float) -> None:
-    """A beach ball that rolls over the meadow, turning as far as it goes."""
+    """Paints a beach ball that rolls over the meadow."""
     cv, radius = 440.0, 26.0
     part = canvas.part(cu - 70, cv - 30, cu + 70, cv + 50)
     x, y = (part.u - cu) / radius, (part.v - cv) / radius
@@ -212,7 +212,7 @@ def _paint_ball(canvas: Canvas, cu: float) -> None:
 
 
 def _paint_birds(canvas: Canvas, cu: float, time_s: float) -> None:
-    """Three birds that beat their wings."""
+    """Paints three birds that flap their wings."""
     for number, (du, dv) in enumerate(((0.0, 0.0), (-26.0, 11.0), (-20.0, -14.0))):
         u0, v0 = cu + du, 172.0 + dv
         part = canvas.part(u0 - 14, v0 - 14, u0 + 14, v0 + 14)

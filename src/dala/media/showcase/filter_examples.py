@@ -1,4 +1,4 @@
-"""What the gallery shows of each filter: the picture it is given, and its parameters."""
+"""The gallery's examples: the image and parameters for each filter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dala.media.showcase import sample
 from dala.media.showcase.canvas import Canvas, color, disc
 
 CUBE_NAME = "warm.cube"
-"""The file next to the page that holds the table of `lut`."""
+"""The file name of the table for `lut`."""
 
 _PARAMS: dict[str, dict[str, Any]] = {
     "background_blur": {"radius": 14, "sigma": 7.0},
@@ -49,7 +49,7 @@ _PARAMS: dict[str, dict[str, Any]] = {
 
 @record
 class Example:
-    """A filter as the gallery shows it: what it is given, beside the image what else, and how."""
+    """An example of a filter: its image, its other inputs and its parameters."""
 
     image: np.ndarray
     others: dict[str, np.ndarray]
@@ -72,7 +72,7 @@ class Material:
         return self.picture.shape[0], self.picture.shape[1]
 
     def example(self, name: str, described: Mapping[str, Any]) -> Example:
-        """What to show of a filter, which is described as `filters()` does it."""
+        """Returns the example for a filter, given its entry in `filters()`."""
         others = {other: self._other(name, other) for other in described["inputs"][1:]}
         params = {**self._sized(name), **_PARAMS.get(name, {})}
         for param, about in described["params"].items():
@@ -87,7 +87,7 @@ class Material:
         return self.badge if name == "overlay" else self.backdrop
 
     def _sized(self, name: str) -> dict[str, Any]:
-        """Parameters that depend on how large the picture is."""
+        """Returns the parameters that depend on the picture's size."""
         height, width = self.shape
         sized: dict[str, dict[str, Any]] = {
             "crop": {"x": width // 2, "y": height // 8, "width": width // 2, "height": height // 2},
@@ -98,7 +98,7 @@ class Material:
         return sized.get(name, {})
 
     def _value(self, about: Mapping[str, Any]) -> Any:
-        """Something to give for a parameter that must be given."""
+        """Returns a value for a required parameter."""
         match about["kind"]:
             case "number":
                 return about["least"] + 0.75 * (about["most"] - about["least"])
@@ -118,7 +118,7 @@ class Material:
 
 
 def backdrop(height: int, width: int) -> np.ndarray:
-    """Evening light with soft discs, to put behind or over a picture: opaque RGBA."""
+    """Returns a background of evening light with soft discs, as opaque RGBA."""
     canvas = Canvas.blank(height, width, sample.HEIGHT, sample.WIDTH)
     along = np.clip((canvas.u / 720 + canvas.v / 480) / 2, 0.0, 1.0)[..., None]
     start, end = color("#2b1a5a"), color("#ff8a5c")
@@ -133,7 +133,7 @@ def backdrop(height: int, width: int) -> np.ndarray:
 
 
 def badge(extent: int) -> np.ndarray:
-    """A round badge with a star, transparent around it: square RGBA."""
+    """Returns a round badge with a star on transparency, as square RGBA."""
     canvas = Canvas.blank(extent, extent, 100, 100)
     u, v = canvas.u - 50, canvas.v - 50
     round_ = disc(u, v, 0, 0, 46)

@@ -1,4 +1,4 @@
-"""The person of the sample picture, in points of its drawing."""
+"""The person in the sample picture, in drawing points."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _SKIN, _SHADE, _LIT = "#e0a98a", "#a8664f", "#fbd9bf"
 
 
 def outline(u: Field, v: Field) -> Field:
-    """The distance from the person's outline, negative inside."""
+    """Returns the signed distance to the person, negative inside."""
     return np.asarray(np.minimum.reduce([_hair(u, v), _face(u, v), _throat(u, v), _body(u, v)]))
 
 
 def paint_person(canvas: Canvas) -> None:
-    """Paint the person: hair, striped shirt, neck, face."""
+    """Paints the person: hair, striped shirt, neck, face."""
     canvas = canvas.part(_U - 180, _V - 130, _U + 180, _V + 400)
     u, v = canvas.u, canvas.v
     _paint_hair(canvas, _hair(u, v))
@@ -90,7 +90,7 @@ def _paint_hair(canvas: Canvas, shape: Field) -> None:
 
 
 def _paint_skin(canvas: Canvas, shape: Field, middle: float) -> None:
-    """Skin in soft light from the left, with the pores and blotches that `beauty` smooths."""
+    """Paints skin in soft light from the left, with pores and blotches for `beauty` to smooth."""
     u, v = canvas.u, canvas.v
     x, y = (u - _U) / 78, (v - middle) / 104
     z = np.sqrt(np.clip(1.15 - x * x - y * y, 0.0, 1.15))

@@ -1,4 +1,4 @@
-"""A picture that the project paints itself, with something in it for every filter to work on.
+"""A generated sample picture, with something for every filter to work on.
 
 A portrait before a landscape: smooth gradients, round things in light and shade, sharp edges, fine
 texture, lines like text, saturated colors, skin, and a little noise. All of it is formulas over a
@@ -27,7 +27,7 @@ _CUBE_STEPS = 9
 
 
 def picture(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
-    """The sample picture: (height, width, 4) u8, opaque, the same at every call."""
+    """Returns the sample picture: (height, width, 4) u8, opaque, the same at every call."""
     canvas = _canvas("picture", height, width)
     _paint_sky(canvas)
     _paint_mountains(canvas)
@@ -48,14 +48,14 @@ def picture(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
 
 
 def person_mask(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
-    """Where the person of `picture` is: (height, width) u8, 255 inside, soft at the outline."""
+    """Returns the mask of the person in `picture`: (height, width) u8, 255 inside, soft edges."""
     canvas = _canvas("person_mask", height, width)
     levels: np.ndarray = np.rint(canvas.cover(outline(canvas.u, canvas.v), soft=2.0) * 255)
     return levels.astype(np.uint8)
 
 
 def green_screen(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
-    """The person of `picture` before a green screen: (height, width, 4) u8, opaque."""
+    """Returns the person of `picture` on a green screen: (height, width, 4) u8, opaque."""
     canvas = _canvas("green_screen", height, width)
     light = 1.0 - 0.10 * np.hypot((canvas.u - 400) / 720, (canvas.v - 200) / 480)
     canvas.fill(np.array(SCREEN) / 255.0 * light[..., None])
@@ -64,7 +64,7 @@ def green_screen(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
 
 
 def cube_text() -> str:
-    """A small 3D lookup table that warms a picture, as the text of a `.cube` file."""
+    """Returns a small 3D lookup table with a warm look, as the text of a `.cube` file."""
     steps = np.linspace(0.0, 1.0, _CUBE_STEPS)
     lines = [
         "# Warm light, gently raised shadows, and a soft shoulder.",
@@ -87,7 +87,7 @@ def cube_text() -> str:
 
 
 def write_cube(path: str | os.PathLike[str]) -> None:
-    """Put `cube_text()` into a file."""
+    """Writes `cube_text()` to a file."""
     from dala.base.text_file import write_text
 
     write_text(path, cube_text())
@@ -186,7 +186,7 @@ _ROPE_ENDS = ((-42.0, -12.0), (-15.0, -5.0), (15.0, 5.0), (42.0, 12.0))
 
 
 def _paint_card(canvas: Canvas) -> None:
-    """A card with lines like text, lines that grow finer, and a star of spokes."""
+    """Paints a test card with text-like lines, lines of growing frequency, and a Siemens star."""
     u, v = canvas.u, canvas.v
     canvas.paint("#000000", 0.35 * canvas.cover(rectangle(u, v, 36, 330, 224, 458, 5), soft=9.0))
     canvas.paint("#fbf8f0", canvas.cover(rectangle(u, v, 32, 322, 218, 450, 4)))
