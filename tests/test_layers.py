@@ -136,7 +136,7 @@ def test_no_module_imports_from_a_layer_above_its_own():
         ("dala.ml.tasks.faces", "dala.ml.models.model", False),
         ("dala.ml.models.model", "dala.ml.tasks", True),
         ("dala.ml.sources.store", "dala.ml.gpu", False),
-        ("dala.media.video.reading.source", "dala.media.video.writing.sink", False),
+        ("dala.media.video.reading.video_file", "dala.media.video.writing.sink", False),
         ("dala.kernels.image.blurs", "dala.kernels", False),
         ("dala.emit.wgsl.grid", "dala.emit.llvm.text", False),
         ("dala.devices.webgpu.device", "dala.devices.cpu.memory", False),

@@ -1,4 +1,4 @@
-"""The kernels for people and programs: all of them, or one with everything that it takes."""
+"""Describes kernels, as text or JSON."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from dala.cli import values
+from dala.cli import parameter_values
 from dala.lang.signature import Parameter
 from dala.media.filters.catalog import FILTERS
-from dala.media.filters.catalog import filters as catalogue
+from dala.media.filters.catalog import filters as catalog
 from dala.runtime.kernels.kernel import Kernel
 
 _SAMPLES: dict[str, Any] = {
-    "colour": "#00b140",
+    "color": "#00b140",
     "table": "warm.cube",
     "number": 0.5,
     "whole": 2,
@@ -29,13 +29,13 @@ _SEVERAL = {"*inputs": ("first", "second")}
 
 
 def described(name: str) -> dict[str, Any]:
-    """One kernel, with all that is said about it."""
+    """Returns the full description of one kernel."""
     kernel = Kernel.lookup(name)
     return {**kernel.describe(), "text": inspect.cleandoc(kernel.doc), "example": _example(kernel)}
 
 
 def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
-    """Everything about one kernel, in lines that are not longer than so many columns."""
+    """Yields the description of one kernel, wrapped to `columns`."""
     kernel = Kernel.lookup(name)
     said = ", ".join([*kernel.inputs, *map(str, kernel.params)])
     yield from wrap(f"{name}({said})", columns, subsequent_indent="    ")
@@ -62,15 +62,15 @@ def _input(name: str) -> str:
 
 
 def _param(kernel: str, param: Parameter) -> str:
-    """What a parameter may be, and what it is unless given."""
+    """Returns the text for a parameter: its values and its default."""
     default = "needed" if param.required else f"default {param.default!r}"
     return f"{_kind(kernel, param)}; {default}"
 
 
 def _kind(kernel: str, param: Parameter) -> str:
-    known = catalogue()[kernel]["params"].get(param.name) if kernel in FILTERS else None
+    known = catalog()[kernel]["params"].get(param.name) if kernel in FILTERS else None
     if known is not None and known["kind"] in ("choice", "number", "whole"):
-        return values.allowed(known)
+        return parameter_values.allowed(known)
     if known is not None and known["kind"] in _PYTHON:
         return _PYTHON[known["kind"]]
     if param.type is not None:
@@ -84,7 +84,7 @@ def _kind(kernel: str, param: Parameter) -> str:
 
 _PYTHON = {
     "flag": "True or False",
-    "colour": "a colour: a name, a code such as '#00b140', (r, g, b) in 0..1",
+    "color": "a color: a name, a code such as '#00b140', (r, g, b) in 0..1",
     "size": "a size, of the output's unless given",
     "matrix": "rows of numbers",
     "table": "a .cube file, or an array",
@@ -99,14 +99,14 @@ _OF_DEFAULTS: dict[type, str] = {
 
 
 def _names(given: str) -> tuple[str, ...]:
-    """What the inputs are called that one name with a star stands for."""
+    """Returns the names of the inputs that a starred name stands for."""
     if not given.startswith("*"):
         return (given,)
     return _SEVERAL.get(given) or tuple(given[1:].replace("_and_", "_").split("_"))
 
 
 def _example(kernel: Kernel) -> str:
-    """A call as it may be written: with what is needed, else with the first of what it takes."""
+    """Returns an example call, with the required parameters or the first one."""
     inputs = [name for given in kernel.inputs for name in _names(given)]
     given = [item for item in kernel.params if item.default is not None]
     chosen = [item for item in given if item.required] or given[:1]
@@ -118,7 +118,7 @@ def _example(kernel: Kernel) -> str:
 def _sample(kernel: str, param: Parameter) -> Any:
     if not param.required:
         return param.default
-    known = catalogue()[kernel]["params"].get(param.name, {}) if kernel in FILTERS else {}
+    known = catalog()[kernel]["params"].get(param.name, {}) if kernel in FILTERS else {}
     if known.get("kind") == "matrix":
         return _MATRICES[kernel]
     if "choices" in known:

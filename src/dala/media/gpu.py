@@ -51,7 +51,7 @@ MOST_DEVICES = 4
 
 
 def apply_filter(image: Any, filter: Filter, /, *given: Any, out: Any = None, **params: Any) -> Any:
-    """The image with a filter applied, as the kind of thing that was given.
+    """Returns the filtered image, in the kind that was given.
 
     A filter is a name, a kernel of your own, or a function that is called with the image as an
     array and with a time, which is 0, and returns an array like it. Bytes are followed by their
@@ -81,7 +81,7 @@ def filter_chain(
     *,
     out: Any = None,
 ) -> Any:
-    """The image with several filters applied in order, as the kind of thing that was given.
+    """Returns the image with several filters applied in order, in the kind that was given.
 
     A filter is a name, a kernel of your own or a function of a frame and its time, or one of them
     and its parameters: `[("blur", {"radius": 3}), "grayscale", (my_kernel, {"amount": 2}), lambda
@@ -92,14 +92,14 @@ def filter_chain(
 
 
 def start_pipeline(width: int, height: int) -> Context:
-    """A context that filters frames of that size on the current device; also a `with` block."""
+    """Returns a context that filters frames of that size on the current device, for `with`."""
     return Context(width, height)
 
 
 def process_frame(
     context: Context, frame: Any, filters: Any, *, out: Any = None, time_s: float = 0.0
 ) -> Any:
-    """The frame with the filters applied in order, as the kind of thing that was given.
+    """Returns the frame with the filters applied in order, in the kind that was given.
 
     What was planned and compiled for these filters is used again for the next frame, also with
     other parameters. `out` is an array that the result is written into, `time_s` what functions
@@ -117,12 +117,12 @@ def process_frame(
 def process_frame_async(
     context: Context, frame: Any, filters: Any, *, time_s: float = 0.0
 ) -> ResultCommand:
-    """A command that processes the frame as it is now: `await` it, or `wait()` for the result."""
+    """Returns a command that processes the frame as it is now: `await` it, or call `wait()`."""
     return _context(context).process_async(frame, filters, time_s)
 
 
 def stop_pipeline(context: Context) -> None:
-    """Forget what the context has planned and compiled; it cannot be used any more."""
+    """Closes the context and drops its plans; it cannot be used any more."""
     _context(context).stop()
 
 
@@ -138,7 +138,7 @@ def __dir__() -> list[str]:
 
 @cache
 def _function(name: str) -> Callable[..., Any]:
-    """A filter as a function."""
+    """Returns a filter as a function."""
     kernel = filter_kernel(name)
 
     def call(image: Any, *given: Any, out: Any = None, **params: Any) -> Any:
@@ -152,7 +152,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _signature(name: str) -> inspect.Signature:
-    """What a filter's function takes, for help() and editors."""
+    """Returns the signature of a filter's function, for help() and editors."""
     kind, optional = inspect.Parameter, optional_images(name)
     defaults: dict[str, Any] = {
         item: None if item in optional else kind.empty for item in filter_kernel(name).inputs
@@ -183,14 +183,14 @@ def _applied(frame: Frame, steps: list[FilterStep], out: np.ndarray | None) -> A
 
 @lru_cache(MOST_DEVICES)
 def _chains(device: Device) -> Chains:
-    """What was planned for a device, so that the next image of the same size is quick."""
+    """Returns a device's cached plans, which make the next image of the same size fast."""
     return Chains()
 
 
 def _size(
     given: tuple[Any, ...], params: dict[str, Any]
 ) -> tuple[tuple[int, int] | None, tuple[Any, ...]]:
-    """The width and height that follow bytes, or are given by name, and what follows them."""
+    """Returns the width and height for bytes, and the remaining arguments."""
     if len(given) >= 2:
         return (given[0], given[1]), given[2:]
     if "width" in params and "height" in params:
@@ -199,7 +199,7 @@ def _size(
 
 
 def _named(filter: Filter, given: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
-    """All that a filter takes beside its image, by name."""
+    """Returns all arguments besides the image, by name."""
     called = filter_name(filter)
     if not isinstance(filter, str | Kernel):
         if given:

@@ -1,1 +1,1 @@
-"""Pictures that are shown: in windows, in notebooks, or nowhere but in memory."""
+"""Surfaces: pixels on a device, shown in windows, in notebooks, or off-screen."""

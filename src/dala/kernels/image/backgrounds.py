@@ -52,7 +52,7 @@ def background_replace(inputs: Inputs, output: Buffer, params: Given) -> Iterato
     """The image where the mask is 1, and the background, of the same size, where it is 0
 
     x becomes m · x + (1 - m) · b, alpha too, which is 1 where one of them has none. On a gray image
-    a coloured background is its luma.
+    a colored background is its luma.
     """
     name = "background_replace"
     image, background, mask = inputs

@@ -33,7 +33,7 @@ def beauty(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
     x + strength · skin · (0.2 · x · (1 - x) - 0.8 · (x - s)), where s is the `bilateral` mean with
     radius 3, sigma_color 0.2 and sigma_space 3, and x - s the fine detail. skin is
-    1 - smoothstep(0.75, 1.25, d), where d is how far s is from the colour of skin:
+    1 - smoothstep(0.75, 1.25, d), where d is how far s is from the color of skin:
     √(((Cb - 0.4) / 0.1)² + ((Cr - 0.6) / 0.08)²), Cb = 0.5 + (B - luma) / 1.772 and
     Cr = 0.5 + (R - luma) / 1.402. Gray has no skin. Alpha stays as it was.
     """

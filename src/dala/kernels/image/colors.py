@@ -47,7 +47,7 @@ def gray(old: Any, light: Any) -> Any:
 
 @choice("image")
 def grayscale(inputs: Inputs, output: Buffer, _: Given) -> Iterator[Stage]:
-    """The luma of each pixel in every colour channel, or in the one of a gray output"""
+    """The luma of each pixel in every color channel, or in the one of a gray output"""
     yield Stage(_weigh_levels if _is_narrow(inputs, output) else _weigh, inputs, output)
 
 
@@ -71,7 +71,7 @@ def contrast(image: dala.Image, value: dala.f32) -> Any:
 
 @builtin
 def saturation(image: dala.Image, value: dala.f32) -> Any:
-    """luma + (1 + value) · (x - luma): -1 leaves no colour"""
+    """luma + (1 + value) · (x - luma): -1 leaves no color"""
     light = dala.luma(image.pixel)
     return recoloured(image.pixel, light + (1.0 + value) * (image.pixel - light))
 
@@ -90,7 +90,7 @@ def invert(image: dala.Image) -> Any:
 
 @choice("image", degrees=REQUIRED)
 def hue(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Colours turned by an angle, in degrees, as CSS hue-rotate does"""
+    """Colors turned by an angle, in degrees, as CSS hue-rotate does"""
     angle = math.radians(number_within("hue", "degrees", params["degrees"]) % 360)
     matrix = _HUE + math.cos(angle) * _HUE_COS + math.sin(angle) * _HUE_SIN
     yield Stage(mix_channels, inputs, output, entries(matrix))
@@ -141,7 +141,7 @@ def hdr(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 def vignette(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Darkened towards the corners: x · (1 - intensity · smoothstep(radius - softness, radius, d))
 
-    d is how far a pixel is from the centre in shares of the height and the width: 0.5 in the middle
+    d is how far a pixel is from the center in shares of the height and the width: 0.5 in the middle
     of an edge, 0.707 in a corner. Intensity is 0 to 1, softness above 0.
     """
     radius, bright = params["radius"], params["radius"] - params["softness"]

@@ -34,7 +34,7 @@ def overlay(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The layer over the image, its upper left corner at (x, y), by source-over
 
     The layer is of any size; what lies outside of the image is cut off. Its alpha, 1 where it has
-    none, is multiplied by `alpha`, from 0 to 1. On a gray image a coloured layer is its luma.
+    none, is multiplied by `alpha`, from 0 to 1. On a gray image a colored layer is its luma.
     """
     image, layer = _checked("overlay", inputs, output)
     given = {name: whole_number("overlay", name, params[name]) for name in ("x", "y")}

@@ -93,7 +93,7 @@ def flip(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 )
 @premultiplied
 def rotate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The image rotated about its centre, counter-clockwise
+    """The image rotated about its center, counter-clockwise
 
     The output has the image's size, or with `expand` room for the whole of it:
     |w · cos| + |h · sin| pixels by |w · sin| + |h · cos|, rounded up. Quarter turns that fit into
@@ -164,9 +164,9 @@ def _direction(degrees: Any) -> tuple[float, float]:
 def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image moved by a 2 × 3 matrix, which maps (x, y, 1) of the image to (x, y) of the output
 
-    With `inverse` it maps the output to the image. Centres of pixels are at whole numbers. `size`
+    With `inverse` it maps the output to the image. Centers of pixels are at whole numbers. `size`
     of the output is (width, height), the image's own unless given; `shape` is the same as an array
-    has it, (height, width), in its place. By method, a pixel is: "nearest", the one whose centre is
+    has it, (height, width), in its place. By method, a pixel is: "nearest", the one whose center is
     nearest; "bilinear", the mean of 4; "bicubic", of 16 by cubic convolution with a = -0.75. Those
     outside are what the border rule says.
     """

@@ -33,7 +33,7 @@ _LINEAR_OF_XYZ = np.array(
 def color_matrix(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A matrix applied to (r, g, b, a, 1), with a row for each channel that it makes
 
-    3 × 3 mixes colours, 3 × 4 also adds its last column, 4 × 5 makes alpha as well. Without a
+    3 × 3 mixes colors, 3 × 4 also adds its last column, 4 × 5 makes alpha as well. Without a
     fourth row alpha stays as it was. An image without alpha has an alpha of 1.
     """
     matrix = _matrix(params["matrix"])
@@ -47,7 +47,7 @@ def color_matrix(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stag
 
 @choice("image", temperature=NEUTRAL_K, tint=0)
 def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Colours as if the light, of a temperature in kelvin and a tint, had been white
+    """Colors as if the light, of a temperature in kelvin and a tint, had been white
 
     Each channel is multiplied by w(6500) / w(temperature), all three then by what keeps the luma of
     gray. w is the white of that temperature as sRGB stores it: the Planckian locus by Krystek's
@@ -63,12 +63,12 @@ def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
 
 @choice("image", color=REQUIRED, similarity=0.1, blend=0.05)
 def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Transparent where the chroma is near that of a colour, into an RGBA image
+    """Transparent where the chroma is near that of a color, into an RGBA image
 
     With d = √((ΔCb² + ΔCr²) / 2), Cb = (b - luma) / 1.772 and Cr = (r - luma) / 1.402, alpha is
     multiplied by (d - similarity) / blend, kept in 0..1: nothing is left up to a distance of
     similarity, all from similarity + blend on. With a blend of 0 there is nothing between. The
-    colour is a name such as "green", a code such as "#00b140", or (r, g, b) in 0..1; similarity
+    color is a name such as "green", a code such as "#00b140", or (r, g, b) in 0..1; similarity
     and blend are 0 to 1.
     """
     (image,) = inputs
@@ -98,7 +98,7 @@ def _keyed_shape(shapes: Any, _: Given) -> tuple[int, ...]:
         return (*shapes[0][:2], 4)
     raise ShapeError(
         f"chroma_key: the image is {shapes[0]}, but only (height, width, 3) and (height, width, 4) "
-        f"have colours to tell apart."
+        f"have colors to tell apart."
     )
 
 

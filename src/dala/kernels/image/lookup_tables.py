@@ -30,10 +30,10 @@ MOST_TABLES = 8
 
 @choice("image", table=REQUIRED, interpolation="tetrahedral")
 def lut(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The colour that a table has for each colour; alpha stays as it was
+    """The color that a table has for each color; alpha stays as it was
 
     The table is the path of a `.cube` file, or an array over 0..1: (n, n, n, 3), indexed by blue,
-    green and red, or (n, 3), a curve for each channel. A colour outside of what the table spans is
+    green and red, or (n, 3), a curve for each channel. A color outside of what the table spans is
     the nearest inside. With x at (n - 1) · (x - least) / (most - least) a curve is linear between
     its entries. In a cube, "tetrahedral" weighs four corners of the cell: the fractions in falling
     order f₁ ≥ f₂ ≥ f₃, it starts at the cell's first corner with 1 - f₁ and goes one step along the

@@ -51,7 +51,7 @@ def sharpen(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
 @recipe("image", border="clamp")
 def edge_detect(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """How steep the luma is, by Sobel: √(across² + down²), in every colour channel
+    """How steep the luma is, by Sobel: √(across² + down²), in every color channel
 
     A step from 0 to 1 gives 4, which a u8 image stores as 255. Alpha stays as it was.
     """

@@ -42,8 +42,8 @@ def resize(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     that box, also where the image is smaller, and "fill:640x360" covers it with the middle of the
     image. Sides that follow are rounded.
 
-    Pixel i of n has its centre at (i + 0.5) / n of an axis. By method, a new pixel is: "nearest",
-    the old one that its centre lies in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes),
+    Pixel i of n has its center at (i + 0.5) / n of an axis. By method, a new pixel is: "nearest",
+    the old one that its center lies in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes),
     the mean of those around, weighed by the filter at their distance in old pixels, or in new ones
     along an axis that shrinks; "area", the mean of all that it covers, shrinking or growing. Pixels
     outside do not count.
@@ -80,7 +80,7 @@ def _resize_shape(shapes: Sequence[Shape], params: Given) -> Shape:
 @recipe("image", size=None, color=114 / 255, method="bilinear", premultiply=False, shape=None)
 @premultiplied
 def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The image scaled to fit into a frame, centred, the rest filled with a colour
+    """The image scaled to fit into a frame, centered, the rest filled with a color
 
     `size` of the frame is (width, height), the output's own unless given; `shape` is the same as an
     array has it, (height, width), in its place. The side that fits tighter fills the frame; the

@@ -59,11 +59,11 @@ def unsharp(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 @recipe("image", radius=2, sigma_color=0.1, sigma_space=2.0, border="clamp", premultiply=False)
 @premultiplied
 def bilateral(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The mean of the pixels around each, those of other colours counting less
+    """The mean of the pixels around each, those of other colors counting less
 
     As OpenCV's bilateralFilter: over pixels up to `radius` away, in a circle, with the weights
     exp(-d² / (2 · sigma_space²) - c² / (2 · sigma_color²)). d is the distance in pixels; c that of
-    the colours: how far the channels are apart, added up. All channels of a pixel have one weight,
+    the colors: how far the channels are apart, added up. All channels of a pixel have one weight,
     and alpha is one of them.
     """
     border = checked_border("bilateral", inputs[0], output, params)
@@ -85,7 +85,7 @@ def denoise(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
     The mean of the pixels up to 3 away, in a circle, with the weights
     exp(-d² / (2 · (3 · strength)²) - c² / (2 · (0.3 · strength)²)). d is the distance in pixels; c
-    that of the colours, as `bilateral` has it, but in the image blurred with radius 1 and sigma 1:
+    that of the colors, as `bilateral` has it, but in the image blurred with radius 1 and sigma 1:
     it shows which pixels are alike under the noise. Strength 0 leaves the image as it was.
     """
     (image,), border = inputs, checked_border("denoise", inputs[0], output, params)

@@ -108,9 +108,9 @@ def _shares(x: Any, largest: Any, total: Any) -> Any:
 
 @recipe("*x_weight_bias", axis=-1, epsilon=1e-5)
 def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """(x - mean) / √(variance + epsilon) along an axis, or several that are neighbours
+    """(x - mean) / √(variance + epsilon) along an axis, or several that are neighbors
 
-    Inputs are x, or x, weight and bias, which have the shape of those axes: the normalised elements
+    Inputs are x, or x, weight and bias, which have the shape of those axes: the normalized elements
     are multiplied by the one, and the other is added.
     """
     if len(inputs) not in (1, 3):
@@ -155,7 +155,7 @@ def _normalised(x: Buffer, axis: Any, affine: Inputs) -> Parts:
     if len(runs) != 1:
         raise ArgumentError(
             f"layer_norm: axis {axis!r} of an input of {len(x.shape)} axes: give one axis, or "
-            f"several that are neighbours."
+            f"several that are neighbors."
         )
     wanted = tuple(x.shape[axis] for axis in axes)
     for name, item in zip(("weight", "bias"), affine, strict=False):

@@ -49,8 +49,8 @@ def soft_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A mask of floats in the size of the image, interpolated between the four nearest elements
 
     `area` is the part of the mask that the image covers, (top, left, height, width), all of it
-    unless given; outside the mask it is 0. Elements have their centre in their middle, and beyond
-    the outermost centres the mask goes on as it is there.
+    unless given; outside the mask it is 0. Elements have their center in their middle, and beyond
+    the outermost centers the mask goes on as it is there.
     """
     (mask,) = inputs
     down, across = _spans("soft_mask", mask, output, params["area"])

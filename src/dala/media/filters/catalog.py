@@ -61,7 +61,7 @@ def choice(*names: str) -> Param:
     return Param("choice", choices=names)
 
 
-FLAG, COLOUR, MATRIX, TABLE = map(Param, ("flag", "colour", "matrix", "table"))
+FLAG, COLOR, MATRIX, TABLE = map(Param, ("flag", "color", "matrix", "table"))
 SIZED = {"size": Param("size"), "shape": Param("shape")}
 MODEL = Param("model")
 EVERY = whole(1, 100)
@@ -94,23 +94,23 @@ AROUND = {"border": BORDER, "premultiply": FLAG}
 RESAMPLED = {"method": choice(*METHODS), "premultiply": FLAG}
 
 FILTERS: dict[str, Filter] = {
-    "grayscale": _filter("colour"),
-    "brightness": _filter("colour", value=number(-1, 1)),
-    "contrast": _filter("colour", value=number(-1, 2)),
-    "saturation": _filter("colour", value=number(-1, 2)),
-    "hue": _filter("colour", degrees=number(-180, 180)),
-    "gamma": _filter("colour", value=number(0.1, 5)),
-    "exposure": _filter("colour", stops=number(-4, 4)),
-    "white_balance": _filter("colour", temperature=number(2000, 12000), tint=number(-1, 1)),
-    "sepia": _filter("colour", intensity=number(0, 1)),
-    "invert": _filter("colour"),
-    "threshold": _filter("colour", value=number(0, 1)),
-    "hdr": _filter("colour", exposure=number(0.1, 10)),
+    "grayscale": _filter("color"),
+    "brightness": _filter("color", value=number(-1, 1)),
+    "contrast": _filter("color", value=number(-1, 2)),
+    "saturation": _filter("color", value=number(-1, 2)),
+    "hue": _filter("color", degrees=number(-180, 180)),
+    "gamma": _filter("color", value=number(0.1, 5)),
+    "exposure": _filter("color", stops=number(-4, 4)),
+    "white_balance": _filter("color", temperature=number(2000, 12000), tint=number(-1, 1)),
+    "sepia": _filter("color", intensity=number(0, 1)),
+    "invert": _filter("color"),
+    "threshold": _filter("color", value=number(0, 1)),
+    "hdr": _filter("color", exposure=number(0.1, 10)),
     "vignette": _filter(
-        "colour", intensity=number(0, 1), radius=number(0, 1.5), softness=number(0.01, 1)
+        "color", intensity=number(0, 1), radius=number(0, 1.5), softness=number(0.01, 1)
     ),
-    "color_matrix": _filter("colour", matrix=MATRIX),
-    "lut": _filter("colour", table=TABLE, interpolation=choice(*INTERPOLATIONS)),
+    "color_matrix": _filter("color", matrix=MATRIX),
+    "lut": _filter("color", table=TABLE, interpolation=choice(*INTERPOLATIONS)),
     "blur": _filter("smoothing", **_spread(3), **AROUND),
     "box_blur": _filter("smoothing", radius=whole(0, 100), **AROUND),
     "median": _filter("smoothing", radius=whole(1, 2), **AROUND),
@@ -140,14 +140,14 @@ FILTERS: dict[str, Filter] = {
     ),
     "blend": _filter("compositing", mode=choice(*MODES), alpha=number(0, 1)),
     "chroma_key": _filter(
-        "compositing", color=COLOUR, similarity=number(0.01, 1), blend=number(0, 1)
+        "compositing", color=COLOR, similarity=number(0.01, 1), blend=number(0, 1)
     ),
     "background_blur": _filter(
         "compositing", **_spread(15), border=BORDER, model=MODEL, every=EVERY
     ),
     "background_replace": _filter("compositing", model=MODEL, every=EVERY),
     "resize": _filter("geometry", **SIZED | {"size": Param("size", relative=True)}, **RESAMPLED),
-    "letterbox": _filter("geometry", **SIZED, color=COLOUR, **RESAMPLED),
+    "letterbox": _filter("geometry", **SIZED, color=COLOR, **RESAMPLED),
     "crop": _filter(
         "geometry", x=whole(0, 8192), y=whole(0, 8192), width=whole(1, 8192), height=whole(1, 8192)
     ),
@@ -187,7 +187,7 @@ FILTERS: dict[str, Filter] = {
 def filters() -> dict[str, dict[str, Any]]:
     """Every filter by name: its group, its images, its parameters, and what it does.
 
-    A parameter has a kind (number, whole, choice, flag, colour, matrix, table, size, shape, model),
+    A parameter has a kind (number, whole, choice, flag, color, matrix, table, size, shape, model),
     a default unless it must be given, and `least` and `most`, between which a slider would go, or
     `choices`. What is beyond its `limits` (`least` or `above`, and `most`) is refused. A `relative`
     size may be a text such as "50%". A `rule` says what it is instead of the default where others
