@@ -16,7 +16,7 @@ from dala.media.filters.catalog import range_of
 FLAGS = {"yes": True, "true": True, "on": True, "1": True}
 FLAGS |= {"no": False, "false": False, "off": False, "0": False}
 _NOTHING = ("none", "auto")
-_COLOUR = "a name such as green, a code such as #00b140, or 0/0.69/0.25 with parts of 0 to 1"
+_COLOR = "a name such as green, a code such as #00b140, or 0/0.69/0.25 with parts of 0 to 1"
 
 
 def read(kind: str, text: str, param: dict[str, Any]) -> Any:
@@ -37,11 +37,11 @@ def number(text: str, param: dict[str, Any]) -> float:
         raise _refused(text, f"a number{_range(param)}") from None
 
 
-def whole(text: str, param: dict[str, Any]) -> int:
+def integer(text: str, param: dict[str, Any]) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _refused(text, f"a whole number{_range(param)}") from None
+        raise _refused(text, f"an integer{_range(param)}") from None
 
 
 def flag(text: str, param: dict[str, Any]) -> bool:
@@ -57,7 +57,7 @@ def choice(text: str, param: dict[str, Any]) -> str:
     return text
 
 
-def colour(text: str, param: dict[str, Any]) -> tuple[float, ...]:
+def color(text: str, param: dict[str, Any]) -> tuple[float, ...]:
     """Red, green and blue in 0..1, and alpha unless it is 1."""
     # A shell may take what begins with # for a comment, so codes go without it too.
     given: Any = f"#{text}" if re.fullmatch("([0-9a-fA-F]{3}){2}|[0-9a-fA-F]{8}", text) else text
@@ -68,7 +68,7 @@ def colour(text: str, param: dict[str, Any]) -> tuple[float, ...]:
         paint = paint_of("", "", given)
     except ArgumentError:
         raise ArgumentError(
-            f"{text!r} is no colour: give {_COLOUR}.{hint(text.lower(), names())}"
+            f"{text!r} is no color: give {_COLOR}.{hint(text.lower(), names())}"
         ) from None
     return paint[:3] if paint[3] == 1 else paint
 
@@ -105,23 +105,23 @@ def path(text: str, param: dict[str, Any]) -> str:
 
 
 def guess(text: str, param: dict[str, Any]) -> Any:
-    """A whole number, a number, yes or no, else the text itself."""
+    """An integer, a number, yes or no, else the text itself."""
     for kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             pass
     if text.startswith("#") and re.fullmatch("#([0-9a-fA-F]{3}){2}", text):
-        return colour(text, param)
+        return color(text, param)
     return FLAGS.get(text.lower(), text)
 
 
 READERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
     "number": number,
-    "whole": whole,
+    "integer": integer,
     "flag": flag,
     "choice": choice,
-    "colour": colour,
+    "color": color,
     "size": size,
     "matrix": matrix,
     "table": path,
@@ -141,7 +141,7 @@ def allowed(param: dict[str, Any]) -> str:
         return ", ".join(param["choices"])
     said = {
         "flag": "yes or no",
-        "colour": f"a colour: {_COLOUR}",
+        "color": f"a color: {_COLOR}",
         "size": FORMS if param.get("relative") else "WIDTHxHEIGHT",
         "matrix": "rows of numbers: 1:0:10/0:1:20",
         "table": "a .cube file",
@@ -149,7 +149,7 @@ def allowed(param: dict[str, Any]) -> str:
         "file": "a file",
         "model": "a model's name, or an ONNX file",
         "place": "a place such as top-left, or x/y in pixels",
-        "whole": f"a whole number{_range(param)}",
+        "integer": f"an integer{_range(param)}",
         "number": f"a number{_range(param)}",
     }
     return said.get(kind, "a text or a number" if kind == "any" else "a text")

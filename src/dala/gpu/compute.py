@@ -226,6 +226,6 @@ def kernels() -> dict[str, dict[str, Any]]:
 
     >>> from dala.gpu import compute
     >>> compute.kernels()["scale"]["params"]
-    {'factor': {'type': 'number'}}
+    {'factor': {'type': 'number', 'doc': 'what each element is multiplied by'}}
     """
     return {name: KERNELS[name].describe() for name in sorted(KERNELS)}

@@ -102,13 +102,13 @@ class Material:
         match about["kind"]:
             case "number":
                 return about["least"] + 0.75 * (about["most"] - about["least"])
-            case "whole":
+            case "integer":
                 return about["least"] + (about["most"] - about["least"]) // 4
             case "choice":
                 return about["choices"][0]
             case "flag":
                 return True
-            case "colour":
+            case "color":
                 return "#00b140"
             case "table":
                 return CUBE_NAME

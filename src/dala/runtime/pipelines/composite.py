@@ -30,7 +30,7 @@ FUSED_BYTES = 1 << 22
 
 @record
 class Stage:
-    """One step of a recipe."""
+    """One step of a composite kernel."""
 
     kernel: Kernel
     inputs: Sequence[Buffer]
@@ -63,6 +63,10 @@ class CompositeKernel(Kernel):
     def params(self) -> tuple[Parameter, ...]:
         return self._params
 
+    def complete(self, params: Params | None) -> dict[str, Any]:
+        """Every parameter with its value, given or default, checked."""
+        return complete(self.name, self.params, params)
+
     def sized(self, sizing: Sizing) -> Sizing:
         """Decorates what says how large the output is, where it is not as the first input."""
         self._sizing = sizing
@@ -73,14 +77,14 @@ class CompositeKernel(Kernel):
     ) -> tuple[int, ...]:
         if self._sizing is None:
             return super().output_shape(shapes, params)
-        return self._sizing(shapes, complete(self.name, self.params, params))
+        return self._sizing(shapes, self.complete(params))
 
     def stages(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
     ) -> Iterator[Stage]:
         """The steps that compute the output, in order."""
         check_buffers(self.name, self.inputs, inputs, output)
-        return self._expand(inputs, output, complete(self.name, self.params, params))
+        return self._expand(inputs, output, self.complete(params))
 
     def explain(
         self,
