@@ -98,7 +98,7 @@ def test_a_tensor_is_written_where_it_is_wanted(device):
         (None, {"normalize": True, "mean": 0}, errors.ArgumentError, "given too"),
         (None, {"size": (4, 4, 3)}, errors.ArgumentError, "one number or two"),
         (None, {"size": 4.5}, errors.ArgumentError, "an integer"),
-        (None, {"layout": "chw"}, errors.ArgumentError, "'nchw' or 'nhwc'"),
+        (None, {"layout": "chw"}, errors.ArgumentError, "nchw, nhwc"),
         (None, {"normalize": "caffe"}, errors.ArgumentError, "imagenet, unit, signed, levels"),
         (None, {"normalize": ["unit"]}, errors.ArgumentError, "imagenet, unit, signed, levels"),
         (None, {"normalize": "unit", "mean": 1}, errors.ArgumentError, "given too"),
