@@ -72,7 +72,7 @@ def brightness(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
 
 @builtin(
     group="color",
-    value=number("how much further from middle gray; -1 leaves gray alone", usual=(-1, 2)),
+    value=number("how much farther from middle gray; -1 leaves nothing but gray", usual=(-1, 2)),
 )
 def contrast(image: dala.Image, value: dala.f32) -> Any:
     """(1 + value) · (x - 0.5) + 0.5"""
@@ -81,7 +81,7 @@ def contrast(image: dala.Image, value: dala.f32) -> Any:
 
 @builtin(
     group="color",
-    value=number("how much further from gray; -1 leaves no color", usual=(-1, 2)),
+    value=number("how much farther from gray; -1 leaves no color", usual=(-1, 2)),
 )
 def saturation(image: dala.Image, value: dala.f32) -> Any:
     """luma + (1 + value) · (x - luma): -1 leaves no colour"""

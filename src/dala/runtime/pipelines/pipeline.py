@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dala.base.record import changed, record
 from dala.base.suggestions import hint
@@ -16,7 +16,17 @@ from dala.runtime.kernels.arguments import Params, check_buffers, complete
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.execution_plan import ExecutionPlan, Workspace, plan_for
 from dala.runtime.pipelines.launch_graph import LaunchGraph, expand
-from dala.runtime.pipelines.stages import StageEntry, check_exchange, named, read_stage, replaced
+from dala.runtime.pipelines.stages import (
+    StageEntry,
+    StageFields,
+    check_exchange,
+    named,
+    read_stage,
+    replaced,
+)
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 class Pipeline:
@@ -47,7 +57,9 @@ class Pipeline:
     # -- stages ----------------------------------------------------------------------------------
 
     @edge
-    def add(self, stage: Mapping[str, Any] | None = None, /, **given: Any) -> Pipeline:
+    def add(
+        self, stage: Mapping[str, Any] | None = None, /, **given: Unpack[StageFields]
+    ) -> Pipeline:
         """The pipeline itself with one more stage, a mapping or keywords.
 
         `op` is "run_kernel" (the default), "copy_buffer" or "barrier"; the first takes `kernel`,
