@@ -104,14 +104,14 @@ def test_a_type_checker_refuses_exactly_the_marked_lines(programs, check):
     assert found.keys() == {"refused.py"}
 
 
-def test_stubs_are_as_the_declarations_make_them():
+def test_stubs_and_pages_are_as_the_declarations_make_them():
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "make_stubs"), "--check"],
+        [sys.executable, str(ROOT / "tools" / "generate"), "--check"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}: run tools/make_stubs"
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}: run tools/generate"
 
 
 def test_the_stub_of_the_language_has_its_names():

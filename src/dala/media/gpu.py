@@ -2,7 +2,7 @@
 
 Every filter of `filters()` is a function here: `blur(image, radius=3)`. An image is an array, bytes
 (followed by their width and height), a Pillow image or a Buffer, and comes back as the same kind.
-Type checkers and editors read gpu.pyi, which `tools/make_stubs` makes of the declarations.
+Type checkers and editors read gpu.pyi, which `tools/generate` makes of the declarations.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# Made by tools/make_stubs from what kernels declare: change those, and run it again.
+# Made by tools/generate from what kernels declare: change those, and run it again.
 
 import os
 from collections.abc import Sequence
