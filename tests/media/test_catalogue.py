@@ -51,6 +51,8 @@ def test_every_parameter_of_every_built_in_kernel_is_declared_in_one_line():
             assert isinstance(item, DeclaredParameter), item
             assert item.about.kind in KINDS
             assert item.about.doc
+            if not item.required:
+                item.about.hold(item.name, item.name, item.default)
             assert "\n" not in item.about.doc
             assert not item.about.doc.endswith("."), item.about.doc
             assert not item.about.doc[0].isupper() or item.about.doc[1].isupper(), item.about.doc
