@@ -29,7 +29,7 @@ DOCTESTED = [
     "dala.runtime.commands.stream",
     "dala.gpu.compute",
     "dala.media.filters.catalog",
-    "dala.media.gpu",
+    "dala.media.filters.calls",
     "dala.ml.gpu",
 ]
 

@@ -51,7 +51,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("media.showcase",),
     ("media.clip",),
     ("surfaces",),
-    ("__init__", "__main__", "_typing", "cli", "demo", "gpu"),
+    ("__init__", "__main__", "_typing", "cli", "compute", "demo", "filters", "gpu", "models"),
 ]
 RANKS = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
 TOGETHER = [LAYERS[0], LAYERS[-1], ("devices.device", "devices.registry")]

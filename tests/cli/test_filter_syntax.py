@@ -50,10 +50,10 @@ def test_a_text_is_read_by_the_kinds_of_its_parameters(text, name, params):
         ("", "no filter is named ''"),
         ("blurr", "no filter is named 'blurr'. Did you mean 'blur'?"),
         ("blur:radus=3", "Did you mean 'radius'?"),
-        ("blur:radius=", "'' is not a whole number, 0 to 1048576, usually 0 to 100"),
+        ("blur:radius=", "'' is not an integer, 0 to 1048576, usually 0 to 100"),
         (
             "blur:radius=1.5",
-            "blur: radius: '1.5' is not a whole number, 0 to 1048576, u",
+            "blur: radius: '1.5' is not an integer, 0 to 1048576, u",
         ),
         ("blur:sigma=wide", "blur: sigma: 'wide' is not a number, above 0, usually 0.1 to 50"),
         ("blur:radius=3,radius=4", "blur: radius is given twice"),

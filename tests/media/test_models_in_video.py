@@ -131,7 +131,7 @@ def test_a_mask_and_a_model_together_are_refused(bright):
     [
         (3, "every = 3 is for video"),
         (0, "every is 1 to 1000, not 0"),
-        (1.5, "every is a whole number, not 1.5"),
+        (1.5, "every is an integer, not 1.5"),
     ],
 )
 def test_every_other_than_one_is_refused_for_a_picture(bright, every, said):

@@ -208,7 +208,7 @@ def test_the_font_of_a_file_is_used(tmp_path):
     ("params", "told"),
     [
         ({"position": "middle"}, "position 'middle' is not known: give .* top-left, top, .*"),
-        ({"position": (1.5, 2)}, "position is a whole number, not 1.5"),
+        ({"position": (1.5, 2)}, "position is an integer, not 1.5"),
         ({"margin": -1}, "margin is 0 to 1048576 pixels, not -1"),
         ({"opacity": 2}, "opacity is a finite number from 0 to 1, not 2"),
         ({"start": 2, "end": 2}, "it ends at 2 s, but begins at 2 s"),

@@ -295,7 +295,7 @@ def test_raw_frames_can_be_passed_over(monkeypatch):
         ({"size": (8,)}, r"not \(8,\)"),
         ({"size": "50%"}, "a text such as '1280x720', not '50%'"),
         ({"size": (0, 8)}, r"not \(0, 8\)"),
-        ({"size": (8, 6.0)}, "a whole number, not 6.0"),
+        ({"size": (8, 6.0)}, "an integer, not 6.0"),
         ({"size": (8, 6), "pixel_format": "rbg"}, "rgba, rgb, gray, yuv420p"),
         ({"size": (7, 6), "pixel_format": "yuv420p"}, "even numbers"),
         ({"size": (8, 6), "rate": 0}, "not 0"),

@@ -182,7 +182,7 @@ def test_frame_mix_takes_the_frame_before_as_it_came(device):
         ("temporal_denoise", {"threshold": 0}, "threshold is a finite number above 0, not 0"),
         ("motion_blur", {"frames": 0}, "frames is 1 to 32, not 0"),
         ("motion_blur", {"frames": 33}, "frames is 1 to 32, not 33"),
-        ("motion_blur", {"frames": 2.5}, "frames is a whole number, not 2.5"),
+        ("motion_blur", {"frames": 2.5}, "frames is an integer, not 2.5"),
         ("frame_mix", {"amount": "much"}, "amount is a finite number from 0 to 1, not 'much'"),
     ],
 )

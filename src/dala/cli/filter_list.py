@@ -73,7 +73,8 @@ def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
         yield ""
         wide = max(map(len, params))
         for key, param in params.items():
-            line = f"    {key:<{wide}}  {parameter_values.allowed(param)}; {_default(param)}"
+            about = f"{param['doc']}: " if "doc" in param else ""
+            line = f"    {key:<{wide}}  {about}{parameter_values.allowed(param)}; {_default(param)}"
             yield from wrap(line, columns, subsequent_indent=" " * (wide + 6))
     yield ""
     yield f"    dala process SOURCE TARGET -f {_example(name, params)}"
@@ -134,7 +135,7 @@ def _sample(param: dict[str, Any]) -> str:
         return _shown(default)
     if "least" in param:
         middle = (param["least"] + param["most"]) / 4
-        return f"{round(middle) if kind == 'whole' else round(middle, 2):g}"
+        return f"{round(middle) if kind == 'integer' else round(middle, 2):g}"
     return "1"
 
 

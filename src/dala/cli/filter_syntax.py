@@ -12,9 +12,10 @@ from dala.base.suggestions import hint
 from dala.cli import parameter_values
 from dala.errors import ArgumentError, DalaError
 from dala.ir.types import BOOL
-from dala.kernels.base.limits import hold
+from dala.kernels.base.parameters import hold
 from dala.kernels.image.paint import names
 from dala.media.filters.catalog import FILTERS, filters
+from dala.media.filters.model_filters import filter_params
 from dala.media.video.filtering.video_filters import TEMPORAL, TIMED
 from dala.ml.catalog.entries import MODELS
 from dala.runtime.kernels.kernel import KERNELS, Kernel
@@ -23,7 +24,7 @@ Filter = tuple[str, dict[str, Any]]
 _NEXT_PARAM = re.compile(r"(?<!\\),(?=\s*[A-Za-z_]\w*\s*=)")
 _BY_NAME = {"text": "text", "source": "image", "font": "file", "position": "place"}
 _BY_NAME |= dict.fromkeys(("color", "outline_color", "box"), "color")
-_BY_TYPE = {"float": "number", "int": "whole", "bool": "flag", "str": "text"}
+_BY_TYPE = {"float": "number", "int": "integer", "bool": "flag", "str": "text"}
 """The kinds of parameters of filters that are not in the catalog."""
 _FILES = ("image", "table", "file")
 
@@ -76,12 +77,7 @@ def checked(name: str, given: dict[str, Any], takes: Mapping[str, Any]) -> Filte
     if missing:
         what = " and ".join(f"{key} ({parameter_values.allowed(takes[key])})" for key in missing)
         raise ArgumentError(f"{name} needs {what}: -f {name}:{missing[0]}=…")
-    return name, hold(name, given, [key for key in takes if _may_be_left(takes[key])])
-
-
-def _may_be_left(param: dict[str, Any]) -> bool:
-    """Returns whether None means that the filter chooses a value."""
-    return "rule" in param or param.get("default", 0) is None
+    return name, hold(name, filter_params(name), given) if name in FILTERS else given
 
 
 def knows_time(filters: Sequence[Filter]) -> bool:
@@ -126,7 +122,7 @@ def _of_kernel(kernel: Kernel) -> dict[str, dict[str, Any]]:
     for item in kernel.params:
         kind = "any"
         if item.type is not None:
-            kind = "flag" if item.type == BOOL else "number" if item.type.is_float else "whole"
+            kind = "flag" if item.type == BOOL else "number" if item.type.is_float else "integer"
         takes[item.name] = {"kind": kind} | ({} if item.required else {"default": item.default})
     return takes
 

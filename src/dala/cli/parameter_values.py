@@ -37,11 +37,11 @@ def number(text: str, param: dict[str, Any]) -> float:
         raise _refused(text, f"a number{_range(param)}") from None
 
 
-def whole(text: str, param: dict[str, Any]) -> int:
+def integer(text: str, param: dict[str, Any]) -> int:
     try:
         return int(text)
     except ValueError:
-        raise _refused(text, f"a whole number{_range(param)}") from None
+        raise _refused(text, f"an integer{_range(param)}") from None
 
 
 def flag(text: str, param: dict[str, Any]) -> bool:
@@ -118,7 +118,7 @@ def guess(text: str, param: dict[str, Any]) -> Any:
 
 READERS: dict[str, Callable[[str, dict[str, Any]], Any]] = {
     "number": number,
-    "whole": whole,
+    "integer": integer,
     "flag": flag,
     "choice": choice,
     "color": color,
@@ -149,7 +149,7 @@ def allowed(param: dict[str, Any]) -> str:
         "file": "a file",
         "model": "a model's name, or an ONNX file",
         "place": "a place such as top-left, or x/y in pixels",
-        "whole": f"a whole number{_range(param)}",
+        "integer": f"an integer{_range(param)}",
         "number": f"a number{_range(param)}",
     }
     return said.get(kind, "a text or a number" if kind == "any" else "a text")

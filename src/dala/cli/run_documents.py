@@ -17,6 +17,7 @@ from dala.cli import loss_reports
 from dala.cli.conversion import Converted, Settings
 from dala.cli.filter_syntax import Filter, given_filter
 from dala.errors import ArgumentError
+from dala.ir.types import dtype_of
 from dala.runtime.buffers.buffer import buffer_zeros, from_numpy
 from dala.runtime.pipelines.document import at, key, mapping, sequence, text
 from dala.runtime.pipelines.file import load_pipeline
@@ -99,7 +100,7 @@ def run_pipeline(
             f"{shape[1]} × {shape[0]}: resize it first, or give a list of filters, which takes any."
         )
     pixels = image if dtype == "u8" else (image / np.float32(255)).astype(np.float32)
-    out = buffer_zeros(out_shape, out_dtype)
+    out = buffer_zeros(out_shape, dtype_of(out_dtype))
     pipeline = load_pipeline(path, {read_name: from_numpy(pixels), written_name: out})
     pipeline.run()
     with loss_reports.collected() as lost_later:

@@ -51,6 +51,9 @@ from dala.runtime.pipelines.pipeline import Pipeline
 from dala.runtime.profiling.profile import Profile, Record, profile
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from dala.runtime.pipelines.stages import StageFields
     from dala.surfaces.surface import Surface
 
 __all__ = [
@@ -167,7 +170,7 @@ def pipeline(*, fuse: bool = True) -> Pipeline:
 
 
 def pipeline_add(
-    pipeline: Pipeline, stage: Mapping[str, Any] | None = None, /, **given: Any
+    pipeline: Pipeline, stage: Mapping[str, Any] | None = None, /, **given: Unpack[StageFields]
 ) -> Pipeline:
     """Adds a stage, like `pipeline.add`, and returns the pipeline."""
     return pipeline.add(stage, **given)
@@ -226,6 +229,6 @@ def kernels() -> dict[str, dict[str, Any]]:
 
     >>> from dala.gpu import compute
     >>> compute.kernels()["scale"]["params"]
-    {'factor': {'type': 'number'}}
+    {'factor': {'type': 'number', 'doc': 'what each element is multiplied by'}}
     """
     return {name: KERNELS[name].describe() for name in sorted(KERNELS)}

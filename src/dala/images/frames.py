@@ -12,7 +12,7 @@ from dala.base.record import record
 from dala.devices import current_device
 from dala.devices.cpu.memory import Borrowed
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ir.types import DTYPES, F32, U8
+from dala.ir.types import DTYPES, F32, U8, DtypeName
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 
 PILLOW_MODES = ("L", "RGB", "RGBA")
@@ -31,7 +31,7 @@ class Frame:
         return tuple(self.pixels.shape)
 
     @property
-    def dtype(self) -> str:
+    def dtype(self) -> DtypeName:
         if isinstance(self.pixels, Buffer):
             return self.pixels.dtype
         return "u8" if self.pixels.dtype == np.uint8 else "f32"

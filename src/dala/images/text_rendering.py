@@ -14,7 +14,7 @@ import numpy as np
 
 from dala.base.record import record
 from dala.errors import ArgumentError, FileError, LimitError, MediaError
-from dala.kernels.base.shapes import whole_number
+from dala.kernels.base.shapes import integer_of
 
 MOST_CHARACTERS = 2000
 LARGEST_PIXELS = 1 << 26
@@ -188,7 +188,7 @@ def _named(letter: str) -> str:
 
 def pixels_of(what: str, name: str, value: Any, least: int, most: int) -> int:
     """Returns an integer number of pixels; raises ArgumentError if it is out of bounds."""
-    number = whole_number(what, name, value)
+    number = integer_of(what, name, value)
     if least <= number <= most:
         return number
     raise ArgumentError(f"{what}: {name} is {least} to {most} pixels, not {number}.")

@@ -7,7 +7,9 @@ from typing import Any
 
 from dala.ir.types import F32
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import SHARE
+from dala.kernels.base.parameters import number
 from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.colors import recoloured
 from dala.kernels.image.images import require_image
@@ -27,7 +29,13 @@ LIFT = 0.2
 """What full strength adds, times x · (1 - x)."""
 
 
-@recipe("image", strength=0.3)
+@composite(
+    "image",
+    group="smoothing",
+    strength=number(
+        "how much skin is smoothed; 0 leaves it as it was", 0.3, usual=(0, 1), limit=SHARE
+    ),
+)
 def beauty(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Skin smoothed and lifted a little, with a strength of 0 to 1; all else stays as it was
 

@@ -9,7 +9,9 @@ import numpy as np
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import REQUIRED, Given, Inputs, choice, helper
+from dala.kernels.base.builtin import Given, Inputs, dispatch, helper
+from dala.kernels.base.limits import SHARE, Limit
+from dala.kernels.base.parameters import number, other
 from dala.kernels.image.colors import entries, mix_channels
 from dala.kernels.image.images import require_image
 from dala.kernels.image.paint import colour_of
@@ -17,6 +19,7 @@ from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
 
 NEUTRAL_K = 6500
+LEAST_K, MOST_K = 2000, 40_000
 LUMA = np.array([0.299, 0.587, 0.114])
 STEEPEST = 1e30
 """How alpha rises without a blend."""
@@ -29,7 +32,11 @@ _LINEAR_OF_XYZ = np.array(
 """Linear sRGB of CIE XYZ, as IEC 61966-2-1 gives it."""
 
 
-@choice("image", matrix=REQUIRED)
+@dispatch(
+    "image",
+    group="color",
+    matrix=other("matrix", "the factors: 3 × 3, 3 × 4 or 4 × 5, a row for each channel made"),
+)
 def color_matrix(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A matrix applied to (r, g, b, a, 1), with a row for each channel that it makes
 
@@ -45,7 +52,23 @@ def color_matrix(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stag
         yield Stage(_mix_with_alpha, inputs, output, entries(matrix, "rgba1"))
 
 
-@choice("image", temperature=NEUTRAL_K, tint=0)
+@dispatch(
+    "image",
+    group="color",
+    temperature=number(
+        "the temperature of the light that is taken for white; higher makes the image warmer",
+        NEUTRAL_K,
+        unit="kelvin",
+        usual=(2000, 12000),
+        limit=Limit(LEAST_K, MOST_K),
+    ),
+    tint=number(
+        "how far the light is off towards green; higher makes the image more magenta",
+        0,
+        usual=(-1, 1),
+        limit=Limit(-1, 1),
+    ),
+)
 def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Colors as if the light, of a temperature in kelvin and a tint, had been white
 
@@ -61,7 +84,17 @@ def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
     yield Stage(_multiply, inputs, output, {"red": red, "green": green, "blue": blue})
 
 
-@choice("image", color=REQUIRED, similarity=0.1, blend=0.05)
+@dispatch(
+    "image",
+    group="compositing",
+    color=other("color", "the color that becomes transparent"),
+    similarity=number(
+        "the distance of chroma up to which nothing is left", 0.1, usual=(0.01, 1), limit=SHARE
+    ),
+    blend=number(
+        "how much further away all is kept; between, alpha rises", 0.05, usual=(0, 1), limit=SHARE
+    ),
+)
 def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Transparent where the chroma is near that of a color, into an RGBA image
 

@@ -14,11 +14,13 @@ from dala.devices import current_device
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, U8
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
-from dala.kernels.base.shapes import number_within
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import SHARE
+from dala.kernels.base.parameters import choice, number, other
 from dala.kernels.image import axis_parts, resampling
 from dala.kernels.image.canvas import require_room
 from dala.kernels.image.fitting import FITS
+from dala.kernels.image.parameters import shape_param, size_param
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel, function
@@ -36,17 +38,17 @@ NORMALS: dict[str, tuple[Triple, Triple]] = {
 LAYOUTS, ORDERS = ("nchw", "nhwc"), ("rgb", "bgr")
 
 
-@recipe(
+@composite(
     "image",
-    size=None,
-    mean=None,
-    std=None,
-    layout="nchw",
-    normalize=None,
-    fit="stretch",
-    order="rgb",
-    fill=0.0,
-    shape=None,
+    size=size_param("the tensor, the output's own unless given"),
+    mean=other("any", "what is subtracted: one number, or three", None),
+    std=other("any", "what is divided by then: one number, or three", None),
+    layout=choice("the order of the tensor's axes", *LAYOUTS, default="nchw"),
+    normalize=other("any", f"mean and std by name: True, {', '.join(NORMALS)}", None),
+    fit=choice("what becomes of the image's proportions", *FITS, default="stretch"),
+    order=choice("the order of the channels", *ORDERS, default="rgb"),
+    fill=number("the gray around a letterboxed image", 0.0, limit=SHARE),
+    shape=shape_param("the tensor"),
 )
 def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """An image, resized and normalized, as a tensor (1, 3, h, w)
@@ -66,10 +68,7 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     """
     (image,) = inputs
     height, width, channels = _image(image)
-    layout = _one_of("layout", params["layout"], LAYOUTS)
-    order = _one_of("order", params["order"], ORDERS)
-    fit = _one_of("fit", params["fit"], FITS)
-    fill = number_within("preprocess", "fill", params["fill"], 0, 1)
+    layout, order, fit, fill = (params[name] for name in ("layout", "order", "fit", "fill"))
     mean, deviation = _normal(params)
     tall, wide = _target(output, params, layout)
     if 0 in output.shape:
@@ -104,15 +103,6 @@ def _affine(mean: Triple, deviation: Triple, full: float, order: str) -> dict[st
         normals.reverse()
     given = {f"scale_{i}": 1 / (full * each) for i, (_, each) in enumerate(normals)}
     return given | {f"shift_{i}": -middle / each for i, (middle, each) in enumerate(normals)}
-
-
-def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
-    if value in known:
-        return str(value)
-    *others, last = map(repr, known)
-    raise ArgumentError(
-        f"preprocess: {name} {value!r} is not known: give {', '.join(others)} or {last}."
-    )
 
 
 def _image(image: Buffer) -> tuple[int, int, int]:

@@ -12,7 +12,8 @@ from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe, zero_outside
+from dala.kernels.base.builtin import Given, Inputs, composite, helper, zero_outside
+from dala.kernels.base.parameters import other
 from dala.kernels.base.shapes import number_within, positive_number
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernels.kernel import Kernel
@@ -21,11 +22,12 @@ from dala.runtime.pipelines.composite import Stage
 MOST_TABLES = 32
 """Tables that are remembered, the latest ones."""
 
+AREA = other("any", "the part of the mask that the image covers, (top, left, height, width)", None)
 Span = tuple[float, float]
 """Where an image lies along an axis of a mask: from, and how far."""
 
 
-@recipe("mask", area=None)
+@composite("mask", area=AREA)
 def class_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A mask of classes in the size of the image: each pixel has that of the place it lies in
 
@@ -44,7 +46,7 @@ def class_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     yield Stage(_picking_kernel(mask.scalar, output.scalar), [mask, rows, columns], output)
 
 
-@recipe("mask", area=None)
+@composite("mask", area=AREA)
 def soft_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A mask of floats in the size of the image, interpolated between the four nearest elements
 

@@ -102,7 +102,7 @@ class Material:
         match about["kind"]:
             case "number":
                 return about["least"] + 0.75 * (about["most"] - about["least"])
-            case "whole":
+            case "integer":
                 return about["least"] + (about["most"] - about["least"]) // 4
             case "choice":
                 return about["choices"][0]

@@ -145,7 +145,7 @@ def _params(card: Card) -> str:
 def _range_text(about: Mapping[str, Any]) -> str:
     if "choices" in about:
         return ", ".join(map(str, about["choices"]))
-    if about["kind"] in ("number", "whole"):
+    if about["kind"] in ("number", "integer"):
         return range_of(about)
     return {"flag": "True or False"}.get(about["kind"], str(about["kind"]))
 

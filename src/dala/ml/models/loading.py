@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any, Literal, overload
 from weakref import WeakValueDictionary
 
 from dala.base.deprecation import renamed_argument
@@ -13,6 +14,7 @@ from dala.errors import ArgumentError, ModelError, argument, either
 from dala.ml.catalog.entries import MODELS, Entry, find
 from dala.ml.models.engine import Engine
 from dala.ml.models.model import ENGINES, Choice, Model, tensor_shape
+from dala.ml.results.results import Classification, Detection, Pose, Results, Segmentation
 
 _loaded: WeakValueDictionary[tuple[str, Choice, int], Model] = WeakValueDictionary()
 """Models of the catalog that somebody holds, by their names, engines and threads."""
@@ -21,6 +23,53 @@ _loading = threading.Lock()
 Source = str | os.PathLike[str] | bytes
 
 
+Classifier = Literal["mobilenet_v2"]
+Detector = Literal["yolo_v5", "blazeface"]
+Poser = Literal["posenet"]
+Segmenter = Literal["deeplab", "selfie_segmentation"]
+"""The names of the catalog by task, for type checkers; a test compares both."""
+
+
+@overload
+def load_model(
+    source: Classifier, *, engine: Choice = "auto", accept_license: bool = False
+) -> Model[Results[Classification]]: ...
+@overload
+def load_model(
+    source: Detector, *, engine: Choice = "auto", accept_license: bool = False
+) -> Model[Results[Detection]]: ...
+@overload
+def load_model(
+    source: Poser, *, engine: Choice = "auto", accept_license: bool = False
+) -> Model[Results[Pose]]: ...
+@overload
+def load_model(
+    source: Segmenter, *, engine: Choice = "auto", accept_license: bool = False
+) -> Model[Segmentation]: ...
+@overload
+def load_model(
+    source: Source, like: Classifier, *, engine: Choice = "auto", accept_license: bool = False
+) -> Model[Results[Classification]]: ...
+@overload
+def load_model(
+    source: Source, like: Detector, *, engine: Choice = "auto", accept_license: bool = False
+) -> Model[Results[Detection]]: ...
+@overload
+def load_model(
+    source: Source, like: Poser, *, engine: Choice = "auto", accept_license: bool = False
+) -> Model[Results[Pose]]: ...
+@overload
+def load_model(
+    source: Source, like: Segmenter, *, engine: Choice = "auto", accept_license: bool = False
+) -> Model[Segmentation]: ...
+@overload
+def load_model(
+    source: Source,
+    like: str | None = None,
+    *,
+    engine: Choice = "auto",
+    accept_license: bool = False,
+) -> Model[Any]: ...
 @renamed_argument("accept_licence", "accept_license")
 def load_model(
     source: Source,
@@ -28,7 +77,7 @@ def load_model(
     *,
     engine: Choice = "auto",
     accept_license: bool = False,
-) -> Model:
+) -> Model[Any]:
     """A model by its name in the catalog, or from an ONNX file.
 
     A name is fetched when it is first used, converted and kept; later it needs no network. With

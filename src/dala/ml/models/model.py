@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 
 import numpy as np
 
@@ -24,7 +24,19 @@ from dala.runtime.kernels.arguments import Params, complete
 from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel, Stage
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    # Only from Python 3.13 on has the one of `typing` a default; type checkers know this one.
+    from typing_extensions import TypeVar
+
     from dala.ml.executor.graph import Graph
+
+    Seen = TypeVar("Seen", default=Any)
+else:
+    from typing import TypeVar
+
+    Seen = TypeVar("Seen")
+"""What a model makes of an image: `Results` of its task, or a `Segmentation`."""
 
 Choice = Literal["auto", "onnxruntime", "dala"]
 """What computes a model: see `load_model`."""
@@ -32,7 +44,16 @@ ENGINES: tuple[Choice, ...] = ("auto", "onnxruntime", "dala")
 _INSTEAD = either("Load it with engine='onnxruntime'.", "Choose --device cpu.")
 
 
-class Model(CompositeKernel):
+class Options(TypedDict, total=False):
+    """What a caller may choose about the results; which of them a task has, docs/models.md says."""
+
+    threshold: float
+    iou: float
+    top_k: int
+    max_results: int
+
+
+class Model(CompositeKernel, Generic[Seen]):
     """A network that was loaded: called with an image, or run on buffers as any kernel is.
 
     ONNX Runtime computes it on the CPU, on the buffers' own memory. Between buffers of another
@@ -126,6 +147,12 @@ class Model(CompositeKernel):
         takes = ", ".join(f"{item.name}: {item}" for item in self.takes)
         return printable(f"<Model {self.name}({takes})>")
 
+    @overload
+    def __call__(
+        self, image: list[Any] | tuple[Any, ...], /, **options: Unpack[Options]
+    ) -> list[Seen]: ...
+    @overload
+    def __call__(self, image: Any, /, **options: Unpack[Options]) -> Seen: ...
     def __call__(self, image: Any, /, *more: Any, **options: Any) -> Any:
         """What the model sees in an image, or a list with that for each of a list of images.
 

@@ -13,7 +13,7 @@ from dala.devices import Device, current_device, find_device
 from dala.devices.cpu.memory import Borrowed, HostMemory
 from dala.devices.device import Memory, Pending
 from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
-from dala.ir.types import U8, Scalar, dtype_of
+from dala.ir.types import U8, DtypeLike, DtypeName, Scalar, dtype_of
 from dala.runtime.buffers import buffer_protocol as pybuffer
 from dala.runtime.buffers import host_data as hostdata
 
@@ -65,8 +65,8 @@ class Buffer:
         )
 
     @property
-    def dtype(self) -> str:
-        return self.scalar.name
+    def dtype(self) -> DtypeName:
+        return self.scalar.name  # type: ignore[return-value]  # u16 is no user's
 
     @property
     def freed(self) -> bool:
@@ -178,7 +178,7 @@ class Buffer:
         return f"<Buffer {self.scalar.name} {self.shape} {self.device}{state}>"
 
 
-def buffer(data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
+def buffer(data: object, shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
     """Returns a new buffer that holds `data`: a flat or nested list, an array, or bytes for `u8`.
 
     Floats are rounded to the buffer's precision. What an integer buffer cannot hold is refused.
@@ -194,7 +194,7 @@ def buffer(data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scal
     return _made(values, scalar, scalar, extents, size_bytes)
 
 
-def buffer_zeros(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
+def buffer_zeros(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
     """Returns a new buffer full of zeros.
 
     >>> from dala.gpu import compute
@@ -206,9 +206,7 @@ def buffer_zeros(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> B
     return Buffer(current_device().allocate(size_bytes), scalar, extents)
 
 
-def buffer_from_binary(
-    data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar
-) -> Buffer:
+def buffer_from_binary(data: object, shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
     """Returns a new buffer with exactly these bytes, from anything bytes-like.
 
     >>> from dala.gpu import compute
@@ -269,7 +267,7 @@ def from_dlpack(x: Any) -> Buffer:
     return Buffer(Borrowed(array.ctypes.data, size_bytes, array), scalar, extents)
 
 
-def scratch(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
+def scratch(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
     """Returns a buffer for values between the stages of a pipeline, which nobody reads directly.
 
     Where stages are computed together it never exists. Reading it is refused.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from dala.devices.device import Memory
 from dala.errors import ArgumentError, DtypeError, ShapeError, edge
@@ -15,10 +15,23 @@ from dala.runtime.kernels.arguments import Params, check_buffers, complete
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.profiling.profile import copy
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
 _COMMAND_KEYS = {
     "run_kernel": {"op", "kernel", "inputs", "output", "params"},
     "copy_buffer": {"op", "inputs", "output"},
 }
+
+
+class CommandFields(TypedDict, total=False):
+    """What a command is made of, as keywords."""
+
+    op: Literal["run_kernel", "copy_buffer"]
+    kernel: str | Kernel
+    inputs: Sequence[Buffer]
+    output: Buffer
+    params: Params | None
 
 
 class Submittable(Protocol):
@@ -47,7 +60,9 @@ def run_kernel(
     found.run(inputs, output, params)
 
 
-def submit(command: Mapping[str, Any] | Submittable | None = None, /, **given: Any) -> Command:
+def submit(
+    command: Mapping[str, Any] | Submittable | None = None, /, **given: Unpack[CommandFields]
+) -> Command:
     """Queue a command and return at once.
 
     A command is a mapping or keywords: `op` ("run_kernel", the default, or "copy_buffer"),

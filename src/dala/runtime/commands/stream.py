@@ -10,13 +10,16 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dala.errors import ArgumentError, ClosedError, DroppedError
 from dala.runtime.commands.command import Command, Work
-from dala.runtime.commands.run import Submittable, queue, work_of
+from dala.runtime.commands.run import CommandFields, Submittable, queue, work_of
 from dala.runtime.commands.stream_statistics import Stats, Tally
 from dala.runtime.commands.wakers import FOR_EVER_S, Wakers
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 OnEnd = Callable[[Command], object]
 WhenFull = Literal["block", "drop_oldest", "drop_newest"]
@@ -54,7 +57,10 @@ class Stream:
         _streams.add(self)
 
     def submit(
-        self, command: Mapping[str, Any] | Submittable | None = None, /, **given: Any
+        self,
+        command: Mapping[str, Any] | Submittable | None = None,
+        /,
+        **given: Unpack[CommandFields],
     ) -> Command:
         """Queue a command, given as `compute.submit` takes it.
 

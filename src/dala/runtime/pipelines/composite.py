@@ -63,6 +63,10 @@ class CompositeKernel(Kernel):
     def params(self) -> tuple[Parameter, ...]:
         return self._params
 
+    def complete(self, params: Params | None) -> dict[str, Any]:
+        """Returns the checked value of every parameter, given or default."""
+        return complete(self.name, self.params, params)
+
     def sized(self, sizing: Sizing) -> Sizing:
         """Decorates the function that gives the output's shape, if not the first input's."""
         self._sizing = sizing
@@ -73,14 +77,14 @@ class CompositeKernel(Kernel):
     ) -> tuple[int, ...]:
         if self._sizing is None:
             return super().output_shape(shapes, params)
-        return self._sizing(shapes, complete(self.name, self.params, params))
+        return self._sizing(shapes, self.complete(params))
 
     def stages(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
     ) -> Iterator[Stage]:
         """Returns the steps that compute the output, in order."""
         check_buffers(self.name, self.inputs, inputs, output)
-        return self._expand(inputs, output, complete(self.name, self.params, params))
+        return self._expand(inputs, output, self.complete(params))
 
     def explain(
         self,

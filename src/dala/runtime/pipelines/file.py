@@ -190,7 +190,7 @@ def _buffers(whole: Mapping[str, Any], given: Buffers) -> dict[str, Buffer]:
         if name in found:
             raise ArgumentError(f"{place}: $.buffers has one of that name too.")
         with at(place), using(device):
-            found[name] = scratch(shape, dtype)
+            found[name] = scratch(shape, dtype_of(dtype))
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dala.base.record import changed, record
 from dala.base.suggestions import hint
@@ -18,11 +18,15 @@ from dala.runtime.pipelines.execution_plan import ExecutionPlan, Workspace, plan
 from dala.runtime.pipelines.launch_graph import LaunchGraph, expand
 from dala.runtime.pipelines.stages import (
     StageEntry,
+    StageFields,
     check_exchange,
     read_stage,
     replaced,
     stage_errors,
 )
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 
 class Pipeline:
@@ -53,7 +57,9 @@ class Pipeline:
     # -- stages ----------------------------------------------------------------------------------
 
     @edge
-    def add(self, stage: Mapping[str, Any] | None = None, /, **given: Any) -> Pipeline:
+    def add(
+        self, stage: Mapping[str, Any] | None = None, /, **given: Unpack[StageFields]
+    ) -> Pipeline:
         """Returns the pipeline itself with one more stage, a mapping or keywords.
 
         `op` is "run_kernel" (the default), "copy_buffer" or "barrier"; the first takes `kernel`,

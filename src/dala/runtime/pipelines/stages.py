@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from dala.base.record import changed, record
 from dala.errors import ArgumentError, DalaError, DtypeError, ShapeError
@@ -17,6 +17,17 @@ KEYS = {
     "copy_buffer": {"op", "inputs", "output", "name"},
     "barrier": {"op", "name"},
 }
+
+
+class StageFields(TypedDict, total=False):
+    """What a stage is made of, as keywords."""
+
+    op: Literal["run_kernel", "copy_buffer", "barrier"]
+    kernel: str | Kernel
+    inputs: Sequence[Buffer]
+    output: Buffer
+    params: Params | None
+    name: str
 
 
 @record

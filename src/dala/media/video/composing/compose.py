@@ -13,7 +13,7 @@ import numpy as np
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, ClosedError
 from dala.images.frames import Frame
-from dala.kernels.base.shapes import positive_number, whole_number
+from dala.kernels.base.shapes import integer_of, positive_number
 from dala.kernels.image.paint import colour_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.filters.chain import Chains, FilterStep, filter_step
@@ -78,7 +78,7 @@ def compose(
         raise ArgumentError(f"compose: until is 'longest' or 'shortest', not {until!r}.")
     layout = layout.replace("-", "_")
     background = colour_of("compose", "color", color)
-    between = whole_number("compose", "gap", gap)
+    between = integer_of("compose", "gap", gap)
     if not 0 <= between <= MOST_EXTENT:
         raise ArgumentError(f"compose: gap is 0 to {MOST_EXTENT} pixels, not {between}.")
     place = Place.of("compose", position, margin)

@@ -6,7 +6,7 @@ from typing import Any
 
 from dala.base.record import record
 from dala.errors import ArgumentError
-from dala.kernels.base.shapes import whole_number
+from dala.kernels.base.shapes import integer_of
 
 POSITIONS = (
     "top-left",
@@ -38,13 +38,13 @@ class Place:
     def of(what: str, position: Any, margin: Any) -> Place:
         """Returns the place; raises ArgumentError for unknown positions."""
         if margin is not None:
-            margin = whole_number(what, "margin", margin)
+            margin = integer_of(what, "margin", margin)
             if not 0 <= margin <= FARTHEST:
                 raise ArgumentError(f"{what}: margin is 0 to {FARTHEST} pixels, not {margin}.")
         if isinstance(position, str) and position.replace("_", "-") in POSITIONS:
             return Place(position.replace("_", "-"), margin)
         if isinstance(position, tuple | list) and len(position) == 2:
-            x, y = (whole_number(what, "position", item) for item in position)
+            x, y = (integer_of(what, "position", item) for item in position)
             return Place((x, y), margin)
         raise ArgumentError(
             f"{what}: position {position!r} is not known: give (x, y) in pixels, or "

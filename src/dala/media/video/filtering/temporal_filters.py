@@ -9,7 +9,7 @@ import numpy as np
 from dala.devices import using
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.images.frames import new_buffer
-from dala.kernels.base.shapes import number_within, positive_number, whole_number
+from dala.kernels.base.shapes import integer_of, number_within, positive_number
 from dala.kernels.image.images import require_image
 from dala.kernels.image.temporal import MOST_SHARE, mean_stages, mix_frames, settle, store
 from dala.runtime.buffers.buffer import Buffer, from_numpy
@@ -107,7 +107,7 @@ class MotionBlur(_Remembering):
     """
 
     def __init__(self, frames: int = 4) -> None:
-        count = whole_number("motion_blur", "frames", frames)
+        count = integer_of("motion_blur", "frames", frames)
         if not 1 <= count <= MOST_FRAMES:
             raise ArgumentError(f"motion_blur: frames is 1 to {MOST_FRAMES}, not {count}.")
         super().__init__("motion_blur", count - 1)

@@ -7,7 +7,7 @@ import pytest
 
 from dala import errors
 from dala.gpu import compute
-from dala.runtime.pipelines import composite as recipe
+from dala.runtime.pipelines import composite as composites
 
 SHAPE = (65, 93, 4)
 
@@ -26,7 +26,7 @@ def test_large_images_get_the_bytes_of_small_ones(device, monkeypatch, name, par
     source = compute.from_numpy(image)
     alone, fused = (compute.buffer_zeros(SHAPE, "u8") for _ in range(2))
     compute.run_kernel(name, [source], alone, params)
-    monkeypatch.setattr(recipe, "FUSED_BYTES", 0)
+    monkeypatch.setattr(composites, "FUSED_BYTES", 0)
     for _ in range(2):
         compute.run_kernel(name, [source], fused, params)
         np.testing.assert_array_equal(np.asarray(fused), np.asarray(alone))
@@ -45,7 +45,7 @@ def test_a_large_image_is_planned_once(monkeypatch):
     assert len(plan._plans) == planned > 0
 
 
-def test_a_recipe_that_fails_holds_nothing_of_its_stages_before(device):
+def test_a_composite_kernel_that_fails_holds_nothing_of_its_stages_before(device):
     x, out = (compute.buffer_zeros((1 << 16,), "f32") for _ in range(2))
 
     def fail(given, *, out):
@@ -54,11 +54,11 @@ def test_a_recipe_that_fails_holds_nothing_of_its_stages_before(device):
     def expand(inputs, output, params):
         one, other = (compute.scratch(output.shape, "f32") for _ in range(2))
         relu = compute.Kernel.lookup("relu")
-        yield recipe.Stage(relu, inputs, one)
-        yield recipe.Stage(relu, [one], other)
-        yield recipe.Stage(recipe.HostCallKernel("fail", ("given",), fail), [other], output)
+        yield composites.Stage(relu, inputs, one)
+        yield composites.Stage(relu, [one], other)
+        yield composites.Stage(composites.HostCallKernel("fail", ("given",), fail), [other], output)
 
-    failing = recipe.CompositeKernel("failing", "", ("x",), (), expand)
+    failing = composites.CompositeKernel("failing", "", ("x",), (), expand)
     before = compute.memory().live_bytes
     with pytest.raises(errors.ShapeError) as raised:
         compute.run_kernel(failing, [x], out)
