@@ -26,9 +26,9 @@ from dala.media.video.reading.decoded_frame import VideoFrame
 from dala.media.video.reading.image_sequences import Pictures
 from dala.media.video.reading.packets import PacketFile
 from dala.media.video.reading.source_opening import Source, open_source
-from dala.media.video.writing.encoding import Encoder, Encoding, Picture, encoding_for
-from dala.media.video.writing.muxing import Extras, assemble
-from dala.media.video.writing.segments import FRAMES_IN_SEGMENT, WorkFolder
+from dala.media.video.writing.encoding import Encoder, Encoding, FrameFormat, encoding_for
+from dala.media.video.writing.muxing import SourceExtras, mux_segments
+from dala.media.video.writing.segments import FRAMES_IN_SEGMENT, SegmentFolder
 from dala.media.video.writing.sink import Sink
 from dala.media.video.writing.sink_opening import PictureSink, open_sink
 
@@ -246,21 +246,23 @@ class _Run:
             raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
         # Sound and the like are those of a file: of the source, or of the first that it is made of.
         self._sound = getattr(video, "sound", None) if sound else None
-        described, told = filter_fingerprint(filters)
+        fingerprint, identified = filter_fingerprint(filters)
         self._job = {
             "source": [repr(video), *file_stamp(video.path)],
-            "filters": described,
+            "filters": fingerprint,
             "encoder": [self._encoding.encoder, self._encoding.pixels, self._encoding.options],
             "size": None if size is None else str(size),
             "part": part,
             "segment": FRAMES_IN_SEGMENT,
         }
-        self._resume, self._told = resume, told
+        self._resume, self._identified = resume, identified
         self._watches = [Stopwatch() for _ in range(3)]
 
     def finish(self, progress: Callable[[Progress], None] | None) -> Summary:
         """Writes the missing segments, then the file."""
-        folder = WorkFolder(self._target, self._job, resume=self._resume, told=self._told)
+        folder = SegmentFolder(
+            self._target, self._job, resume=self._resume, identified=self._identified
+        )
         self._filter.restore(folder.state())
         done = resumed = sum(segment.frames for segment in folder.segments)
         try:
@@ -278,15 +280,15 @@ class _Run:
             raise MediaError(f"{self._video.path} has no frame in the part that was asked for.")
         draft = folder.path / f"whole{self._target.suffix}"
         origin_s = float(self._video.first_pts * self._video.time_base)
-        extras = Extras(self._sound, origin_s, *self._part, self._video.info.rotation)
+        extras = SourceExtras(self._sound, origin_s, *self._part, self._video.info.rotation)
         format = CONTAINERS[self._target.suffix.lower()]
-        picture = self._picture()
-        assemble(draft, format, folder.segments, self._encoding, picture, extras)
+        frame_format = self._frame_format()
+        mux_segments(draft, format, folder.segments, self._encoding, frame_format, extras)
         replace_file(draft, self._target)
         folder.remove()
         return Summary(self._target, done, resumed, self._filter.shown_size)
 
-    def _segments(self, folder: WorkFolder) -> Generator[int, None, None]:
+    def _segments(self, folder: SegmentFolder) -> Generator[int, None, None]:
         """Encodes segments; yields 1 for each filtered frame."""
         last = folder.segments[-1].last_pts if folder.segments else None
         read, filtering, write = self._watches
@@ -295,7 +297,7 @@ class _Run:
                 frame: VideoFrame | None = next(frames, None)
                 if frame is None:
                     return
-                encoder = Encoder(self._encoding, self._picture())
+                encoder = Encoder(self._encoding, self._frame_format())
                 file = PacketFile(folder.unfinished())
                 behind = WriteBehind(partial(_write, file, encoder), write)
                 count = 0
@@ -317,9 +319,9 @@ class _Run:
                 assert last is not None
                 folder.finish(count, last, self._filter.state())
 
-    def _picture(self) -> Picture:
+    def _frame_format(self) -> FrameFormat:
         info = self._video.info
-        return Picture(self._filter.size, info.rate, self._video.time_base, info.colors)
+        return FrameFormat(self._filter.size, info.rate, self._video.time_base, info.colors)
 
 
 def _write(file: PacketFile, encoder: Encoder, frame: Any) -> None:

@@ -78,7 +78,7 @@ class Input:
             pixels = self._picture.pixels
             if isinstance(pixels, Buffer):
                 pixels = pixels.to(current_device())
-            return Frame(pixels, _itself), []
+            return Frame(pixels, _identity), []
         info, decoded = self.source.info, frame.decoded
         if frame.size != info.size:
             raise MediaError(
@@ -102,7 +102,7 @@ class Input:
             pixels = image_from_frame(decoded)
         if self._turned:
             steps.append(filter_step("rotate", {"degrees": self._turned, "expand": True}))
-        return Frame(pixels, _itself), steps
+        return Frame(pixels, _identity), steps
 
     def __repr__(self) -> str:
         if self.source is not None:
@@ -117,7 +117,7 @@ class Input:
             self.source.close()
 
 
-class Tape:
+class FrameSampler:
     """Samples the frames of a source at increasing times."""
 
     def __init__(self, source: Any, begin_s: float) -> None:
@@ -208,9 +208,9 @@ def _opened(source: Source) -> Input:
     if isinstance(source, Pictures) and source.info.frame_count == 1:
         with source:
             (frame,) = source
-        return Input(None, Frame(frame.image(), _itself), source.files[0])
+        return Input(None, Frame(frame.image(), _identity), source.files[0])
     return Input(source, None, source.path)
 
 
-def _itself(buffer: Any) -> Any:
+def _identity(buffer: Any) -> Any:
     return buffer

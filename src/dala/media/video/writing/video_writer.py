@@ -24,7 +24,7 @@ from dala.media.video.reading.frame_conversion import (
 from dala.media.video.reading.pyav import pyav
 from dala.media.video.reading.uncompressed_source import RATE, checked_rate
 from dala.media.video.reading.video_info import ColorTags, standard_colors
-from dala.media.video.writing.encoding import EncodedFile, Encoding, Picture, encoding_for
+from dala.media.video.writing.encoding import EncodedFile, Encoding, FrameFormat, encoding_for
 from dala.media.video.writing.sink import Sink, check_writable
 
 _LEAST_TICKS_PER_S = 90_000
@@ -159,7 +159,7 @@ class VideoWriter(Sink):
             file = EncodedFile(
                 self._draft,
                 encoding,
-                Picture(size, self._rate, self._time_base, self._colors),
+                FrameFormat(size, self._rate, self._time_base, self._colors),
             )
         except av.error.FFmpegError as error:
             raise FileError(f"{self.path} cannot be written: {error.strerror or error}.") from error
