@@ -133,7 +133,7 @@ def _compiled(kernel: Kernel) -> str:
         names.append(_name(special))
         try:
             task = Task(kernel.name, program, inputs, output)
-        except ShapeError:  # shapes of its own, which cannot be guessed
+        except ShapeError:  # it has its own rules for shapes
             CPU.executable(program, CPU.target())
             continue
         CPU.executable(task.program, CPU.target())

@@ -35,10 +35,10 @@ def write_gallery(
 ) -> Path:
     """Renders every filter on the current device into a folder; returns the path of index.html.
 
-    Those that need the weights of a model are left out; masks are painted, as the picture is.
-    The folder is new, empty, or an earlier gallery, which is replaced; one that holds anything else
-    is refused. It appears when it is whole: where something fails, what was there stays. The page
-    needs nothing but the files beside it, so that it opens without a server.
+    Filters that need a model's weights are left out; masks are generated, like the picture. The
+    folder is new, empty, or an earlier gallery, which is replaced; other folders are refused. It is
+    replaced as a whole: if something fails, it keeps its previous content. The page only needs the
+    files next to it, and opens without a server.
     """
     target = _target(folder)
     described = {

@@ -86,25 +86,25 @@ def transcode(
     """Writes the video with filters applied to each frame; sound, subtitles and chapters are kept.
 
     A filter is a name, a kernel, or a function that is called with each frame as an array and with
-    its time in seconds, and returns an array like it: of u8, or f32 in 0..1 where the source has
-    more than 8 bits, RGB, or RGBA where it has transparency. Each stands alone in the list, or in a
-    pair with its parameters.
+    its time in seconds, and returns an array like it: u8, or f32 in 0..1 if the source has more
+    than 8 bits; RGB, or RGBA if it has transparency. Each is in the list by itself, or in a pair
+    with its parameters.
 
     Source and target are files, folders of pictures, or `-` for raw frames on standard input and
-    output; a source may also be one that is open. `codec` is h264, hevc, vp9, av1, ffv1 or prores,
-    and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow;
-    `start` and `end` are seconds. `rate` is for sources without times, and `raw_size` and
+    output; a source may also be open already. `codec` is h264, hevc, vp9, av1, ffv1 or prores, by
+    default the suffix's; `quality` is 0 to 100, `preset` ultrafast to veryslow;
+    `start` and `end` are seconds. `rate` is for sources without time stamps, and `raw_size` and
     `raw_format` are for raw frames: see `open_source` and `open_sink`; `largest_pixels` is for
     pictures: see `media.load`.
 
-    `size` is (width, height) as a player shows it, or a text: "1280x720"; "640x" or "x360" for one
-    side; "50%"; "fit:640x360" for as large as fits into that box, also where the video is smaller;
-    "fill:640x360" for all of the box, with the middle of the frames. Sides that follow are rounded,
-    to even numbers where the codec's pixels come in pairs.
+    `size` is (width, height) as a player shows it, or a string: "1280x720"; "640x" or "x360" to
+    keep the aspect ratio; "50%"; "fit:640x360" to fit into that box, enlarging smaller videos;
+    "fill:640x360" to cover the box, cropped around the center. Computed sides are rounded, to even
+    numbers if the codec subsamples chroma.
 
-    A file appears under its name when it is whole. A run of video that was killed goes on after its
-    last finished segment with `resume=True`; but not with functions among its filters, as nothing
-    tells one function from another: such a run is begun anew.
+    Files appear under their name when they are complete. With `resume=True`, an interrupted run
+    continues after its last finished segment, unless Python functions are among its filters: they
+    cannot be told apart, so such a run starts again.
     """
     where, part = checked_path("a target", target), _checked_part(start, end)
     wanted = None if size is None else wanted_size("transcode", size)
@@ -140,7 +140,9 @@ def transcode(
         made, given = frames.size, opened.info.rate
         with open_sink(target, made, given, pixel_format=format, quality=quality) as sink:
             if isinstance(sink, PictureSink) and isinstance(opened, Pictures):
-                sink.metadata = opened.metadata  # a picture of one, which keeps what it says
+                sink.metadata = (
+                    opened.metadata
+                )  # one picture from one picture: its metadata is kept
             return _written(opened, frames, sink, part, progress)
     except (DalaError, BrokenPipeError):
         raise
@@ -244,7 +246,7 @@ class _Run:
         self._filter = FrameFilter(video.info, encoding.pixels, filters, size)
         if not target.parent.is_dir():
             raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
-        # Sound and the like are those of a file: of the source, or of the first that it is made of.
+        # Sound and subtitles come from a file: the source, or the first of a composition.
         self._sound = getattr(video, "sound", None) if sound else None
         fingerprint, identified = filter_fingerprint(filters)
         self._job = {

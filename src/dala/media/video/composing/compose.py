@@ -62,15 +62,15 @@ def compose(
     """Returns a source whose frames are composed from several sources, paths and pictures.
 
     `layout` is "side_by_side", "stacked" or "grid", in which each is scaled to fit into its cell,
-    with gaps of `gap` pixels between and `color` around; or "picture_in_picture", in which the
-    first fills the frame and the others, `scale` times as large as it, lie at `position`, one above
-    another where there are several. `size` is (width, height), or a text such as "1280x720"; unless
-    given, the first keeps its size. `rate` is the frames in a second; unless given, the highest
-    there is.
+    with gaps of `gap` pixels and `color` as the background; or "picture_in_picture", in which the
+    first fills the frame and the others, `scale` times its size, are stacked at `position`. `size`
+    is (width, height), or a string such as "1280x720"; by default the first keeps its size. `rate`
+    is the frame rate, by default the highest of all.
 
-    Each frame shows, of every source, the frame that is shown at its time. One that is over keeps
-    its last; all ends with the last to end, or with the first by `until="shortest"`. Sound,
-    subtitles and chapters are those of the first video. What is given is closed with it.
+    Each frame shows every source's frame at that time. A source that has ended keeps its last
+    frame; the composition ends with the longest source, or with the shortest by
+    `until="shortest"`. Sound, subtitles and chapters are those of the first video. Closing the
+    composition closes its sources.
     """
     if not isinstance(layout, str) or layout.replace("-", "_") not in LAYOUTS:
         raise ArgumentError(f"compose: layout {layout!r} is not known: give {', '.join(LAYOUTS)}.")
@@ -163,7 +163,7 @@ class Composition(Seekable):
         index = 0
         while True:
             time_s = float(number / self._rate)
-            # A frame that begins a moment later is meant to be shown now.
+            # Rounded time stamps may be a moment late.
             frames = [
                 None if sampler is None else sampler.at(time_s + tolerance_s)
                 for sampler in samplers
@@ -186,7 +186,7 @@ class Composition(Seekable):
                 layer = item.layer(frame, cell, self._chains)
                 alike = (layer.shape, layer.dtype) == (made.shape, made.dtype)
                 if alike and (cell.x, cell.y) == (0, 0):
-                    made, steps = Frame(layer, _identity), []  # nothing below it is seen
+                    made, steps = Frame(layer, _identity), []  # it hides everything below
                 else:
                     given = {"layer": layer, "x": cell.x, "y": cell.y}
                     steps.append(filter_step("overlay", given))

@@ -61,7 +61,7 @@ class Input:
                 resized = {
                     "size": (cell.width, cell.height),
                     "method": "area" if shrinks else "bilinear",
-                    # Frames that were converted are opaque: only what came as RGBA may not be.
+                    # Converted frames are opaque; only RGBA inputs may be transparent.
                     "premultiply": given.shape[2:] == (4,),
                 }
                 steps.append(filter_step("resize", resized))
@@ -93,7 +93,7 @@ class Input:
                 "matrix": info.colors.matrix_for(info.height),
                 "range": info.colors.range_for(format),
             }
-            # Four channels are resized faster, three can be a frame as they are.
+            # Four channels are resized faster; three need no further conversion.
             target = "rgb" if self.size == (cell.width, cell.height) else "rgba"
             steps.append(
                 filter_step("convert", {"from": KERNEL_FORMATS[format], "to": target, **colors})
@@ -144,11 +144,11 @@ class FrameSampler:
 def _from_shown_at(source: Any, time_s: float, period_s: float) -> Iterator[VideoFrame]:
     """Yields frames, starting with the one that is on screen at the given time."""
     back_s = 2 * period_s
-    # Past the end it is the last one that stays.
+    # Past the end, the last frame stays.
     last_s = time_s if source.info.duration_s is None else min(time_s, source.info.duration_s)
     while True:
         begin_s = max(0.0, last_s - back_s)
-        if begin_s:  # a pipe cannot seek, but begin
+        if begin_s:  # pipes cannot seek, but start at 0
             source.seek(begin_s)
         frames = iter(source)
         first = next(frames, None)

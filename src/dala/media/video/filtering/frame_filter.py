@@ -38,9 +38,9 @@ _PAIRED = ("yuv420p", "yuv422p")
 class FrameFilter:
     """Filters frames one by one; 8-bit YUV is converted by kernels on the device.
 
-    `pixels` is the format that an encoder takes, or None where images are wanted. Filters see
-    frames upright, and so is the size as it is shown: what a player turns is turned before them,
-    and for an encoder, whose file says the same to players, turned back after them.
+    `pixels` is the encoder's pixel format, or None for images. Filters see upright frames, and the
+    size is that of upright frames: rotation metadata is applied before the filters, and undone
+    after them for an encoder, whose file has the same metadata.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class FrameFilter:
         if run:
             yield run
 
-    # -- what is kept between frames -------------------------------------------------------------
+    # -- state between frames --------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
         """Returns the filters' state from earlier frames, by names that are valid in files."""

@@ -75,7 +75,7 @@ def encoding_for(
         )
     name = {"h265": "hevc"}.get(codec or "", codec) or SUFFIXES[suffix]
     if codec is None and name == "vp9" and bits > 8:
-        name = "av1"  # a WebM that keeps them
+        name = "av1"  # the WebM codec with more than 8 bits
     if name not in CODECS:
         raise ArgumentError(
             f"{argument('codec')} {codec!r} is not known: give one of {', '.join(CODECS)}."
@@ -165,7 +165,7 @@ class Encoder:
         av = pyav()
         self._codec = av.CodecContext.create(encoding.encoder, "w")
         configure(self._codec, encoding, frame_format)
-        # What all segments have in common is in the head of the file, not in the packets.
+        # Parameter sets go into the container's header, not into each segment's packets.
         self._codec.flags |= av.codec.context.Flags.global_header
 
     def encode(self, frame: Any) -> list[Any]:

@@ -111,7 +111,7 @@ def _other_packets(
         if packet.dts is None:
             continue
         when_s = float(packet.dts * packet.time_base) - extras.origin_s
-        # What comes before the first moment of a whole source is how its decoder warms up.
+        # Packets before time 0 of a whole source are decoder preroll.
         if 0 < extras.start_s > when_s or (extras.end_s is not None and when_s >= extras.end_s):
             continue
         _shift(packet, extras.start_s)

@@ -56,7 +56,7 @@ def _finished(folder: Path) -> Iterator[Segment]:
 class SegmentFolder:
     """The folder for a run's finished segments, next to the target.
 
-    A job that is not `identified` can only start anew: its segments could be those of another.
+    A job whose filters are not `identified` can only start again: its segments could be another's.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class SegmentFolder:
             (self.path / "state.npz").replace(marks.with_suffix(".npz"))
         self.unfinished().replace(packets)
         text = json.dumps({"frames": frames, "last_pts": last_pts})
-        replace_data(marks, text.encode())  # only now is it finished
+        replace_data(marks, text.encode())  # marks the segment as finished
         if self.segments:
             _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
         self.segments.append(Segment(packets, frames, last_pts))
