@@ -12,7 +12,7 @@ Kept = TypeVar("Kept")
 class LruCache(Generic[Key, Kept]):
     """Caches values by key, and evicts the least recently used.
 
-    Two threads that ask for the same key at once may both make it, and the later one is kept.
+    Two threads that ask for the same key at once may both make its value; the later one is kept.
     """
 
     def __init__(self, most: int) -> None:

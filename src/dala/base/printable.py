@@ -1,7 +1,7 @@
 """Escapes control characters in untrusted text, such as names of files and models.
 
-A name can hold sequences that move a terminal's cursor, color what follows or set its title, line
-breaks that make another line of it, and marks that turn its letters around. None of that is sent.
+A name can contain escape sequences that move a terminal's cursor, change colors or set its title,
+line breaks, and bidirectional marks that reorder its letters. None of them is printed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _KEPT = frozenset("\u00a0\u1680\u202f\u205f\u3000\u200c\u200d") | {
 def printable(text: object, *, lines: bool = False) -> str:
     """Returns the text with unprintable characters escaped as in Python: `\\x1b`, `\\n`, `\\u202e`.
 
-    With `lines`, breaks of lines and tabs stay, for what has several lines in earnest.
+    With `lines`, line breaks and tabs are kept, for text of several lines.
 
     >>> print(printable("a\\x1b[31m\\nb.png"))
     a\\x1b[31m\\nb.png

@@ -154,7 +154,7 @@ def _ended(error: BaseException, given: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     if isinstance(error, SystemExit) and isinstance(error.code, int | None):
-        return error.code or 0  # whoever ends the program so, as Typer does, has said all there is
+        return error.code or 0  # Typer has printed everything already
     if isinstance(error, KeyboardInterrupt | Interrupted):
         return _told(str(error) or "interrupted.", INTERRUPTED, given)
     if isinstance(error, UsageError):

@@ -93,7 +93,7 @@ def batch(
         chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
         existing = ExistingFiles(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
         jobs = plan(sources, out, to=to, recursive=recursive, overwrite=overwrite)
-        # What is resumed replaces what is older than its source, and leaves the rest out itself.
+        # A resumed batch replaces outdated targets, and skips the others itself.
         kept = [] if resume else existing.left_alone([job.target for job in jobs])
         work = BatchRun(jobs, chain, settings, kept=kept, workers=workers, quiet=quiet)
         try:

@@ -82,7 +82,7 @@ def _sources(given: Sequence[str], out: Path, *, recursive: bool) -> Iterator[tu
 
 def _in_folder(folder: Path, out: Path, *, recursive: bool) -> Iterator[Path]:
     made = out.resolve()
-    is_inside = made != folder.resolve()  # else what is made lies beside what it is made of
+    is_inside = made != folder.resolve()  # else targets lie next to their sources
     for found in sorted(folder.rglob("*") if recursive else folder.iterdir()):
         inside = found.relative_to(folder)
         hidden = any(part.startswith(".") for part in inside.parts)

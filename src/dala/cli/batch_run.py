@@ -106,7 +106,7 @@ class BatchRun:
                 self._show.finished(made.line())
 
     def _fail(self, name: str, error: str) -> None:
-        said = printable(name)  # as it is in the error
+        said = printable(name)  # as the error spells it
         self.failed[name] = error.removeprefix(f"{said} ").removeprefix(f"{said}: ")
         self._show.finished(f"{name}: failed")
 

@@ -136,7 +136,7 @@ def _made(
     progress: Callable[[Step], None] | None,
 ) -> Converted:
     _check_source(source)
-    # A GIF is a picture where one is wanted of it, unless it is told which part.
+    # A GIF becomes a picture if the target is one, unless a part is selected.
     is_video = knows_time(filters) or (source.lower().endswith(".gif") and settings.for_video())
     if is_picture(source) and not _may_hold_frames(target) and not is_video:
         return _make_picture(source, target, filters, settings)

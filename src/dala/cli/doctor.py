@@ -22,7 +22,7 @@ State = Literal["ok", "missing", "broken"]
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
 LEAST_PYTHON = (3, 11)
 LIBRARIES = (
-    # what is imported, what it is called, the extra that has it, what it is for
+    # module, distribution, extra, purpose
     ("numpy", "NumPy", None, "arrays"),
     ("llvmlite", "llvmlite", None, "kernels on the CPU"),
     ("wgpu", "wgpu", "gpu", "kernels on GPUs"),

@@ -59,7 +59,7 @@ def _lines(item: dict[str, Any]) -> Iterator[str]:
 def _python_kernels(path: Path) -> list[dict[str, Any]]:
     from dala.cli.kernel_files import kernels_in, run_file
 
-    with _noting() as mistakes:
+    with _collected_errors() as mistakes:
         found = kernels_in(run_file(path))
     checked = [_checked(kernel) for kernel in found.values()]
     wrong = [{"name": name, "ok": False, "error": str(error)} for name, error in mistakes]
@@ -79,7 +79,7 @@ def _text_kernel(path: Path) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def _noting() -> Iterator[list[tuple[str, KernelError]]]:
+def _collected_errors() -> Iterator[list[tuple[str, KernelError]]]:
     """Collects errors of `@dala.kernel` inside the block instead of raising them."""
     import dala
 
@@ -133,7 +133,7 @@ def _compiled(kernel: Kernel) -> str:
         names.append(_name(special))
         try:
             task = Task(kernel.name, program, inputs, output)
-        except ShapeError:  # shapes of its own, which cannot be guessed
+        except ShapeError:  # it has its own rules for shapes
             CPU.executable(program, CPU.target())
             continue
         CPU.executable(task.program, CPU.target())

@@ -39,7 +39,7 @@ def run_file(path: Path, given: dict[str, Any] | None = None) -> ModuleType:
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     vars(module).update(given or {})
-    # Where Python itself looks for modules beside a script.
+    # As for a script: modules next to the file can be imported.
     sys.path.insert(0, str(path.resolve().parent))
     try:
         exec(compile(text, str(path), "exec"), vars(module))

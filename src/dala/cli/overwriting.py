@@ -21,12 +21,12 @@ class ExistingFiles:
         self.overwrite = overwrite
         self._skip = skip
         self._quiet = quiet
-        # Where a program reads the result, no person waits to be asked.
+        # With --json nobody is there to answer.
         self._may_ask = not json
 
     def left_alone(self, targets: Sequence[Path]) -> list[Path]:
         """Returns the existing targets to skip; raises FileError if the user has not chosen."""
-        # A device or a pipe is written into, and a folder has rules of its own.
+        # Devices and pipes are written to directly; folders have their own rules.
         there = [target for target in targets if target.is_file()]
         if not there or self.overwrite:
             return []
@@ -53,7 +53,7 @@ class ExistingFiles:
             print(f"{said}: {offered}", end="", file=sys.stderr, flush=True)
             answer = sys.stdin.readline().strip().lower()
         except KeyboardInterrupt:
-            print(file=sys.stderr)  # what is told about it does not follow the question
+            print(file=sys.stderr)  # the message starts on a new line
             raise
         if answer in ("y", "yes", "o", "overwrite"):
             return "overwrite"

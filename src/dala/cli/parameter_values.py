@@ -59,7 +59,7 @@ def choice(text: str, param: dict[str, Any]) -> str:
 
 def color(text: str, param: dict[str, Any]) -> tuple[float, ...]:
     """Returns red, green and blue in 0..1, and alpha unless it is 1."""
-    # A shell may take what begins with # for a comment, so codes go without it too.
+    # Shells take # for a comment, so codes may omit it.
     given: Any = f"#{text}" if re.fullmatch("([0-9a-fA-F]{3}){2}|[0-9a-fA-F]{8}", text) else text
     with suppress(ValueError):
         given = tuple(float(part) for part in given.split("/"))

@@ -142,7 +142,7 @@ class _Bars(Bars):
     """Shows a bar, and below it the time in each stage, until the run ends."""
 
     def __init__(self, meter: Meter, name: str) -> None:
-        self._meter = meter  # it is drawn as soon as it is made
+        self._meter = meter  # drawn as soon as it is constructed
         super().__init__(
             TextColumn("{task.description}", markup=False),
             BarColumn(_BAR_COLUMNS),

@@ -92,7 +92,7 @@ def print_json(value: Any) -> None:
 def one_line(message: object) -> str:
     """Returns a message without line breaks and control characters.
 
-    Of an error it is what whoever typed the command is told.
+    Errors are worded for the command line.
     """
     said = told(message) if isinstance(message, BaseException) else str(message)
     return printable(" ".join(said.split()))

@@ -1,8 +1,8 @@
 """Drawings: shapes, text, pictures and masks that are drawn over an image in one go.
 
 Coordinates are pixels from the image's upper left corner; the center of the first pixel is at
-(0.5, 0.5), so that a rectangle from x = 2 with a width of 3 fills three whole columns. What covers
-a pixel in part is mixed in by that part. A color is a name such as "white", a code such as
+(0.5, 0.5), so that a rectangle from x = 2 with a width of 3 fills three whole columns. Edges are
+antialiased by coverage. A color is a name such as "white", a code such as
 "#ff8000" or "#ff800080", or numbers from 0 to 1: a gray, (r, g, b) or (r, g, b, a).
 """
 
@@ -172,8 +172,8 @@ class Drawing:
     ) -> None:
         """Adds text in that size, with the upper left corner of its box at (x, y).
 
-        A background fills the box, which is a little larger then (`text_size` tells it). Letters
-        lie on whole pixels: the nearest ones.
+        A background fills the box, which then has a margin (see `text_size`). Text is aligned to
+        whole pixels.
         """
         made = rendered_text("draw_text", text, size, font)
         left, top = (round(coordinate("draw_text", name, at)) for name, at in (("x", x), ("y", y)))
@@ -228,7 +228,7 @@ class Drawing:
     ) -> None:
         """Adds a color through a mask: (height, width), f32 from 0 to 1 or u8 up to 255.
 
-        It is stretched over the whole image, unless a rectangle is given.
+        It is stretched over the rectangle, by default over the whole image.
         """
         frame = _plane("fill_mask", "mask", mask)
         box = box_of_layer("fill_mask", x, y, width, height)
@@ -245,7 +245,7 @@ class Drawing:
     ) -> None:
         """Adds the color of each pixel's label: `labels` is u8 (height, width), None hides one.
 
-        Labels beyond the last color are not seen.
+        Labels beyond the last color are invisible.
         """
         frame = _plane("fill_labels", "labels", labels)
         if frame.dtype != "u8":
@@ -278,7 +278,7 @@ class Drawing:
             shapes.groups.extend(self._count + group for group in part.groups)
         self._count += len(other)
 
-    # -- what is kept ----------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------
 
     def _shapes(self) -> Shapes:
         if self.parts and isinstance(self.parts[-1], Shapes):

@@ -1,9 +1,9 @@
 """Renders drawings over images, on the image's device.
 
-On the CPU the tiles that anything can be seen in are taken out of the image, drawn on, and put
-back: what lies elsewhere is not touched, and along a row of a tile all pixels go through the same
-shapes. On a GPU one dispatch goes over the image. Where a kernel's buffers change their sizes it is
-planned anew, so tables grow in large steps and tiles are drawn so many at a time.
+On the CPU, the tiles with visible shapes are copied out of the image, drawn on, and written back:
+the rest is not touched, and all pixels of a tile's row go through the same shapes. On a GPU one
+dispatch covers the image. A kernel is planned again when its buffers change size, so tables grow in
+large steps, and tiles are drawn in batches of one size.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _draw_tiles(
     if pixels.ndim == 3:
         windows = windows.transpose(0, 1, 3, 4, 2)
     count = -(-len(tiles) // TILES_AT_A_TIME) * TILES_AT_A_TIME
-    # Those at the edges overlap others: all are read before one is written.
+    # Tiles at the edges overlap others: all are read before any is written.
     before = np.zeros((count, *windows.shape[2:]), pixels.dtype)
     before[: len(tiles)] = windows[tiles[:, 1], tiles[:, 0]]
     shape = (TILES_AT_A_TIME * rows, columns, *image.shape[2:])

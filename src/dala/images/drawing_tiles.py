@@ -19,8 +19,8 @@ _CORNER = 0.3
 class Listing:
     """Tiles with their upper left corners, and each one's range of shapes in `order`.
 
-    An entry of `order` is twice a shape's number, plus 1 where the shapes that are painted as one
-    end with it.
+    An entry of `order` is twice a shape's number, plus 1 for the last shape of a group that is
+    painted as one.
     """
 
     numbers: np.ndarray
@@ -90,7 +90,7 @@ class Grid:
         numbers = rows * self.columns + boxes[shapes, 0] + places % np.maximum(widths, 1)
         seen = self._seen(table[shapes], self.corners(numbers))
         shapes, numbers = shapes[seen], numbers[seen]
-        # Numbers of 16 bits are sorted by their digits, several times as fast.
+        # NumPy sorts 16-bit integers by radix, several times as fast.
         fits = self.rows * self.columns <= 1 << 16
         by_tile = np.argsort(numbers.astype(np.uint16 if fits else np.int64), kind="stable")
         shapes, numbers = shapes[by_tile], numbers[by_tile]
@@ -127,7 +127,7 @@ def _bounds(table: np.ndarray) -> np.ndarray:
     reach = across * half + upright * half[:, ::-1]
     lows = np.maximum(table[:, :2] - reach - 0.5, table[:, 14:16])
     highs = np.minimum(table[:, :2] + reach + 0.5, table[:, 16:18])
-    # Edges on the borders of pixels leave the next ones alone.
+    # Edges on pixel borders do not touch the next pixels.
     lows[:] = np.where(across * upright == 0, np.maximum(lows, table[:, :2] - reach), lows)
     highs[:] = np.where(across * upright == 0, np.minimum(highs, table[:, :2] + reach), highs)
     nothing = (half <= 0).any(1) | (table[:, 13] == 0)

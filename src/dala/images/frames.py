@@ -67,7 +67,7 @@ def frame_of(what: str, image: Any, size: tuple[int, int] | None = None) -> Fram
     if isinstance(image, np.ndarray):
         _check(what, image.shape, image.dtype in (np.uint8, np.float32), str(image.dtype))
         return Frame(image, _array)
-    pillow = sys.modules.get("PIL.Image")  # whoever has such an image has loaded it
+    pillow = sys.modules.get("PIL.Image")  # a caller with such an image has imported it
     if pillow is not None and isinstance(image, pillow.Image):
         if image.mode not in PILLOW_MODES:
             raise ArgumentError(

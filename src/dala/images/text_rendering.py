@@ -38,7 +38,7 @@ Bounds = tuple[int, int, int, int]
 class RenderedText:
     """A text's coverage mask, its offset from the text's corner, and the size of the text's box.
 
-    The box is as high as the lines of the font, whatever letters there are.
+    The box has the font's line height, whatever the letters.
     """
 
     coverage: np.ndarray
@@ -147,7 +147,7 @@ def _font_path(what: str, font: Any) -> str | None:
 def checked_text(what: str, text: Any) -> str:
     """Returns the text normalized to NFC, without tabs; raises ArgumentError if it is not text.
 
-    So is one that is too long.
+    Raises LimitError if it is too long.
     """
     shown = str(text) if isinstance(text, int | float) and not isinstance(text, bool) else text
     if not isinstance(shown, str) or not shown.strip():
@@ -163,7 +163,7 @@ def checked_text(what: str, text: Any) -> str:
 def require_font(what: str, text: str, font: Any) -> None:
     """Raises unless the font can be opened and has the text's letters."""
     opened = opened_font(what, font, _TRIED_SIZE)
-    # A font shows a box, or nothing at all, for what it does not have.
+    # Fonts draw a box, or nothing, for missing glyphs.
     box = bytes(opened.getmask(_NO_LETTER))
     missing = [
         _named(item)

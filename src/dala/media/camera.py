@@ -32,9 +32,8 @@ def camera(
 ) -> Camera:
     """Opens a camera by number (0 is the first) or by name (/dev/video0).
 
-    `size` (width, height) and `rate` are wishes: a camera takes what it has that is nearest, which
-    its `info` tells. A video file can stand in for a camera, and is shown as fast as its own rate,
-    or `rate`, says.
+    `size` (width, height) and `rate` are requests: the camera takes its nearest mode, which `info`
+    has. A video file can stand in for a camera, and is read at its own rate, or at `rate`.
 
     >>> from dala import media
     >>> with media.camera() as live:  # doctest: +SKIP
@@ -47,8 +46,8 @@ def camera(
 class Camera:
     """A source of live frames; only the newest waits to be read.
 
-    A frame's `index` counts all that the camera gave, its `time_s` is seconds from the first.
-    Iteration ends when the camera is unplugged, and where a file ends.
+    A frame's `index` counts all frames of the camera, `time_s` is seconds from the first.
+    Iteration ends when the camera is unplugged, and at the end of a file.
     """
 
     time_base = _TICK
@@ -147,7 +146,7 @@ class Camera:
     def read(self, timeout_s: float | None = None) -> VideoFrame | None:
         """Returns the newest frame, waiting for one that was not read yet.
 
-        None where none came within that time, or none will come any more: see `ended`.
+        Returns None if none came within that time, or if no more will come: see `ended`.
         """
         if timeout_s is not None and (not isinstance(timeout_s, int | float) or not timeout_s >= 0):
             raise ArgumentError(f"read: timeout_s is seconds from 0 on, not {timeout_s!r}.")

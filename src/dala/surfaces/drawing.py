@@ -1,10 +1,9 @@
 """Draws shapes, text, images and model results over a surface, on its device.
 
 Coordinates and colors are those of `dala.images.drawing`: pixels from the upper left corner, the
-center of the first at (0.5, 0.5); names, codes such as "#ff8000" and numbers from 0 to 1. What is
-drawn is gathered, and put over the pixels in the order of the calls before anyone looks at them,
-before a kernel's result replaces them, and at the end of a `batch`. Images are taken as they are
-when they are given.
+center of the first at (0.5, 0.5); names, codes such as "#ff8000" and numbers from 0 to 1. Calls are
+gathered, and drawn in order before the pixels are read or shown, before a kernel's result replaces
+them, and at the end of a `batch`. Images are copied when they are given.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def draw_text(
 ) -> None:
     """Draws text in that size, with the upper left corner of its box at (x, y).
 
-    `font` is the path of a font's file, and a background fills the box. Pillow makes the letters.
+    `font` is the path of a font file; a background fills the box. Pillow renders the text.
     """
     _drawing(surface).draw_text(text, x, y, size, color, background, font)
 
@@ -153,7 +152,7 @@ def draw_image(
 ) -> None:
     """Draws an image with its upper left corner at (x, y), in its own size unless one is given.
 
-    It is an array, a Pillow image, a Buffer, or the name of one that `load_image` was given.
+    It is an array, a Pillow image, a Buffer, or the name that `load_image` gave one.
     """
     settings = _settings(surface)
     if isinstance(image, str):
@@ -193,12 +192,12 @@ def annotate(
 ) -> None:
     """Draws model results: labeled boxes, key points and skeletons, masks, classes.
 
-    Places are pixels of the surface; or, with an `image_size` (width, height), those of an image
-    that is shown over the whole surface.
+    Coordinates are pixels of the surface or, with an `image_size` (width, height), of an image
+    that fills the surface.
     """
     settings, size = _settings(surface), (surface.width, surface.height)
     found = fitted_results(results, size, image_size)
-    made = Drawing()  # of its own: where one result cannot be drawn, none is
+    made = Drawing()  # separate: if one result fails, none is drawn
     made.set_clip(*settings.clip)
     add_results(made, found, size)
     _drawing(surface).add(made)
@@ -218,7 +217,7 @@ def set_clip(
 ) -> None:
     """Clips what is drawn from now on to a rectangle; without one, ends clipping."""
     settings = _settings(surface)
-    Drawing().set_clip(x, y, w, h)  # refuses what is no rectangle
+    Drawing().set_clip(x, y, w, h)  # raises for invalid rectangles
     settings.clip = (x, y, w, h)
 
 
@@ -226,7 +225,7 @@ def set_clip(
 def batch(surface: Surface) -> Iterator[Surface]:
     """Gathers the shapes inside the block, and draws them together at its end; clips end there.
 
-    A batch within another is drawn with that one.
+    A nested batch is drawn with the outer one.
     """
     settings = _settings(surface)
     clip = settings.clip
@@ -261,7 +260,7 @@ def _gathered(surface: Surface) -> Gathered:
 
 
 def _settings(surface: Surface) -> Settings:
-    _ = require_surface(surface).store  # refuses a surface that was destroyed
+    _ = require_surface(surface).store  # raises if the surface was destroyed
     if not isinstance(surface.kept, Settings):
         surface.kept = Settings()
     return surface.kept

@@ -39,10 +39,10 @@ class Pointer:
     """The pointer moved, or was used, at a position in the picture.
 
     `action` is "move", "down", "up", "double_click", "wheel", "enter" or "leave". `x` and `y` are
-    in pixels of the surface, whatever the size of the window; outside the picture they are beyond
-    its ends. Entering and leaving are told with the place that was told last. `button` is what went
-    down or up, 1 for the left one, and `buttons` are all that are down. `dx` and `dy` are how far a
-    wheel was turned, about 100 for a notch.
+    in pixels of the surface, whatever the size of the window; outside the picture they are out of
+    its range. "enter" and "leave" have the last known position. `button` is the one that was
+    pressed or released, 1 for the left one, and `buttons` are all that are down. `dx` and `dy` are
+    the scroll distance of a wheel, about 100 for a notch.
     """
 
     action: str

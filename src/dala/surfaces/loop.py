@@ -23,9 +23,9 @@ End = Literal["closed", "stopped", "frames", "interrupted"]
 class Frame:
     """What the function of `loop` gets for each frame.
 
-    `number` counts frames from 0. `time` is how many seconds the loop had run when the frame began,
-    `dt` how many since the frame before it did, 0.0 in the first. `dropped` is how many frames had
-    no time to be made so far.
+    `number` counts frames from 0. `time` is seconds since the loop started, `dt` seconds since the
+    previous frame, 0.0 in the first. `dropped` is the number of frames skipped so far because
+    earlier ones took too long.
     """
 
     number: int
@@ -38,10 +38,9 @@ class Frame:
 class LoopStats:
     """The result of a loop.
 
-    `frames` were made and presented, and `dropped` left out because the ones before took too long.
-    `fps` is how many were made in a second. `ended` says why: the window was "closed" or the
-    surface destroyed, the function "stopped" it, all "frames" were made, or the user
-    "interrupted" it.
+    `frames` were presented, and `dropped` skipped because earlier ones took too long. `fps` is the
+    average rate. `ended` says why: the window was "closed" or the surface destroyed, the function
+    "stopped" it, all "frames" were done, or the user "interrupted" it.
     """
 
     frames: int
@@ -74,7 +73,7 @@ class Wall:
 class Pace:
     """Schedules frames at multiples of a period since the start, so that errors do not add up.
 
-    A frame that is late begins at once. One whose whole slot has passed is dropped.
+    A late frame starts at once. One whose whole period has passed is dropped.
     """
 
     def __init__(self, fps: float | None, start_s: float) -> None:
@@ -108,7 +107,7 @@ def loop(
 
     It ends when the window is closed, when `fn` returns False (that frame is not shown), after
     `frames` frames, or when the user interrupts the program; none of them ends the program. With
-    `fps=None` a frame begins as soon as the one before it is done, and none is dropped.
+    `fps=None` each frame starts as soon as the previous one is done, and none is dropped.
     """
     if not isinstance(surface, Surface):
         raise ArgumentError(
@@ -122,7 +121,7 @@ def loop(
         raise ArgumentError(f"loop: frames is a whole number, or None for no end, not {frames!r}.")
     if frames is not None and frames < 0:
         raise ArgumentError(f"loop: frames is 0 or more, not {frames}.")
-    _ = surface.store  # it must not have been destroyed before
+    _ = surface.store  # raises if the surface was destroyed
     return run(surface, fn, fps, frames, Wall())
 
 
@@ -157,7 +156,7 @@ def run(
                 _show(surface)
                 number += 1
     except KeyboardInterrupt:
-        pass  # as its user wants: `ended` says so
+        pass  # reported by `ended`
     seconds = clock.now_s() - start_s
     return LoopStats(number, pace.dropped, seconds, number / seconds if seconds else 0.0, ended)
 
@@ -165,7 +164,7 @@ def run(
 def _show(surface: Surface) -> None:
     surface.present()
     if surface._canvas is None:
-        # Nothing else waits for a GPU then: frames would be counted that are not made yet.
+        # Nothing else waits for the GPU off-screen: unfinished frames would be counted.
         surface._device.synchronize()
 
 

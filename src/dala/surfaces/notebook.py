@@ -18,8 +18,8 @@ _NEEDED = ("rendercanvas", "jupyter_rfb")
 class Widget(Window):
     """A widget that shows a surface wherever a notebook displays it, and stays up to date.
 
-    Frames are sent while a cell runs. What happens to the widget arrives when none does, and is
-    told to the handlers then.
+    Frames are sent while a cell runs. Events of the widget arrive, and are dispatched, when no
+    cell runs.
     """
 
     def mimebundle(self) -> Any:
@@ -55,7 +55,7 @@ def open_widget(surface: Surface) -> Widget | None:
         return None
     from rendercanvas.jupyter import JupyterRenderCanvas
 
-    # On demand: what was presented before the widget is displayed is drawn when it is.
+    # On demand: frames presented before the widget is displayed are drawn then.
     size = surface.width, surface.height
     canvas = JupyterRenderCanvas(size=size, title=surface.title, update_mode="ondemand")
     canvas.resizable = False

@@ -89,7 +89,7 @@ class HostStore(MemoryStore):
     def run(
         self, kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params | None
     ) -> None:
-        # Others, such as those of several stages, are not computed row by row into one memory.
+        # Composite kernels do not compute row by row into one memory.
         if type(kernel) is not Kernel or ACTIVE:
             super().run(kernel, inputs, output, params)
             return
@@ -140,7 +140,7 @@ def store_for(device: Device, width: int, height: int) -> Store:
         from dala.devices.webgpu.device import WebGpu
         from dala.devices.webgpu.texture import Texture
 
-        if isinstance(device, WebGpu):  # and none that stands for it
+        if isinstance(device, WebGpu):  # not a wrapper around one
             return TextureStore(Texture(device, width, height))
     return (HostStore if device.is_host else MemoryStore)(device, width, height)
 

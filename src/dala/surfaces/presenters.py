@@ -52,7 +52,7 @@ class TexturePresenter:
         self._device = device
         gpu = device.gpu
         with device.guard(), device.lock:
-            # Pixels are shown as they are, so by a format that does not convert them.
+            # A non-sRGB format shows the pixels unconverted.
             best: str = context.get_preferred_format(gpu.adapter)
             form = best.removesuffix("-srgb")
             context.configure(device=gpu, format=form)
@@ -72,7 +72,7 @@ class TexturePresenter:
         assert isinstance(store, TextureStore)
         device.check()
         with device.guard(), device.lock:
-            device.flush()  # what was asked for before comes before
+            device.flush()  # submits earlier commands first
             screen = self._context.get_current_texture()
             encoder = device.gpu.create_command_encoder()
             attachment = {
@@ -108,7 +108,7 @@ class BitmapPresenter:
 
     def __init__(self, canvas: Any) -> None:
         self._canvas = canvas
-        # A canvas without bitmaps of its own opens a GPU for them.
+        # Canvases without native bitmaps open a GPU for them.
         with quiet() if "wgpu" in sys.modules else nullcontext():
             self._context = canvas.get_bitmap_context()
 
@@ -119,7 +119,7 @@ class BitmapPresenter:
 def letterboxed(pixels: np.ndarray, size: Size) -> np.ndarray:
     """Returns the pixels letterboxed on opaque black, scaled by nearest neighbor, alpha ignored.
 
-    Of the same size they are themselves made opaque: give a copy.
+    If the size is the same, the given array itself is made opaque: pass a copy.
     """
     height, width = pixels.shape[:2]
     if (width, height) == size:

@@ -43,7 +43,7 @@ def _factors(size: Size, image_size: Any) -> tuple[float, float]:
 
 def _fitted(item: Result, across: float, down: float) -> Result:
     if isinstance(item, Segmentation):
-        return changed(item, mask=item.mask.copy())  # it is stretched over the picture anyway
+        return changed(item, mask=item.mask.copy())  # masks are stretched over the picture anyway
     if isinstance(item, Pose):
         return changed(item, keypoints=_moved(item.keypoints, across, down))
     if isinstance(item, Detection):

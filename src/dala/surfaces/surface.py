@@ -62,9 +62,9 @@ class Overlay(Protocol):
 class Surface:
     """u8 RGBA pixels on a device, and the window or widget that shows them.
 
-    `kind` is "window", "notebook" or "offscreen", and `why` says why it is the last where none was
-    asked for. `pending` is drawn before anyone looks at the pixels, and forgotten where all of them
-    are replaced. `kept` is what those who draw on it keep with it.
+    `kind` is "window", "notebook" or "offscreen"; `why` says why "auto" became off-screen.
+    `pending` is drawn before the pixels are read or shown, and dropped when all of them are
+    replaced. `kept` is the drawing state.
     """
 
     def __init__(self, device: Device, width: int, height: int, title: str = "dala") -> None:
@@ -125,7 +125,7 @@ class Surface:
     def buffer(self) -> Buffer:
         """Returns the pixels as a buffer on the surface's device.
 
-        On the CPU it is the surface's own memory; of a texture it is a copy, made on the device.
+        On the CPU it shares the surface's memory; of a texture it is a copy on the device.
         """
         return self._drawn().buffer()
 
@@ -235,7 +235,7 @@ class Surface:
     def resize(self, width: int, height: int) -> None:
         """Resizes the surface; every pixel becomes transparent black, as in a new one.
 
-        One that has the size already stays as it is.
+        Does nothing if it has that size.
         """
         _ = self.store
         size = checked_size("resize_surface", self._device, width, height)

@@ -30,8 +30,8 @@ def create_surface(
 ) -> Surface:
     """Creates a surface of that size on the current device, filled with transparent black.
 
-    `kind` is "window", "notebook" or "offscreen". "auto" is a notebook inside of one, a window
-    where one can be opened, else off-screen: `surface.kind` tells which, and `surface.why` why.
+    `kind` is "window", "notebook" or "offscreen". "auto" is a notebook widget inside a notebook, a
+    window if one can be opened, else off-screen; see `surface.kind` and `surface.why`.
     """
     if kind not in KINDS:
         raise ArgumentError(f"create_surface: kind {kind!r} is not one of {', '.join(KINDS)}.")
@@ -93,8 +93,8 @@ def run_to_surface(
 ) -> None:
     """Computes `output`, u8 (height, width, 4), with a kernel, and shows it on the surface.
 
-    Both have the pixels then. On a GPU they are copied by the submission that computes them, and
-    never leave the device; on the CPU there is one copy.
+    Both hold the pixels afterwards. On a GPU the copy is part of the same submission, and the
+    pixels never leave the device; on the CPU there is one copy.
     """
     found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
     require_surface(surface).run(found, inputs, output, params)

@@ -1,8 +1,8 @@
 """Desktop windows through rendercanvas, with GLFW, or with Qt in a program that uses it.
 
-A window lets time pass only inside `present` and `poll`: there is no loop of events beside the
-caller's own. What happens is put down by rendercanvas, which would log what a handler raises, and
-told to the handlers afterwards, so that they raise where the caller can see it.
+Events are processed only inside `present` and `poll`: there is no event loop besides the caller's
+own. Events are queued first and dispatched afterwards, because rendercanvas would log what a
+handler raises: this way it reaches the caller.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Window:
         surface = self._surface()
         if surface is None or surface.destroyed:
             return
-        # Who enters or leaves does not say where; of a window of no size nobody can.
+        # Enter and leave events have no position, and a minimized window has no size.
         self._pointer = given.get("x", self._pointer[0]), given.get("y", self._pointer[1])
         located = {**given, "x": self._pointer[0], "y": self._pointer[1]}
         size = max(1, self.size[0]), max(1, self.size[1])
@@ -120,8 +120,8 @@ class Window:
 def open_window(surface: Surface) -> Window:
     """Opens a window of a surface's size; raises DeviceError if that is not possible.
 
-    Where the surface's GPU cannot draw into windows of this desktop, the pixels are read back and
-    shown as a bitmap, and the log says so.
+    If the surface's GPU cannot draw into windows of this desktop, the pixels are read back and
+    shown as a bitmap, with a log entry.
     """
     if threading.current_thread() is not threading.main_thread():
         raise DeviceError(

@@ -51,7 +51,7 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
     format = containers.format_of(data[: containers.HEAD_BYTES])
     assert format is not None
     size = containers.webp_size(data) if format == "WEBP" else None
-    if size is not None:  # what opens it takes memory for all of it
+    if size is not None:  # opening it already allocates the whole canvas
         _check_size(name, size, largest_pixels)
         check_footprint(name, format, size, largest_pixels)
     try:
@@ -59,7 +59,7 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
             image = opener(name, format)(io.BytesIO(data))
     except (MediaError, MemoryError):
         raise
-    except Exception as error:  # whatever a decoder trips over, the file is the cause
+    except Exception as error:  # any error of the decoder is the file's fault
         found = containers.missing_from(format, data) or text_of(error)
         raise _broken(name, format, found) from error
     _check_size(name, image.size, largest_pixels)
@@ -109,7 +109,7 @@ def _strictly(size: tuple[int, int]) -> Iterator[None]:
 
     lenient, limit = ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS
     if not lenient and (limit is None or size[0] * size[1] <= limit):
-        yield  # the usual case touches nothing that other threads see
+        yield  # the usual case does not touch global settings
         return
     with _settings:
         lenient, limit = ImageFile.LOAD_TRUNCATED_IMAGES, Image.MAX_IMAGE_PIXELS
@@ -129,7 +129,7 @@ def encode(
 ) -> tuple[bytes, list[str]]:
     """Returns the encoded file, and the list of metadata that the format cannot hold.
 
-    `target` is what errors call it.
+    `target` is its name in errors.
     """
     from PIL import Image
 
@@ -183,7 +183,7 @@ def _compression(format: str, quality: int | None) -> dict[str, Any]:
     if not PICTURES[format].is_lossy:
         return {}
     used = _QUALITY if quality is None else quality
-    # 4:4:4 where the caller wants quality: halved color shows at sharp edges.
+    # 4:4:4 at high quality: subsampled chroma shows at sharp edges.
     whole = used >= _QUALITY
     colors: dict[str, dict[str, Any]] = {
         "JPEG": {"subsampling": 0 if whole else 2},

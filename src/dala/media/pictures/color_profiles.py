@@ -17,7 +17,7 @@ _GRAY_MODES = ("1", "L", "LA", "La")
 def as_srgb(image: Any) -> tuple[Any, str | None]:
     """Returns the image in mode L, RGB or RGBA, in sRGB; raises ValueError for unknown modes.
 
-    With it, the name of the profile that its colors were converted from, where they were.
+    Also returns the name of the color profile that was applied, if any.
     """
     if image.mode.startswith("I;16"):
         image = _halved(image)
@@ -61,7 +61,7 @@ def _converted(base: Any, info: dict[Any, Any]) -> tuple[Any, str | None]:
         try:
             return _from_profile(base, profile)
         except (ImageCms.PyCMSError, OSError, TypeError, ValueError):
-            # As browsers do: the pixels are whole, and sRGB is the likeliest reading of them.
+            # As browsers do: the pixels are intact, and most likely sRGB.
             return base, "(damaged)"
     gamma = info.get("gamma")
     if "srgb" in info or not isinstance(gamma, float) or base.mode == "CMYK" or gamma <= 0:

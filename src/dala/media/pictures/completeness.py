@@ -1,7 +1,7 @@
 """Checks that a file holds enough data for the size that its header claims.
 
-Decoders fill what is missing with gray or black: a file of 100 bytes would so become 200 million
-pixels that nobody has drawn.
+Decoders fill missing data with gray or black: a file of 100 bytes could become 200 million pixels
+of nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ALONE = {0x01, *range(0xD0, 0xDA)}
 def missing_pixel_data(format: str, image: Any, data: bytes) -> str | None:
     """Returns what the file lacks for its claimed size, or None if nothing is known to be missing.
 
-    `image` is Pillow's, opened, and not decoded yet.
+    `image` is opened by Pillow, but not decoded yet.
     """
     match format:
         case "TIFF":
@@ -64,7 +64,7 @@ def _webp(size: tuple[int, int], data: bytes) -> str | None:
     """Checks that the first frame of an animation covers most of the canvas."""
     at = data.find(b"ANMF") + 8
     if data[12:16] != b"VP8X" or at < 8:
-        return None  # a still picture is as large as it says, or is not decoded
+        return None  # the decoder itself checks still pictures
     width, height = (1 + _little(data[at + place : at + place + 3]) for place in (6, 9))
     clear = size[0] * size[1] - width * height
     if clear <= MOST_CLEAR_PIXELS:

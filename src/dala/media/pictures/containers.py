@@ -1,7 +1,7 @@
 """File signatures of picture formats, sizes from headers, and checks for truncated files.
 
-Decoders differ in what they let pass, and say little about it: Pillow takes a PNG without its end.
-Here the end is looked for by the rules of each format, before a pixel is decoded.
+Decoders differ in what they accept: Pillow opens a PNG without its IEND chunk. Here the end of the
+file is checked by the rules of each format, before a pixel is decoded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SIGNATURES = {
     "TIFF": re.compile(rb"II[*+]\x00|MM\x00[*+]"),
     "BMP": re.compile(rb"BM.{4}\x00{4}.{2}\x00{2}", re.DOTALL),
     "GIF": re.compile(rb"GIF8[79]a"),
-    # Of a box of brands, the first is the file's own, and those after its version go for it too.
+    # In the ftyp box the major brand comes first; compatible brands follow its version.
     "AVIF": re.compile(rb"\x00{3}.ftyp(avi[fs]|mif1.{4}(.{4})*?avif)", re.DOTALL),
     "HEIF": re.compile(rb"\x00{3}.ftyp(hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL),
 }
@@ -144,7 +144,7 @@ def _bmp_bytes(data: bytes) -> int:
     header, width, height = (_little(data[at : at + 4]) for at in (14, 18, 22))
     if header < _BMP_HEADER or _little(data[30:34]) not in _BMP_PLAIN:
         return 0
-    height = min(height, (1 << 32) - height)  # negative where the first row is at the top
+    height = min(height, (1 << 32) - height)  # negative in top-down bitmaps
     row = (width * _little(data[28:30]) + 31) // 32 * 4
     return _little(data[10:14]) + row * height
 

@@ -53,24 +53,23 @@ def load(
     `source` is a path, or the bytes of a file: PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF (Pillow 11.3
     or newer) or HEIC (`pip install "dala-gpu[heic]"`). The array is (height, width) for a gray
     picture, (height, width, 3) for a colored one and (height, width, 4) for one with transparency;
-    `mode` asks for "gray" (luma), "rgb" or "rgba" instead. What files hold besides is converted:
+    `mode` asks for "gray" (luma), "rgb" or "rgba" instead. Everything else is converted:
 
-    - It is turned upright as its EXIF orientation says. Of several pages or frames it is the first.
-    - Colors of an embedded ICC profile become sRGB; a profile that moves no color by more than
-      1 of 255, and one that is broken, leave the pixels as they are. A PNG's gAMA chunk is honored
-      where there is neither a profile nor an sRGB chunk; its cHRM chunk is not.
-    - 16 bits become 8: gray is rounded, of colors Pillow keeps the upper byte. So do the 10 and 12
-      of AVIF and HEIC.
-    - Palettes and 1 bit become gray or colors, gray with transparency RGBA, CMYK and YCbCr RGB.
+    - The EXIF orientation is applied. Of several pages or frames, the first is loaded.
+    - Colors with an embedded ICC profile are converted to sRGB. Profiles that are broken, or that
+      move no color by more than 1 of 255, are ignored. A PNG's gAMA chunk is applied if there is
+      neither a profile nor an sRGB chunk; its cHRM chunk is not.
+    - 16 bits become 8: gray is rounded, for colors Pillow keeps the upper byte. The 10 and 12 bits
+      of AVIF and HEIC become 8 too.
+    - Palettes and 1 bit become gray or RGB, gray with transparency RGBA, CMYK and YCbCr RGB.
 
-    With `with_metadata=True` it is the array and its `Metadata`: EXIF, XMP and notes, which `save`
-    writes. What pixels lose on the way, bits and all pictures but the first, is a LossWarning.
+    With `with_metadata=True`, returns the array and its `Metadata`: EXIF, XMP and texts, which
+    `save` writes. Losing bits per channel, or frames after the first, is a LossWarning.
 
-    A picture of more than `largest_pixels`, 2²⁸ unless given, is refused from its header
-    (LimitError), and so is one that takes more than 2 GiB of memory to decode, unless
-    `largest_pixels` is raised. A file that ends too early, has too little for the size that it
-    claims, or cannot be decoded is a MediaError and gives no pixels at all. Of all formats only PNG
-    has checksums: bits that flip inside of another can go unnoticed.
+    Raises LimitError, judging by the header, for more than `largest_pixels` pixels (2²⁸ by
+    default), and if decoding takes more than 2 GiB of memory, unless `largest_pixels` is raised.
+    Raises MediaError if the file is truncated, has too little data for its claimed size, or cannot
+    be decoded. Only PNG has checksums: flipped bits in other formats can go unnoticed.
     """
     if mode != "auto" and mode not in _MODES:
         raise ArgumentError(f"load: mode {mode!r} is not known: give auto, {', '.join(_MODES)}.")
@@ -127,7 +126,7 @@ def read_picture(source: Source, mode: Mode = "auto", largest_pixels: int | None
 
 
 def _warn(name: str, lost: list[str]) -> None:
-    # The warning is about the line that called load or save.
+    # Points at the caller of load or save.
     warnings.warn(LossWarning(f"{name}: {'; '.join(lost)}.", lost), stacklevel=3)
 
 
@@ -141,16 +140,16 @@ def save(
     """Writes a picture to a file, in the format of its suffix.
 
     `image` is an array, a Buffer or a Pillow image: gray, RGB or RGBA, u8 or f32 (0..1: clamped and
-    rounded to nearest, NaN is 0), its colors sRGB. .png, .tif, .tiff, .bmp and .webp keep every
-    value, though a gray WebP is loaded as RGB; .jpg, .jpeg, .avif and .heic (see `load`) are
-    written with quality 90. A `quality` of 1 to 100 is for those, and for WebP, which then is lossy
-    as well. JPEG and BMP know no transparency: they take RGBA only when all of it is opaque.
+    rounded to nearest, NaN is 0), in sRGB. .png, .tif, .tiff, .bmp and .webp are lossless, though
+    a gray WebP is loaded as RGB; .jpg, .jpeg, .avif and .heic (see `load`) are written with quality
+    90. A `quality` of 1 to 100 is for those, and for WebP, which is then lossy too. JPEG and BMP
+    have no transparency: they accept RGBA only if it is opaque.
 
-    `metadata` is what `load` gave with a picture. It says so of the result: upright, of its size,
-    in sRGB. What the format cannot hold is left out, with a LossWarning; so is a color profile,
-    which is no longer true.
+    `metadata` is what `load` returned; its orientation, size and color space are updated. What the
+    format cannot hold is left out with a LossWarning, and so is a color profile, which no longer
+    applies.
 
-    The file appears under its name when it is whole; where writing fails, what was there stays.
+    The file is written atomically: if that fails, it keeps its previous content.
     """
     target = checked_path("a picture file", path)
     format = FORMATS.get(target.suffix.lower())

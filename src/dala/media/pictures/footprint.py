@@ -1,6 +1,6 @@
 """Limits on the memory that decoding a picture takes.
 
-A header costs nothing, and what it claims is taken before a pixel was seen.
+A header is cheap to forge, and decoders allocate what it claims before they see a pixel.
 """
 
 from __future__ import annotations

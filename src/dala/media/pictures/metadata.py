@@ -37,8 +37,8 @@ _JPEG_EXIF_BYTES, _JPEG_XMP_BYTES = 65_533, 65_504
 class Metadata:
     """What a file says about its picture: where, when and by what it was taken, and by whom.
 
-    It is what `media.load(…, with_metadata=True)` gives, and what `media.save(…, metadata=…)`
-    writes. The picture is upright and in sRGB by then, and so says this.
+    `media.load(…, with_metadata=True)` returns it, and `media.save(…, metadata=…)` writes it. It
+    describes the loaded picture, which is upright and in sRGB.
     """
 
     format: str
@@ -81,7 +81,7 @@ def read_metadata(image: Any, format: str, bits: int, profile: str | None) -> Me
     exif, xmp, unread = None, None, []
     try:
         exif = _upright_exif(image)
-    except Exception:  # whatever Pillow trips over, the picture itself is whole
+    except Exception:  # the picture itself is intact
         unread.append("EXIF that is damaged")
     info = image.info
     found = info.get("xmp") or info.get(_XMP)
@@ -130,7 +130,9 @@ def _resolution(info: Mapping[str, Any]) -> tuple[float, float] | None:
     if not isinstance(given, tuple) or len(given) != 2:
         return None
     across, down = (float(item) for item in given)
-    return (across, down) if 1 < across < 1e6 and 1 < down < 1e6 else None  # else no inch is meant
+    return (
+        (across, down) if 1 < across < 1e6 and 1 < down < 1e6 else None
+    )  # else the unit is not inches
 
 
 def save_options(
@@ -138,7 +140,7 @@ def save_options(
 ) -> tuple[dict[str, Any], list[str]]:
     """Returns Pillow's options for saving the metadata, and what the format cannot hold.
 
-    That colors are sRGB is said in any case.
+    The options always mark the colors as sRGB.
     """
     from PIL import PngImagePlugin
 
@@ -177,7 +179,7 @@ def _exif_for(
 ) -> bytes | None:
     """Returns the EXIF for a picture of that size in sRGB, or None if there is none to write."""
     if format in ("PNG", "TIFF") and metadata.exif is None:
-        return None  # these say it by other means, or not at all
+        return None  # PNG has an sRGB chunk, and TIFF needs none
     exif = _parsed(metadata.exif)
     part = exif.get_ifd(_EXIF)
     part[_COLOR_SPACE] = _SRGB
@@ -206,7 +208,7 @@ def exif_directories(metadata: Metadata | None, size: tuple[int, int]) -> dict[i
     if metadata is None or metadata.exif is None:
         return {}
     exif = _parsed(_exif_for(metadata, size, "TIFF", []))
-    # What it points to by an offset, it no longer does.
+    # Offsets into the old file are no longer valid.
     found = {part: {**exif.get_ifd(part)} for part in PARTS}
     found[_EXIF].pop(_INTEROP, None)
     return {part: tags for part, tags in found.items() if tags}
@@ -218,7 +220,7 @@ def _parsed(exif: bytes | None) -> Any:
     made = Image.Exif()
     if exif is not None:
         made.load(exif)
-    # Parts are read from the bytes only when they are asked for, and only as long as they are.
+    # Pillow reads directories lazily, from bytes that may be gone by then.
     for part in PARTS:
         made.get_ifd(part)
     return made
@@ -268,7 +270,7 @@ def bits_of(image: Any, format: str, data: bytes) -> int:
     if format == "HEIF":
         return int(image.info.get("bit_depth", 8))
     if format == "AVIF":
-        at = data.find(b"pixi")  # the box that tells: its version, a count, the bits of each
+        at = data.find(b"pixi")  # the pixi box: version, number of channels, bits of each
         count = data[at + 8] if 0 <= at < len(data) - 12 else 0
         return max(data[at + 9 : at + 9 + count], default=8)
     return 8

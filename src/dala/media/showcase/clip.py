@@ -41,8 +41,8 @@ def write_clip(
 ) -> Path:
     """Writes the clip as H.264 and AAC: the sample picture, a balloon, a ball and birds passing.
 
-    It is the same at every call; the suffix (.mp4, .mov or .mkv) says which file it becomes, which
-    appears when it is whole.
+    It is the same at every call. The suffix (.mp4, .mov or .mkv) chooses the container; the file is
+    written atomically.
     """
     target = checked_path("a video file", path)
     per_second = checked_rate(rate)

@@ -24,7 +24,7 @@ from dala.media.showcase.filter_examples import CUBE_NAME, Example, Material
 from dala.media.showcase.gallery_page import Card
 
 INDEX_NAME = "index.html"
-WEIGHTY = ("models",)
+MODEL_GROUPS = ("models",)
 """The filter groups that need a model's weights."""
 _QUALITY = 88
 _OWN_SUFFIXES = (".webp", ".cube")
@@ -35,21 +35,23 @@ def write_gallery(
 ) -> Path:
     """Renders every filter on the current device into a folder; returns the path of index.html.
 
-    Those that need the weights of a model are left out; masks are painted, as the picture is.
-    The folder is new, empty, or an earlier gallery, which is replaced; one that holds anything else
-    is refused. It appears when it is whole: where something fails, what was there stays. The page
-    needs nothing but the files beside it, so that it opens without a server.
+    Filters that need a model's weights are left out; masks are generated, like the picture. The
+    folder is new, empty, or an earlier gallery, which is replaced; other folders are refused. It is
+    replaced as a whole: if something fails, it keeps its previous content. The page only needs the
+    files next to it, and opens without a server.
     """
     target = _target(folder)
-    described = {name: item for name, item in filters().items() if item["group"] not in WEIGHTY}
+    described = {
+        name: item for name, item in filters().items() if item["group"] not in MODEL_GROUPS
+    }
     material = Material(height, width)
-    with _aside(target) as aside:
-        sample.write_cube(aside / CUBE_NAME)
-        cards = [_card(aside, name, described[name], material) for name in described]
-        files.save(material.picture, aside / "sample.webp", quality=_QUALITY)
+    with _replaced_folder(target) as made:
+        sample.write_cube(made / CUBE_NAME)
+        cards = [_card(made, name, described[name], material) for name in described]
+        files.save(material.picture, made / "sample.webp", quality=_QUALITY)
         where = str(current_device().info()["name"])
         page = gallery_page.page(cards, version=__version__, device=where)
-        write_text(aside / INDEX_NAME, page)
+        write_text(made / INDEX_NAME, page)
     return target / INDEX_NAME
 
 
@@ -122,27 +124,27 @@ def _is_own(name: str) -> bool:
 
 
 @contextmanager
-def _aside(target: Path) -> Iterator[Path]:
+def _replaced_folder(target: Path) -> Iterator[Path]:
     """Yields a temporary folder that replaces the target unless the block fails."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"{target} cannot be made: {error.strerror or error}.") from error
-    aside = create_temporary_folder(target)
+    temporary = create_temporary_folder(target)
     try:
-        made = aside / "new"
+        made = temporary / "new"
         made.mkdir()
         yield made
         if target.exists():
-            target.replace(aside / "old")
+            target.replace(temporary / "old")
         made.replace(target)
     except OSError as error:
-        _put_back(aside / "old", target)
+        _put_back(temporary / "old", target)
         if isinstance(error, FileError):
             raise
         raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _put_back(old: Path, target: Path) -> None:

@@ -1,8 +1,8 @@
 """A generated sample picture, with something for every filter to work on.
 
-A portrait before a landscape: smooth gradients, round things in light and shade, sharp edges, fine
-texture, lines like text, saturated colors, skin, and a little noise. All of it is formulas over a
-drawing of 720 × 480 points, which is scaled and centered for any other size.
+A portrait in front of a landscape: smooth gradients, shaded round objects, sharp edges, fine
+texture, text-like lines, saturated colors, skin, and a little noise. It is computed from formulas
+over a drawing of 720 × 480 points, which is scaled and centered for other sizes.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def _fill(
                 item = next(source, end)
             if item is end or not _put(queue, item, stop):
                 break
-    except BaseException as error:  # whoever takes from the queue raises it
+    except BaseException as error:  # raised by the consumer of the queue
         end = _End(error)
     _put(queue, end, stop)
 
@@ -116,7 +116,7 @@ class WriteBehind(Generic[Item]):
             try:
                 with self._watch.running():
                     self._consume(item)
-            except BaseException as error:  # whoever puts the next item raises it
+            except BaseException as error:  # raised by the next put
                 self._error = error
                 self._stop.set()
 

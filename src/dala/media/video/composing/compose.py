@@ -17,7 +17,7 @@ from dala.kernels.base.shapes import integer_of, positive_number
 from dala.kernels.image.paint import colour_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.filters.chain import Chains, FilterStep, filter_step
-from dala.media.video.composing.inputs import Input, Tape, inputs_of
+from dala.media.video.composing.inputs import FrameSampler, Input, inputs_of
 from dala.media.video.composing.layouts import (
     LAYOUTS,
     Cell,
@@ -62,15 +62,15 @@ def compose(
     """Returns a source whose frames are composed from several sources, paths and pictures.
 
     `layout` is "side_by_side", "stacked" or "grid", in which each is scaled to fit into its cell,
-    with gaps of `gap` pixels between and `color` around; or "picture_in_picture", in which the
-    first fills the frame and the others, `scale` times as large as it, lie at `position`, one above
-    another where there are several. `size` is (width, height), or a text such as "1280x720"; unless
-    given, the first keeps its size. `rate` is the frames in a second; unless given, the highest
-    there is.
+    with gaps of `gap` pixels and `color` as the background; or "picture_in_picture", in which the
+    first fills the frame and the others, `scale` times its size, are stacked at `position`. `size`
+    is (width, height), or a string such as "1280x720"; by default the first keeps its size. `rate`
+    is the frame rate, by default the highest of all.
 
-    Each frame shows, of every source, the frame that is shown at its time. One that is over keeps
-    its last; all ends with the last to end, or with the first by `until="shortest"`. Sound,
-    subtitles and chapters are those of the first video. What is given is closed with it.
+    Each frame shows every source's frame at that time. A source that has ended keeps its last
+    frame; the composition ends with the longest source, or with the shortest by
+    `until="shortest"`. Sound, subtitles and chapters are those of the first video. Closing the
+    composition closes its sources.
     """
     if not isinstance(layout, str) or layout.replace("-", "_") not in LAYOUTS:
         raise ArgumentError(f"compose: layout {layout!r} is not known: give {', '.join(LAYOUTS)}.")
@@ -135,7 +135,7 @@ class Composition(Seekable):
         canvas = np.empty((size[1], size[0], 3), dtype)
         canvas[:] = np.rint(color) if dtype is np.uint8 else color
         with using(self._device):
-            self._canvas = Frame(Frame(canvas, _itself).buffer(), _itself)
+            self._canvas = Frame(Frame(canvas, _identity).buffer(), _identity)
         self._closed = False
 
     @property
@@ -156,15 +156,21 @@ class Composition(Seekable):
         self._from_s = 0.0
         tolerance_s = min(_TOLERANCE_S, 0.25 / float(self._rate))
         begin_s = float(number / self._rate) + tolerance_s
-        tapes = [
-            None if item.source is None else Tape(item.source, begin_s) for item in self._inputs
+        samplers = [
+            None if item.source is None else FrameSampler(item.source, begin_s)
+            for item in self._inputs
         ]
         index = 0
         while True:
             time_s = float(number / self._rate)
-            # A frame that begins a moment later is meant to be shown now.
-            frames = [None if tape is None else tape.at(time_s + tolerance_s) for tape in tapes]
-            over = [tape.is_over(time_s + tolerance_s) for tape in tapes if tape is not None]
+            # Rounded time stamps may be a moment late.
+            frames = [
+                None if sampler is None else sampler.at(time_s + tolerance_s)
+                for sampler in samplers
+            ]
+            over = [
+                sampler.is_over(time_s + tolerance_s) for sampler in samplers if sampler is not None
+            ]
             ended = any(over) if self._until == "shortest" else all(over)
             if ended if over else number:
                 return
@@ -180,13 +186,13 @@ class Composition(Seekable):
                 layer = item.layer(frame, cell, self._chains)
                 alike = (layer.shape, layer.dtype) == (made.shape, made.dtype)
                 if alike and (cell.x, cell.y) == (0, 0):
-                    made, steps = Frame(layer, _itself), []  # nothing below it is seen
+                    made, steps = Frame(layer, _identity), []  # it hides everything below
                 else:
                     given = {"layer": layer, "x": cell.x, "y": cell.y}
                     steps.append(filter_step("overlay", given))
             for first in range(0, len(steps), _AT_ONCE):
                 part = steps[first : first + _AT_ONCE]
-                made = Frame(self._chains.run(made, part, None), _itself)
+                made = Frame(self._chains.run(made, part, None), _identity)
             image = np.asarray(made.pixels)
         frame = _frame_from(image)
         frame.pts, frame.time_base = number, self.time_base
@@ -274,5 +280,5 @@ def _frame_from(image: np.ndarray) -> Any:
     return pyav().VideoFrame.from_ndarray(levels, format="rgb48le")
 
 
-def _itself(buffer: Any) -> Any:
+def _identity(buffer: Any) -> Any:
     return buffer

@@ -61,7 +61,7 @@ class Input:
                 resized = {
                     "size": (cell.width, cell.height),
                     "method": "area" if shrinks else "bilinear",
-                    # Frames that were converted are opaque: only what came as RGBA may not be.
+                    # Converted frames are opaque; only RGBA inputs may be transparent.
                     "premultiply": given.shape[2:] == (4,),
                 }
                 steps.append(filter_step("resize", resized))
@@ -78,7 +78,7 @@ class Input:
             pixels = self._picture.pixels
             if isinstance(pixels, Buffer):
                 pixels = pixels.to(current_device())
-            return Frame(pixels, _itself), []
+            return Frame(pixels, _identity), []
         info, decoded = self.source.info, frame.decoded
         if frame.size != info.size:
             raise MediaError(
@@ -93,7 +93,7 @@ class Input:
                 "matrix": info.colors.matrix_for(info.height),
                 "range": info.colors.range_for(format),
             }
-            # Four channels are resized faster, three can be a frame as they are.
+            # Four channels are resized faster; three need no further conversion.
             target = "rgb" if self.size == (cell.width, cell.height) else "rgba"
             steps.append(
                 filter_step("convert", {"from": KERNEL_FORMATS[format], "to": target, **colors})
@@ -102,7 +102,7 @@ class Input:
             pixels = image_from_frame(decoded)
         if self._turned:
             steps.append(filter_step("rotate", {"degrees": self._turned, "expand": True}))
-        return Frame(pixels, _itself), steps
+        return Frame(pixels, _identity), steps
 
     def __repr__(self) -> str:
         if self.source is not None:
@@ -117,7 +117,7 @@ class Input:
             self.source.close()
 
 
-class Tape:
+class FrameSampler:
     """Samples the frames of a source at increasing times."""
 
     def __init__(self, source: Any, begin_s: float) -> None:
@@ -144,11 +144,11 @@ class Tape:
 def _from_shown_at(source: Any, time_s: float, period_s: float) -> Iterator[VideoFrame]:
     """Yields frames, starting with the one that is on screen at the given time."""
     back_s = 2 * period_s
-    # Past the end it is the last one that stays.
+    # Past the end, the last frame stays.
     last_s = time_s if source.info.duration_s is None else min(time_s, source.info.duration_s)
     while True:
         begin_s = max(0.0, last_s - back_s)
-        if begin_s:  # a pipe cannot seek, but begin
+        if begin_s:  # pipes cannot seek, but start at 0
             source.seek(begin_s)
         frames = iter(source)
         first = next(frames, None)
@@ -208,9 +208,9 @@ def _opened(source: Source) -> Input:
     if isinstance(source, Pictures) and source.info.frame_count == 1:
         with source:
             (frame,) = source
-        return Input(None, Frame(frame.image(), _itself), source.files[0])
+        return Input(None, Frame(frame.image(), _identity), source.files[0])
     return Input(source, None, source.path)
 
 
-def _itself(buffer: Any) -> Any:
+def _identity(buffer: Any) -> Any:
     return buffer

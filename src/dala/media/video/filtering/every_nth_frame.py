@@ -36,7 +36,7 @@ class EveryNth(ABC):
         self._kept: Buffer | None = None
         self._age = 0
         """Frames since the model last ran."""
-        # Not on a device before it is known on which.
+        # Uploaded once the device is known.
         self._restored: np.ndarray | None = None
 
     def apply(self, image: Buffer) -> Buffer:
@@ -104,7 +104,7 @@ class MaskedEveryNth(EveryNth):
 class DetectEveryNth(EveryNth):
     """Draws what a model finds in every n-th frame over that frame and those after it.
 
-    The frame itself is kept: a run that goes on later finds in it what this one did.
+    The frame itself is the saved state: a resumed run finds the same in it.
     """
 
     def __init__(self, step: FilterStep, every: int) -> None:

@@ -25,7 +25,7 @@ def filter_fingerprint(
 ) -> tuple[list[Any], bool]:
     """Returns a fingerprint of the filters, and whether it identifies them.
 
-    If not, the description is one that no other run has.
+    If it does not, the fingerprint is random, and so matches no other run.
     """
     try:
         return [[_described(what), _stamped(params)] for what, params in filters], True
@@ -71,6 +71,6 @@ def _of_kernel(kernel: Kernel) -> Any:
     if type(kernel) is not Kernel:
         raise Unidentifiable
     definition = kernel.definition
-    # The program has what the source does not: values and functions from outside of it.
+    # The program includes globals and functions that the source only names.
     program = dump(definition.lower(example_of(definition)))
     return [kernel.name, "\n".join(definition.source.lines), definition.border, program]

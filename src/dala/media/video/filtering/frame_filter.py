@@ -38,9 +38,9 @@ _PAIRED = ("yuv420p", "yuv422p")
 class FrameFilter:
     """Filters frames one by one; 8-bit YUV is converted by kernels on the device.
 
-    `pixels` is the format that an encoder takes, or None where images are wanted. Filters see
-    frames upright, and so is the size as it is shown: what a player turns is turned before them,
-    and for an encoder, whose file says the same to players, turned back after them.
+    `pixels` is the encoder's pixel format, or None for images. Filters see upright frames, and the
+    size is that of upright frames: rotation metadata is applied before the filters, and undone
+    after them for an encoder, whose file has the same metadata.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class FrameFilter:
         shape: Shape = (self._info.height, self._info.width, self._channels)
         for group in self._grouped(self._links, shape, 0.0):
             if isinstance(group, list):
-                Chain(Frame(np.empty(shape, dtype), _itself), group)
+                Chain(Frame(np.empty(shape, dtype), _identity), group)
             shape = _shape_after(group, shape)
         self._made = {(): "gray", (3,): "rgb", (4,): "rgba"}[shape[2:]]
         height, width = shape[:2]
@@ -167,12 +167,12 @@ class FrameFilter:
         return into, back
 
     def _run(self, image: np.ndarray, links: list[Link], time_s: float) -> np.ndarray:
-        frame = Frame(image, _itself)
+        frame = Frame(image, _identity)
         for group in self._grouped(links, frame.shape, time_s):
             if isinstance(group, list):
-                frame = Frame(self._chains.run(frame, group, None), _itself)
+                frame = Frame(self._chains.run(frame, group, None), _identity)
             else:
-                frame = Frame(group.apply(frame.buffer()), _itself)
+                frame = Frame(group.apply(frame.buffer()), _identity)
         return np.asarray(frame.buffer())
 
     def _grouped(
@@ -194,7 +194,7 @@ class FrameFilter:
         if run:
             yield run
 
-    # -- what is kept between frames -------------------------------------------------------------
+    # -- state between frames --------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
         """Returns the filters' state from earlier frames, by names that are valid in files."""
@@ -227,5 +227,5 @@ def _shape_after(group: list[FilterStep] | TemporalFilter, shape: Shape) -> Shap
     return shape
 
 
-def _itself(buffer: Any) -> Any:
+def _identity(buffer: Any) -> Any:
     return buffer

@@ -53,7 +53,7 @@ class _Layer(ABC):
         """Returns the filter step for a frame of that shape and time, or None if not shown."""
         if not self._start_s <= time_s < self._end_s or not self._opacity:
             return None
-        # On a device it is made once, not for each frame.
+        # Rendered once per device, not for each frame.
         key = (current_device().id, self._size_in(shape))
         if key not in self._layers:
             self._layers[key] = self._made(key[1])
@@ -176,7 +176,7 @@ class TextLayer(_Layer):
 
 def _composed(parts: list[tuple[np.ndarray, Paint]]) -> np.ndarray:
     """Returns layers composited from bottom to top, each through its mask, as RGBA."""
-    # Not drawn over each other by Pillow, which mixes the black of what is transparent into edges.
+    # Pillow would mix the black of transparent pixels into the edges.
     alpha = np.zeros_like(parts[0][0])
     colors = np.zeros((*alpha.shape, 3))
     for coverage, (*color, opacity) in parts:

@@ -26,7 +26,7 @@ class _Remembering:
         self._name = name
         self._most = most
         self._frames: list[Buffer] = []
-        # Not on a device before it is known on which.
+        # Uploaded once the device is known.
         self._restored: list[np.ndarray] = []
 
     def state(self) -> dict[str, np.ndarray]:
@@ -81,7 +81,7 @@ class TemporalDenoise(_Remembering):
     def __init__(self, strength: float = 0.5, threshold: float = 0.1) -> None:
         super().__init__("temporal_denoise", 1)
         self._share = MOST_SHARE * number_within(self._name, "strength", strength, 0, 1)
-        # Levels of u8 are 0.004 apart: below the least of these nothing is alike but what is equal.
+        # u8 levels are 0.004 apart: smaller thresholds only match equal values.
         self._inverse = 1 / max(positive_number(self._name, "threshold", threshold), 1e-6)
 
     def apply(self, image: Buffer) -> Buffer:

@@ -42,7 +42,7 @@ def frame_from_image(image: np.ndarray, pixel_format: str, colors: ColorTags) ->
     from dala.media.video.reading.pyav import pyav
 
     if image.dtype == np.float32:
-        # NaN becomes 0, as everywhere.
+        # NaN becomes 0, as in kernels.
         levels = np.nan_to_num(image * DEEPEST_LEVEL, nan=0.0)
         image = np.rint(levels).clip(0, DEEPEST_LEVEL).astype(np.uint16)
     if image.ndim == 2:

@@ -126,7 +126,7 @@ class Animation(UncompressedSource):
 
     def __init__(self, path: Path, format: str, largest_pixels: int | None = None) -> None:
         require_pillow(f"an animated {format}")
-        # Refuses one that is too large, cut off or damaged at its start.
+        # Raises if it is too large, truncated, or damaged at its start.
         read_picture(path, largest_pixels=largest_pixels)
         self._path, self._opener = path, opener(str(path), format)
         with self._image() as image:
@@ -153,7 +153,7 @@ class Animation(UncompressedSource):
         try:
             image.seek(number)
             image.load()
-        except Exception as error:  # whatever the decoder trips over, the file is the cause
+        except Exception as error:  # any error of the decoder is the file's fault
             raise MediaError(
                 f"{self._path}: frame {number} cannot be decoded: {text_of(error)}."
             ) from error

@@ -61,15 +61,14 @@ def open_source(
 ) -> Source:
     """Opens a video, a GIF, a picture, a folder of pictures, or standard input for reading frames.
 
-    What a file is, its first bytes say. A picture is a video of one frame, unless it is animated:
-    all frames of a GIF, and of an animated PNG, WebP or AVIF, are read. The pictures of a folder
-    come in the order of the numbers in their names, as do those of a pattern such as
-    `frames/%05d.png`; what else is in the folder is left alone. `-` is standard input with nothing
-    but pixels: `size` is (width, height), and `pixel_format` rgba (unless given), rgb, gray or
-    yuv420p.
-    `rate` is frames in a second, 30 unless given, for those that have no times of their own.
-    `largest_pixels` is how many a picture may have: see `media.load`.
-    Nothing is fetched: an address, with a scheme such as http:, is refused.
+    The format is detected from a file's first bytes. A picture is a video of one frame, unless it
+    is animated: all frames of a GIF, and of an animated PNG, WebP or AVIF, are read. The pictures
+    of a folder, or of a pattern such as `frames/%05d.png`, are ordered by the numbers in their
+    names; other files in the folder are ignored. `-` is raw frames on standard input: `size` is
+    (width, height), and `pixel_format` rgba (the default), rgb, gray or yuv420p.
+    `rate` is the frame rate, 30 by default, of sources without time stamps.
+    `largest_pixels` is how many pixels a picture may have: see `media.load`.
+    Nothing is fetched: URLs, with a scheme such as http:, are refused.
     """
     where = checked_path("a source", path)
     name = os.fspath(path)
@@ -81,7 +80,7 @@ def open_source(
             f"{name}: {argument('size')} and {argument('pixel_format')} are for raw frames on "
             f"standard input (-); a file says both itself."
         )
-    # A path is one of this machine, whatever it looks like; only a text can be an address.
+    # A Path is always local; only a string can be a URL.
     scheme = _SCHEME.match(name)
     if scheme is not None and (isinstance(path, str) or not where.exists()):
         raise ArgumentError(
@@ -102,7 +101,7 @@ def _opened(path: Path, rate: Fraction | None, largest_pixels: int | None) -> So
     if format == "AVIF" and head[8:12] == _AVIF_ANIMATED:
         _refuse_rate(path, rate)
         return Animation(path, "AVIF", largest_pixels)
-    # An animated PNG has to say so before its first pixels.
+    # An animated PNG has its acTL chunk before IDAT.
     is_animated = format == "GIF" or (format == "PNG" and b"acTL" in head.partition(b"IDAT")[0])
     if format is None or is_animated:
         _refuse_rate(path, rate)

@@ -157,8 +157,8 @@ class VideoFile(Seekable):
     def _decoded_from(self, begin_s: float) -> Iterator[Any]:
         """Returns frames from a key frame at or before the time.
 
-        Where a file has no index, as MPEG-TS, a seek can go past that key frame, and the decoder
-        then waits for the next: so a seek that went too far is done again from earlier on.
+        In files without an index, such as MPEG-TS, a seek can overshoot, and the decoder then waits
+        for the next key frame: such a seek is repeated from earlier on.
         """
         start = self.first_pts
         for earlier_s in (0.0, _SEEK_AGAIN_S):

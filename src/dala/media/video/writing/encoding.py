@@ -75,7 +75,7 @@ def encoding_for(
         )
     name = {"h265": "hevc"}.get(codec or "", codec) or SUFFIXES[suffix]
     if codec is None and name == "vp9" and bits > 8:
-        name = "av1"  # a WebM that keeps them
+        name = "av1"  # the WebM codec with more than 8 bits
     if name not in CODECS:
         raise ArgumentError(
             f"{argument('codec')} {codec!r} is not known: give one of {', '.join(CODECS)}."
@@ -130,7 +130,7 @@ def _speed(encoder: str, place: int) -> dict[str, str]:
 
 
 @record
-class Picture:
+class FrameFormat:
     """What an encoder has to know about the frames: size, rate, time base and colors."""
 
     size: tuple[int, int]
@@ -139,33 +139,33 @@ class Picture:
     colors: ColorTags
 
 
-def configure(codec: Any, encoding: Encoding, picture: Picture) -> None:
+def configure(codec: Any, encoding: Encoding, frame_format: FrameFormat) -> None:
     """Configures an encoder so that the same frames always give the same bytes."""
-    if encoding.encoder == "libsvtav1" and min(picture.size) < LEAST_AV1_SIDE:
-        width, height = picture.size
+    if encoding.encoder == "libsvtav1" and min(frame_format.size) < LEAST_AV1_SIDE:
+        width, height = frame_format.size
         raise ArgumentError(
             f"av1 takes frames of at least {LEAST_AV1_SIDE} pixels a side, not {width} × {height}: "
             f"give another {argument('codec')}."
         )
-    codec.width, codec.height = picture.size
+    codec.width, codec.height = frame_format.size
     codec.pix_fmt = encoding.pixels
-    codec.framerate = picture.rate
-    codec.time_base = picture.time_base
+    codec.framerate = frame_format.rate
+    codec.time_base = frame_format.time_base
     codec.options = encoding.options
-    if encoding.encoder == "libx264" and picture.size[0] * picture.size[1] < SMALL_PIXELS:
+    if encoding.encoder == "libx264" and frame_format.size[0] * frame_format.size[1] < SMALL_PIXELS:
         codec.options = {**encoding.options, "x264-params": "mbtree=0"}
     codec.thread_type = "AUTO"
-    picture.colors.put_on(codec)
+    frame_format.colors.put_on(codec)
 
 
 class Encoder:
     """Encodes frames into packets, which are muxed later."""
 
-    def __init__(self, encoding: Encoding, picture: Picture) -> None:
+    def __init__(self, encoding: Encoding, frame_format: FrameFormat) -> None:
         av = pyav()
         self._codec = av.CodecContext.create(encoding.encoder, "w")
-        configure(self._codec, encoding, picture)
-        # What all segments have in common is in the head of the file, not in the packets.
+        configure(self._codec, encoding, frame_format)
+        # Parameter sets go into the container's header, not into each segment's packets.
         self._codec.flags |= av.codec.context.Flags.global_header
 
     def encode(self, frame: Any) -> list[Any]:
@@ -184,7 +184,7 @@ class EncodedFile:
         self,
         path: Path,
         encoding: Encoding,
-        picture: Picture,
+        frame_format: FrameFormat,
         *,
         format: str | None = None,
         rotation: int = 0,
@@ -193,9 +193,9 @@ class EncodedFile:
         self.path = path
         self.encoding = encoding
         self._container: Any = av.open(f"file:{path}", "w", format=format)
-        stream = self._container.add_stream(encoding.encoder, rate=picture.rate)
-        configure(stream.codec_context, encoding, picture)
-        stream.time_base = picture.time_base
+        stream = self._container.add_stream(encoding.encoder, rate=frame_format.rate)
+        configure(stream.codec_context, encoding, frame_format)
+        stream.time_base = frame_format.time_base
         if rotation:
             stream.set_display_rotation(rotation)
         self._stream = stream

@@ -83,7 +83,7 @@ class GifSink(Sink):
 
     def _drop(self) -> None:
         if self._container is not None:
-            with suppress(OSError):  # the disk may be full; the draft goes away all the same
+            with suppress(OSError):  # the disk may be full; the draft is removed anyway
                 self._container.close()
         self._draft.unlink(missing_ok=True)
 
@@ -102,7 +102,7 @@ def _with_palette(image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if image.ndim == 2 and clear is None:
         palette[:, 1:] = np.arange(_COLORS, dtype=np.uint8)[:, None]
         return np.ascontiguousarray(image), palette
-    # An octree is as near as a median cut, 70 times as fast, and flickers less.
+    # An octree is as accurate as median cut, 70 times as fast, and flickers less.
     count = _COLORS if clear is None else _COLORS - 1
     made = Image.fromarray(image).quantize(count, Image.Quantize.FASTOCTREE)
     colors = np.array(made.getpalette("RGB"), np.uint8).reshape(-1, 3)

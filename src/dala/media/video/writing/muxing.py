@@ -12,7 +12,7 @@ from dala.base.record import record
 from dala.errors import MediaError, argument
 from dala.media.video.reading.packets import read_packets
 from dala.media.video.reading.pyav import open_container, pyav
-from dala.media.video.writing.encoding import Encoding, Picture, configure
+from dala.media.video.writing.encoding import Encoding, FrameFormat, configure
 from dala.media.video.writing.segments import Segment
 
 KEPT = ("audio", "subtitle")
@@ -20,7 +20,7 @@ KEPT = ("audio", "subtitle")
 
 
 @record
-class Extras:
+class SourceExtras:
     """What the file gets besides video: from which source, and which part of it."""
 
     source: Path | None
@@ -31,25 +31,25 @@ class Extras:
     rotation: int
 
 
-def assemble(
+def mux_segments(
     target: Path,
     format: str,
     segments: list[Segment],
     encoding: Encoding,
-    picture: Picture,
-    extras: Extras,
+    frame_format: FrameFormat,
+    extras: SourceExtras,
 ) -> None:
     """Writes the file by copying packets; nothing is encoded again."""
     av = pyav()
     source = None if extras.source is None else open_container(extras.source)
     out = av.open(f"file:{target}", "w", format=format)
     try:
-        video = out.add_stream(encoding.encoder, rate=picture.rate)
-        configure(video.codec_context, encoding, picture)
-        video.time_base = picture.time_base
+        video = out.add_stream(encoding.encoder, rate=frame_format.rate)
+        configure(video.codec_context, encoding, frame_format)
+        video.time_base = frame_format.time_base
         if extras.rotation:
             video.set_display_rotation(extras.rotation)
-        packets = [_video_packets(segments, video, picture.time_base, extras)]
+        packets = [_video_packets(segments, video, frame_format.time_base, extras)]
         if source is not None:
             packets += _copied(source, out, extras)
         for _, packet in merge(*packets, key=lambda pair: pair[0]):
@@ -62,7 +62,7 @@ def assemble(
             source.close()
 
 
-def _copied(source: Any, out: Any, extras: Extras) -> list[Iterator[tuple[float, Any]]]:
+def _copied(source: Any, out: Any, extras: SourceExtras) -> list[Iterator[tuple[float, Any]]]:
     """Copies streams, chapters and metadata of the source; returns its packets."""
     others = [item for item in source.streams if item.type in KEPT]
     copied = {item.index: _stream_like(out, item) for item in others}
@@ -89,7 +89,7 @@ def _stream_like(out: Any, stream: Any) -> Any:
 
 
 def _video_packets(
-    segments: list[Segment], stream: Any, time_base: Fraction, extras: Extras
+    segments: list[Segment], stream: Any, time_base: Fraction, extras: SourceExtras
 ) -> Iterator[tuple[float, Any]]:
     """Yields all video packets in order, with times relative to the part's start."""
     last = None
@@ -104,14 +104,14 @@ def _video_packets(
 
 
 def _other_packets(
-    source: Any, copied: dict[int, Any], extras: Extras
+    source: Any, copied: dict[int, Any], extras: SourceExtras
 ) -> Iterator[tuple[float, Any]]:
     streams = [source.streams[index] for index in copied]
     for packet in source.demux(streams):
         if packet.dts is None:
             continue
         when_s = float(packet.dts * packet.time_base) - extras.origin_s
-        # What comes before the first moment of a whole source is how its decoder warms up.
+        # Packets before time 0 of a whole source are decoder preroll.
         if 0 < extras.start_s > when_s or (extras.end_s is not None and when_s >= extras.end_s):
             continue
         _shift(packet, extras.start_s)
@@ -128,7 +128,7 @@ def _shift(packet: Any, by_s: float) -> None:
             packet.pts -= units
 
 
-def _chapters(source: Any, extras: Extras) -> list[Any]:
+def _chapters(source: Any, extras: SourceExtras) -> list[Any]:
     """Returns the chapters within the part, at their new times."""
     kept = []
     for chapter in source.chapters():

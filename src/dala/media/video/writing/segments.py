@@ -53,15 +53,17 @@ def _finished(folder: Path) -> Iterator[Segment]:
         yield Segment(packets, said["frames"], said["last_pts"])
 
 
-class WorkFolder:
+class SegmentFolder:
     """The folder for a run's finished segments, next to the target.
 
-    A job that is not `told` from others can begin only: nothing knows what was done before.
+    A job whose filters are not `identified` can only start again: its segments could be another's.
     """
 
-    def __init__(self, target: Path, job: Mapping[str, Any], *, resume: bool, told: bool) -> None:
+    def __init__(
+        self, target: Path, job: Mapping[str, Any], *, resume: bool, identified: bool
+    ) -> None:
         self.path = _folder_of(target)
-        self._told = told
+        self._identified = identified
         self._fingerprint = _fingerprint(job)
         self.segments: list[Segment] = []
         if resume and self.path.exists():
@@ -73,7 +75,7 @@ class WorkFolder:
         (self.path / _JOB).write_text(json.dumps({"job": self._fingerprint}), encoding="utf-8")
 
     def _check_same_job(self, target: Path) -> None:
-        if not self._told:
+        if not self._identified:
             raise ArgumentError(
                 f"{target} cannot be resumed: a Python function is among the filters, and nothing "
                 f"tells whether it is the one that made what is there. Run it without resuming, "
@@ -101,7 +103,7 @@ class WorkFolder:
             (self.path / "state.npz").replace(marks.with_suffix(".npz"))
         self.unfinished().replace(packets)
         text = json.dumps({"frames": frames, "last_pts": last_pts})
-        replace_data(marks, text.encode())  # only now is it finished
+        replace_data(marks, text.encode())  # marks the segment as finished
         if self.segments:
             _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
         self.segments.append(Segment(packets, frames, last_pts))
@@ -117,7 +119,7 @@ class WorkFolder:
     @property
     def is_worth_keeping(self) -> bool:
         """Whether another run could resume from it."""
-        return self._told and bool(self.segments)
+        return self._identified and bool(self.segments)
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)

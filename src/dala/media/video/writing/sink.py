@@ -37,7 +37,7 @@ class Sink(ABC):
         """Adds a frame (RGB, RGBA or gray; u8 or f32), shown from that time on."""
         pixels = np.asarray(frame_of(self._what, image).pixels)
         if -_NEARLY_S < time_s < 0:
-            time_s = 0.0  # what a difference of times leaves
+            time_s = 0.0  # rounding of time differences
         self._check((pixels.shape[1], pixels.shape[0]), time_s)
         self._write(pixels, time_s)
         self._count(time_s)

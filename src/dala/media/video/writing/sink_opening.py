@@ -46,14 +46,14 @@ def open_sink(
     """Opens a sink for frames; the name tells its kind.
 
     - `still.png`, also .jpg .webp .tif: one frame. More than one is an error.
-    - `frames/`, a name without a suffix, or a folder that is there and empty: numbered PNGs.
-      `frames/%05d.jpg`: numbered pictures of other formats, into a folder that is there.
-    - `clip.gif`: repeats for ever, with at most 50 frames in a second, as players want.
+    - `frames/`, a name without a suffix, or an existing empty folder: numbered PNGs.
+      `frames/%05d.jpg`: numbered pictures of other formats, in an existing folder.
+    - `clip.gif`: loops forever, at up to 50 frames per second, the most that players show.
     - `clip.mp4` and the like: a video, see `media.writer`.
-    - `-`: pixels on standard output; `pixel_format` is rgba (unless given), rgb, gray or yuv420p.
+    - `-`: raw frames on standard output; `pixel_format` is rgba (default), rgb, gray or yuv420p.
 
-    `size` is (width, height), that of the first frame unless given. All but `-` appear under their
-    name with `close`, and not at all after `abandon`; an error inside of `with` abandons.
+    `size` is (width, height), by default that of the first frame. All but `-` appear under their
+    name on `close`, and not at all on `abandon`; an error inside `with` abandons.
     """
     where = checked_path("a sink", path)
     name, per_second = os.fspath(path), checked_rate(rate)
@@ -157,7 +157,7 @@ class FolderSink(Sink):
 
     def _finish(self) -> None:
         if self._target.is_dir():
-            self._target.rmdir()  # it was empty; where it no longer is, this is an error
+            self._target.rmdir()  # raises if it is no longer empty
         self._folder.rename(self._target)
 
     def _drop(self) -> None:

@@ -24,7 +24,7 @@ from dala.media.video.reading.frame_conversion import (
 from dala.media.video.reading.pyav import pyav
 from dala.media.video.reading.uncompressed_source import RATE, checked_rate
 from dala.media.video.reading.video_info import ColorTags, standard_colors
-from dala.media.video.writing.encoding import EncodedFile, Encoding, Picture, encoding_for
+from dala.media.video.writing.encoding import EncodedFile, Encoding, FrameFormat, encoding_for
 from dala.media.video.writing.sink import Sink, check_writable
 
 _LEAST_TICKS_PER_S = 90_000
@@ -44,13 +44,13 @@ def writer(
 ) -> VideoWriter:
     """Opens a video file for writing frames; it appears under its name when it is closed.
 
-    `size` is (width, height), that of the first frame unless given; `rate` is frames in a second,
-    for those that are written without a time. `codec`, `quality` and `preset` are as for
-    `media.transcode`. An error inside of `with` leaves nothing.
+    `size` is (width, height), by default that of the first frame; `rate` is the frame rate, for
+    frames that are written without a time. `codec`, `quality` and `preset` are as for
+    `media.transcode`. An error inside `with` discards the file.
 
-    Where the first frame is f32, or comes from a video of more than 8 bits, the file has 10 bits,
-    if the codec can. Few browsers play H.264 of 10 bits: for them, write u8, or av1.
-    A file that begins with a frame of a video has its color tags, others those of sRGB.
+    If the first frame is f32, or comes from a video of more than 8 bits, the file has 10 bits, if
+    the codec supports that. Few browsers play 10-bit H.264: for them, write u8, or av1.
+    A file that starts with a frame of a video has its color tags, others those of sRGB.
 
     >>> from dala import media
     >>> with media.writer("out.mp4", rate=25) as out:  # doctest: +SKIP
@@ -76,7 +76,7 @@ class VideoWriter(Sink):
     ) -> None:
         super().__init__(path, size)
         self._settings = (codec, quality, preset)
-        encoding_for(path, 8, *self._settings)  # refuses what is wrong before there is a frame
+        encoding_for(path, 8, *self._settings)  # raises for wrong settings before the first frame
         check_writable(path)
         pyav()
         self._draft = temporary_path(path)
@@ -93,8 +93,8 @@ class VideoWriter(Sink):
     def write(self, image: Any, time_s: float | None = None) -> None:
         """Adds a frame: an array, a Buffer, a Pillow image, or a frame of a video.
 
-        It is shown from `time_s` on. Where that is not given, a frame of a video keeps its time,
-        and an image follows the one before as the rate says.
+        It is shown from `time_s` on. Without it, a frame of a video keeps its time, and an image
+        follows the previous one at the frame rate.
         """
         if isinstance(image, VideoFrame):
             when_s = image.time_s if time_s is None else time_s
@@ -132,14 +132,14 @@ class VideoWriter(Sink):
         try:
             self._file.write(frame)
         finally:
-            if before is not None:  # it is the caller's
+            if before is not None:  # the frame belongs to the caller
                 frame.pts, frame.time_base = before
         self._tick = tick
 
     def _open(self, bits: int, size: tuple[int, int]) -> EncodedFile:
         encoding = encoding_for(self.path, bits, *self._settings)
         if self._is_avi:
-            # An AVI has no times, only an order: that of decoding, which B-frames would change.
+            # AVI has no time stamps, only decoding order, which B-frames would change.
             encoding = Encoding(encoding.encoder, encoding.pixels, _in_order(encoding))
         width, height = size
         odd = (width % 2, height % 2 if encoding.pixels.startswith("yuv420") else 0)
@@ -159,11 +159,11 @@ class VideoWriter(Sink):
             file = EncodedFile(
                 self._draft,
                 encoding,
-                Picture(size, self._rate, self._time_base, self._colors),
+                FrameFormat(size, self._rate, self._time_base, self._colors),
             )
         except av.error.FFmpegError as error:
             raise FileError(f"{self.path} cannot be written: {error.strerror or error}.") from error
-        file.path = self.path  # what errors call it
+        file.path = self.path  # the name in errors
         return file
 
     def _encodable(self, image: Any, pixels: str) -> Any:
@@ -180,7 +180,7 @@ class VideoWriter(Sink):
 
     def _drop(self) -> None:
         if self._file is not None:
-            with suppress(OSError):  # the disk may be full; the draft goes away all the same
+            with suppress(OSError):  # the disk may be full; the draft is removed anyway
                 self._file.abandon()
         self._draft.unlink(missing_ok=True)
 
