@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
     elif name in ("errors", "gpu", "lang", "media", "ml"):
         found = importlib.import_module(f"dala.{name}")
     else:
-        names = importlib.import_module("dala.lang.marks").NAMES
+        names = importlib.import_module("dala.lang.language_names").NAMES
         if name not in names:
             raise AttributeError(f"module 'dala' has no attribute {name!r}")
         found = names[name]
@@ -32,5 +32,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    names = importlib.import_module("dala.lang.marks").NAMES
+    names = importlib.import_module("dala.lang.language_names").NAMES
     return sorted({*globals(), *names, "kernel", "function", "errors", "gpu", "media", "ml"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -12,7 +13,7 @@ import numpy as np
 
 from dala.base.record import record
 from dala.errors import DeviceError, InternalError, ShapeError
-from dala.lang.wgsl import Groups, Module
+from dala.lang.wgsl_module import Groups, WgslModule
 from dala.plan.fusion import FusionGroup
 from dala.plan.task import Task
 
@@ -23,7 +24,7 @@ replayed; kernels in WGSL."""
 
 
 @record
-class Held:
+class MemoryStatistics:
     """What a device holds: `live` is in use by buffers and views, `pooled` waits for the next."""
 
     live_bytes: int
@@ -73,7 +74,7 @@ class Memory:
         raise TypeError("memory cannot be copied or pickled: copy its buffer or an array of it.")
 
 
-class Pending:
+class DeferredMemory:
     """Memory that is asked for when it is first needed, if ever."""
 
     __slots__ = ("_memory", "device", "size_bytes")
@@ -122,11 +123,22 @@ class Runner(Protocol):
         """The code that was made of it."""
 
 
-class TextRunner(Protocol):
+class WgslRunner(Protocol):
     """A WGSL text, ready to be run on a device."""
 
     def run(self, inputs: Sequence[Any], output: Any, params: bytes, groups: Groups) -> None:
         """Dispatch so many workgroups."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Held":
+        warnings.warn(
+            "dala.devices.device.Held is called MemoryStatistics now.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return MemoryStatistics
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def forget_oldest(known: dict[Any, Any], most: int) -> None:
@@ -218,7 +230,7 @@ class Device(ABC):
         """Inside, work may be held back and sent off together."""
         return nullcontext()
 
-    def load_text(self, name: str, module: Module) -> TextRunner:
+    def load_wgsl(self, name: str, module: WgslModule) -> WgslRunner:
         """A WGSL text, compiled; a DeviceError where WGSL cannot be run."""
         raise DeviceError(
             f"kernel {name!r} is WGSL text, which runs on WebGPU devices only, not on {self.id}. "
@@ -249,7 +261,7 @@ class Device(ABC):
         return Timing(start_s, time.perf_counter() - start_s, "host")
 
     @abstractmethod
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         """How much is in use, and how much is kept for reuse."""
 
     @abstractmethod

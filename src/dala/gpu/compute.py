@@ -10,7 +10,7 @@ import dala.ml.models.registration  # noqa: F401  (these two have kernels found 
 from dala import __version__
 from dala.devices import Device, current_device, devices, use_device
 from dala.devices import using as device
-from dala.devices.device import Held
+from dala.devices.device import MemoryStatistics
 from dala.devices.registry import preferred_listing
 from dala.runtime.buffers.access import (
     dtype,
@@ -203,7 +203,7 @@ def device_info() -> dict[str, Any]:
     return {**current_device().info(), "version": version()}
 
 
-def memory() -> Held:
+def memory() -> MemoryStatistics:
     """What buffers of the current device hold, and what is kept there for the next ones."""
     return current_device().held()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dala.base.record import changed
-from dala.ir.build import Builder
+from dala.ir.builder import Builder
 from dala.ir.nodes import (
     Apply,
     AtomicAdd,
@@ -128,8 +128,8 @@ class Rewriter:
         if isinstance(start, Const) and isinstance(stop, Const):
             first, last = int(start.value), int(stop.value)
             if count_iterations(first, last, old.step) * _unrolled_size(old.body) <= MOST_UNROLLED:
-                for turn in range(first, last, old.step):
-                    self._new[old.counter] = self.builder.const(old.counter.type, turn)
+                for number in range(first, last, old.step):
+                    self._new[old.counter] = self.builder.const(old.counter.type, number)
                     self._new.update(zip(old.carried, values, strict=True))
                     values = self.copy(old.body)
                 self._results[old] = values

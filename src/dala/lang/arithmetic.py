@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from dala.ir.build import Builder
+from dala.ir.builder import Builder
 from dala.ir.nodes import Const, Value
 from dala.ir.ops import OPS
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
@@ -178,10 +178,10 @@ class Arithmetic:
             left, right = self.convert(left, wide), self.convert(right, wide)
         elif op in ("floordiv", "mod") and type.is_float:
             quotient = self.build.apply("div", left.value, right.value)
-            whole = self.build.apply("floor", quotient)
+            floored = self.build.apply("floor", quotient)
             if op == "floordiv":
-                return Number(whole, weak)
-            taken = self.build.apply("mul", right.value, whole)
+                return Number(floored, weak)
+            taken = self.build.apply("mul", right.value, floored)
             return Number(self.build.apply("sub", left.value, taken), weak)
         elif type == BOOL and not OPS[op].accepts(BOOL):
             left, right = self.convert(left, S32), self.convert(right, S32)

@@ -16,7 +16,7 @@ from dala.lang.arithmetic import Mismatch
 from dala.lang.expressions import Frame
 from dala.lang.hints import instead_of_call
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
-from dala.lang.marks import Annotation, Intrinsic, ScalarMark
+from dala.lang.language_names import Annotation, Intrinsic, ScalarMarker
 from dala.lang.reads import Reads
 from dala.lang.signature import static_number, static_object
 from dala.lang.source import MISSING, Source, from_function
@@ -76,7 +76,7 @@ class Calls(Reads):
             return call_intrinsic(self, name, self._arguments(node))
         if target is sum and _is_generator(node):
             return self._reduce(node, "add")
-        if isinstance(target, ScalarMark) or any(target is item for item in PYTHON_TYPES):
+        if isinstance(target, ScalarMarker) or any(target is item for item in PYTHON_TYPES):
             return self._conversion(node, target)
         if isinstance(target, Function):
             return self._inline(node, target.source)
@@ -130,7 +130,7 @@ class Calls(Reads):
         if len(node.args) != 1:
             raise self.error(node, "a conversion takes one value.", "Write e.g. dala.f32(x).")
         meaning = self.operand(node.args[0])
-        if isinstance(target, ScalarMark):
+        if isinstance(target, ScalarMarker):
             scalar = target.scalar
             if isinstance(meaning, Pixel):
                 return self.arithmetic.by_channel(
@@ -216,7 +216,7 @@ class Calls(Reads):
         args = source.tree.args
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
             mark = static_object(source, arg.annotation) if arg.annotation else None
-            if isinstance(mark, ScalarMark):
+            if isinstance(mark, ScalarMarker):
                 try:
                     values[arg.arg] = self.arithmetic.convert(
                         self.element(values[arg.arg]), mark.scalar

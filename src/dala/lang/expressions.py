@@ -13,12 +13,12 @@ import numpy as np
 
 from dala.base.record import record
 from dala.errors import KernelError, KernelSyntaxError, KernelTypeError
-from dala.ir.build import Builder
+from dala.ir.builder import Builder
 from dala.ir.nodes import Border, Value
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, decided
 from dala.lang.hints import instead_of_name
-from dala.lang.marks import Mark
+from dala.lang.language_names import Marker
 from dala.lang.source import MISSING, UNBOUND, Source
 from dala.lang.values import (
     InputRef,
@@ -273,7 +273,7 @@ class Expressions(ABC):
                 f"`{ast.unparse(node)}` has no value yet when the kernel is made.",
                 "Assign it before the kernel's def.",
             )
-        if isinstance(found, ModuleType | Mark) or callable(found):
+        if isinstance(found, ModuleType | Marker) or callable(found):
             return Static(found)
         raise self.error(
             node,
@@ -330,10 +330,10 @@ class Expressions(ABC):
         """`base ** exponent`: small whole exponents by multiplication, all else by `pow`."""
         if isinstance(base, Literal) and isinstance(exponent, Literal):
             return Literal(_power(base.value, exponent.value))
-        whole = exponent.value if isinstance(exponent, Literal) else None
-        if whole is not None and float(whole).is_integer() and 1 <= whole <= 16:
+        power = exponent.value if isinstance(exponent, Literal) else None
+        if power is not None and float(power).is_integer() and 1 <= power <= 16:
             result: Meaning | None = None
-            square, left = base, int(whole)
+            square, left = base, int(power)
             while left:
                 if left & 1:
                     result = (
@@ -357,8 +357,8 @@ class Expressions(ABC):
 
 def _power(base: float, exponent: float) -> bool | int | float:
     """Python's own power, with what it refuses as IEEE has it."""
-    whole = isinstance(base, int) and isinstance(exponent, int)
-    if whole and int(base).bit_length() * exponent > LARGEST_LITERAL_BITS:
+    are_integers = isinstance(base, int) and isinstance(exponent, int)
+    if are_integers and int(base).bit_length() * exponent > LARGEST_LITERAL_BITS:
         raise Mismatch("this number is too large to write down.", "Write it as a float.")
     try:
         power = base**exponent

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.base.suggestions import nearest
-from dala.lang.marks import INTRINSICS, NAMES
+from dala.lang.language_names import INTRINSICS, NAMES
 
 _SYNONYMS = {
     "absolute": "dala.abs(x)",

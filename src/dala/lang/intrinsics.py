@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dala.ir.types import BOOL, F32, S32, U16
-from dala.lang import maths, maths_angles, maths_angles_f64, maths_f64
+from dala.lang import math_f32, math_f64, trigonometry_f32, trigonometry_f64
 from dala.lang.arithmetic import Mismatch
-from dala.lang.marks import ScalarMark
+from dala.lang.language_names import ScalarMarker
 from dala.lang.values import Literal, Meaning, Number, Pixel, Static, Tuple, describe
 
 if TYPE_CHECKING:
@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 Handler = Callable[..., Meaning]
 
-_WRITTEN = {**vars(maths), **vars(maths_f64), **vars(maths_angles), **vars(maths_angles_f64)}
+_WRITTEN = {
+    **vars(math_f32),
+    **vars(math_f64),
+    **vars(trigonometry_f32),
+    **vars(trigonometry_f64),
+}
 
 
 def call_intrinsic(lower: Expressions, name: str, args: list[Meaning]) -> Meaning:
@@ -92,7 +97,7 @@ def _float_unary(op: str) -> Handler:
     return handler
 
 
-def _fold(op: str) -> Handler:
+def _reduced(op: str) -> Handler:
     def handler(lower: Expressions, *items: Meaning) -> Meaning:
         if len(items) == 1:
             if not isinstance(items[0], Tuple) or not items[0].items:
@@ -174,7 +179,7 @@ def _isinf(lower: Expressions, x: Meaning) -> Meaning:
 def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
     number = lower.arithmetic.typed(x)
     scalar = (
-        to.object.scalar if isinstance(to, Static) and isinstance(to.object, ScalarMark) else None
+        to.object.scalar if isinstance(to, Static) and isinstance(to.object, ScalarMarker) else None
     )
     if scalar is None or scalar.bits != number.type.bits or BOOL in (scalar, number.type):
         fitting = "dala.s32, u32 or f32" if number.type.bits == 32 else "dala.s64 or f64"
@@ -217,8 +222,8 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     "rgba": (_rgba, (3, 4)),
     "luma": (_luma, _ONE),
     "abs": (_unary("abs"), _ONE),
-    "min": (_fold("min"), _MANY),
-    "max": (_fold("max"), _MANY),
+    "min": (_reduced("min"), _MANY),
+    "max": (_reduced("max"), _MANY),
     "clamp": (_clamp, _THREE),
     "floor": (_float_unary("floor"), _ONE),
     "ceil": (_float_unary("ceil"), _ONE),

@@ -9,7 +9,7 @@ from dala.errors import KernelTypeError
 from dala.ir.nodes import For, Value, Variable, While
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Mismatch
-from dala.lang.returns import BROKEN, assigned, breaks, returns, structured
+from dala.lang.early_exits import BROKEN, assigned, breaks, returns, structured
 from dala.lang.statements import Statements, rebuilt, scalars
 from dala.lang.values import Literal, Meaning, Number, Unset, describe
 
@@ -168,26 +168,30 @@ class Lowering(Statements):
             after = self.frame.variables[name] = self.element(self.frame.variables[name])
             if isinstance(after, Unset):
                 raise self.error(
-                    node, f"`{name}` may have no value after a turn: {after.why}.", "Set it always."
+                    node,
+                    f"`{name}` may have no value after an iteration: {after.why}.",
+                    "Set it always.",
                 )
             items = scalars(after)
             if len(items) != len(kinds):
                 raise self.error(
                     node,
                     f"`{name}` is {describe(before[name])} before the loop and "
-                    f"{describe(after)} after a turn.",
+                    f"{describe(after)} after an iteration.",
                     "Give it one kind of value throughout.",
                     KernelTypeError,
                 )
             found.append(
                 [
-                    self._after_turn(node, first, kind, item)
+                    self._after_iteration(node, first, kind, item)
                     for first, kind, item in zip(scalars(before[name]), kinds, items, strict=True)
                 ]
             )
         return found
 
-    def _after_turn(self, node: ast.AST, first: Meaning, kind: Scalar, item: Meaning) -> Scalar:
+    def _after_iteration(
+        self, node: ast.AST, first: Meaning, kind: Scalar, item: Meaning
+    ) -> Scalar:
         """The type of a carried value, from its type before and after a turn."""
         if isinstance(item, Literal):
             own = self.arithmetic.literal_type(item.value, beside=kind)

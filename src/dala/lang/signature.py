@@ -8,7 +8,7 @@ from typing import Any, Literal
 from dala.base.record import value
 from dala.errors import KernelSyntaxError
 from dala.ir.types import Scalar
-from dala.lang.marks import CONST, IMAGE, OUT, Annotation, ScalarMark
+from dala.lang.language_names import CONST, IMAGE, OUT, Annotation, ScalarMarker
 from dala.lang.source import MISSING, Source
 
 REQUIRED = MISSING
@@ -106,7 +106,7 @@ def _annotation(source: Source, arg: ast.arg) -> Any:
     mark = static_object(source, annotation)
     if mark is Any:
         return None
-    if isinstance(mark, Annotation | ScalarMark):
+    if isinstance(mark, Annotation | ScalarMarker):
         return mark
     raise source.error(
         KernelSyntaxError,
@@ -126,7 +126,7 @@ def _parameter(source: Source, arg: ast.arg, mark: Any, default: ast.expr | None
             f"the default of `{arg.arg}` is not a number.",
             "Write a number, or leave the default out.",
         )
-    if isinstance(mark, ScalarMark):
+    if isinstance(mark, ScalarMarker):
         if value is not REQUIRED and not _fits(value, mark.scalar):
             raise source.error(
                 KernelSyntaxError,

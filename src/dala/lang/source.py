@@ -13,7 +13,7 @@ from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
 from dala.errors import KernelError, KernelSourceError, KernelSyntaxError
-from dala.lang.interactive import find_lines
+from dala.lang.interactive_source import find_lines
 
 MISSING = object()
 UNBOUND = object()

@@ -11,7 +11,7 @@ from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
 from dala.ir.types import Scalar
 from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.calls import Calls
-from dala.lang.returns import assigned, returns, structured
+from dala.lang.early_exits import assigned, returns, structured
 from dala.lang.values import (
     Literal,
     Meaning,

@@ -89,23 +89,23 @@ class Compiler:
         """The assembly that a module becomes, to read."""
         with GATE, _scheduling(options):
             machine = self._machine()
-            return str(machine.emit_assembly(self._optimised(text, machine, options)))
+            return str(machine.emit_assembly(self._optimized(text, machine, options)))
 
     def _object(self, text: str, options: Options) -> bytes:
         machine = self._machine()
         with _scheduling(options):
-            return bytes(machine.emit_object(self._optimised(text, machine, options)))
+            return bytes(machine.emit_object(self._optimized(text, machine, options)))
 
-    def _optimised(self, text: str, machine: Any, given: Options) -> Any:
+    def _optimized(self, text: str, machine: Any, given: Options) -> Any:
         try:
             module = llvm.parse_assembly(text)
         except RuntimeError as error:
             raise InternalError(f"LLVM refused emitted code: {error}\n{text}") from error
         options = llvm.create_pipeline_tuning_options(2)
-        options.loop_vectorization = given.vectorise
+        options.loop_vectorization = given.vectorize
         options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
-        passes = builder.getModulePassManager() if given.vectorise else _few_passes()
+        passes = builder.getModulePassManager() if given.vectorize else _few_passes()
         passes.run(module, builder)
         return module
 

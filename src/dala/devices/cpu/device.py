@@ -15,7 +15,7 @@ import numpy as np
 from dala.base.record import changed, record
 from dala.devices.cpu.exit_gate import GATE
 from dala.devices.cpu.memory import HOST, HostMemory
-from dala.devices.device import Device, GroupRunner, Held, check_sizes, forget_oldest
+from dala.devices.device import Device, GroupRunner, MemoryStatistics, check_sizes, forget_oldest
 from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
 from dala.ir.nodes import Program, While, walk
@@ -105,7 +105,7 @@ class Cpu(Device):
         check_sizes("copy", [source], [target.size_bytes])
         ctypes.memmove(target.address, source.address, target.size_bytes)
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         return HOST.held()
 
     def trim(self) -> int:
@@ -119,15 +119,15 @@ class Cpu(Device):
         return CpuRunner(self, task)
 
     def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
-        from dala.devices.cpu.group import fits_in_cache
+        from dala.devices.cpu.fusion_group import fits_in_cache
 
         return fits_in_cache(group, materialized)
 
     def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
-        from dala.devices.cpu.group import CpuGroup
+        from dala.devices.cpu.fusion_group import CpuFusionGroup
 
         if len(group.steps) > 1:
-            return CpuGroup(self, group, materialized)
+            return CpuFusionGroup(self, group, materialized)
         return super().load_group(group, materialized)
 
     def synchronize(self) -> None:
@@ -139,11 +139,11 @@ class Cpu(Device):
         wide: bool = False,
         streaming: bool = False,
         in_place: frozenset[str] = frozenset(),
-        twin: bool = False,
+        tee: bool = False,
         watched: bool = False,
     ) -> Target:
         """This CPU, and how a launch goes about memory and loops."""
-        return Target(self.compiler.vector_bits, wide, streaming, in_place, twin, watched)
+        return Target(self.compiler.vector_bits, wide, streaming, in_place, tee, watched)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """The LLVM IR of a program, and its assembly if asked for."""

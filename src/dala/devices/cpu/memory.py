@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from dala.base.size_classes import size_class
-from dala.devices.device import Held, Memory, check_sizes
+from dala.devices.device import Memory, MemoryStatistics, check_sizes
 from dala.errors import LimitError, MemoryLimitError
 
 ALIGNMENT_BYTES = 64
@@ -165,11 +165,11 @@ class Pool:
                 self._mapped_blocks -= 1
             raise self._out_of_memory(size_bytes) from None
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         """How much is in use, and how much is kept for reuse."""
         with self._lock:
             small = list(self._small.values())
-            return Held(
+            return MemoryStatistics(
                 live_bytes=self._mapped_bytes + sum(small),
                 live_blocks=self._mapped_blocks + len(small),
                 pooled_bytes=self._pooled_bytes(),

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Number, check_sizes
+from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.functions import Target
 from dala.emit.partition import loops_over_rows
-from dala.emit.slots import layout_of, sizes_of
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicAdd, walk
 from dala.plan.chunks import MEMORY_COST, Chunks, cut, effort_of
@@ -118,7 +118,7 @@ class CpuRunner:
         in_place: frozenset[str] = frozenset(),
         *,
         streaming: bool = False,
-        twin: bool = False,
+        tee: bool = False,
     ) -> Target:
         """What the code of this task is compiled for."""
         wide = self.task.domain[-1] >= WIDE_ROW
@@ -126,18 +126,18 @@ class CpuRunner:
             wide=wide,
             streaming=streaming,
             in_place=in_place,
-            twin=twin,
+            tee=tee,
             watched=self.task.watched,
         )
 
     def executable(
-        self, in_place: frozenset[str], *, streaming: bool = False, twin: bool = False
+        self, in_place: frozenset[str], *, streaming: bool = False, tee: bool = False
     ) -> Executable:
         """The code of this task for such memory, compiled when it is first asked for."""
-        key = (in_place, streaming, twin)
+        key = (in_place, streaming, tee)
         known = self._executables.get(key)
         if known is None:
-            target = self.target(in_place, streaming=streaming, twin=twin)
+            target = self.target(in_place, streaming=streaming, tee=tee)
             known = self.device.executable(self.task.program, target)
             self._executables[key] = known
         return known

@@ -57,7 +57,7 @@ class Adapter:
         }
 
 
-class Catalogue:
+class AdapterCatalog:
     """The adapters that were found, and the devices that were opened on them, by their ids.
 
     What was found belongs to the process that found it: to a forked child it only tells what there
@@ -113,7 +113,7 @@ class Catalogue:
             )
 
 
-CATALOGUE = Catalogue()
+CATALOG = AdapterCatalog()
 """The one of this process, as wgpu's own instance is."""
 
 

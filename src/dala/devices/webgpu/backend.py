@@ -12,7 +12,7 @@ from dala.errors import DeviceError
 
 
 def listings() -> Sequence[Listing]:
-    found = [_listing(adapter) for adapter in adapters.CATALOGUE.adapters()]
+    found = [_listing(adapter) for adapter in adapters.CATALOG.adapters()]
     if not found:
         raise DeviceError("WebGPU found no adapter: a Vulkan driver may be missing.")
     return found
@@ -23,7 +23,7 @@ def preferred() -> Listing | None:
     if not adapters.may_have_gpu():
         return None
     try:
-        found = adapters.CATALOGUE.adapters()
+        found = adapters.CATALOG.adapters()
     except DeviceError:  # without wgpu, or where it does not load, there is still the CPU
         return None
     return next((_listing(adapter) for adapter in found if adapter.hardware), None)
@@ -31,4 +31,4 @@ def preferred() -> Listing | None:
 
 def _listing(adapter: Adapter) -> Listing:
     name = f"{adapter.name}, {adapter.api}"
-    return Listing(adapter.id, name, adapter.info, partial(adapters.CATALOGUE.device, adapter))
+    return Listing(adapter.id, name, adapter.info, partial(adapters.CATALOG.device, adapter))

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import wgpu
 
-from dala.devices.device import Device, Held, Timing, check_sizes
-from dala.devices.webgpu import guard, process
+from dala.devices.device import Device, MemoryStatistics, Timing, check_sizes
+from dala.devices.webgpu import process_exit, wgpu_errors
 from dala.devices.webgpu.adapters import Adapter, largest_buffer
-from dala.devices.webgpu.guard import Guard
 from dala.devices.webgpu.memory import Blocks, GpuMemory
 from dala.devices.webgpu.transfer import Transfers
+from dala.devices.webgpu.wgpu_errors import Guard
 from dala.errors import DeviceError, LimitError, MemoryLimitError
 from dala.ir.types import U8
-from dala.lang.wgsl import Module
+from dala.lang.wgsl_module import WgslModule
 from dala.plan.task import Task
 
 if TYPE_CHECKING:
-    from dala.devices.webgpu.clock import PassClock
+    from dala.devices.webgpu.pass_clock import PassClock
     from dala.devices.webgpu.runner import WebGpuRunner
-    from dala.devices.webgpu.text import WebGpuText
+    from dala.devices.webgpu.wgsl_kernel import WebGpuWgslRunner
 
 WAIT_S = 0.05
 """How often a wait looks whether the device is still there."""
@@ -84,8 +84,8 @@ class WebGpu(Device):
         self.is_gpu = adapter.hardware
         self._blocks = Blocks(self.gpu, largest_buffer(self.limits))
         self._transfers = Transfers()
-        guard.watch(self)
-        process.keep_at_exit(self.gpu)
+        wgpu_errors.watch(self)
+        process_exit.keep_at_exit(self.gpu)
 
     def info(self) -> dict[str, Any]:
         return self.adapter.info()
@@ -101,7 +101,7 @@ class WebGpu(Device):
             )
         if self.lost or self.suspect:
             if self.is_lost():
-                raise guard.lost_error(self)
+                raise wgpu_errors.lost_error(self)
             self.suspect = False
 
     def is_lost(self) -> bool:
@@ -258,7 +258,7 @@ class WebGpu(Device):
         """
         if "timestamp-query" not in self.gpu.features:
             return super().timed(call)
-        from dala.devices.webgpu.clock import PassClock
+        from dala.devices.webgpu.pass_clock import PassClock
 
         with self.lock:
             self.check()
@@ -281,10 +281,10 @@ class WebGpu(Device):
 
         return WebGpuRunner(self, task)
 
-    def load_text(self, name: str, module: Module) -> WebGpuText:
-        from dala.devices.webgpu.text import WebGpuText
+    def load_wgsl(self, name: str, module: WgslModule) -> WebGpuWgslRunner:
+        from dala.devices.webgpu.wgsl_kernel import WebGpuWgslRunner
 
-        return WebGpuText(self, name, module)
+        return WebGpuWgslRunner(self, name, module)
 
     # -- memory ----------------------------------------------------------------------------------
 
@@ -348,7 +348,7 @@ class WebGpu(Device):
             if self._recording is not None:
                 self._recording.commands.append((None, source.buffer, target.buffer, size))
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         self.check()
         return self._blocks.held()
 

@@ -17,7 +17,7 @@ from wgpu import BufferUsage
 
 from dala.base.record import record
 from dala.base.size_classes import size_class
-from dala.devices.device import Held, Memory
+from dala.devices.device import Memory, MemoryStatistics
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
@@ -138,11 +138,11 @@ class Blocks:
                 destroyed += size_bytes
         return destroyed
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         """How much is in use, and how much is kept for reuse."""
         self.settle()
         live = list(self.live.values())
-        return Held(sum(live), len(live), self._pooled_bytes(), self.limit_bytes)
+        return MemoryStatistics(sum(live), len(live), self._pooled_bytes(), self.limit_bytes)
 
     def _pooled_bytes(self) -> int:
         return sum(capacity * len(kept) for capacity, kept in list(self._kept.items()))

@@ -10,7 +10,7 @@ import numpy as np
 from dala.base.emitted_code import dump_code
 from dala.base.record import record
 from dala.devices.device import Capability, Number, check_sizes, forget_oldest
-from dala.emit.slots import layout_of, sizes_of
+from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.grid import SERIAL, grid_for
 from dala.emit.wgsl.shader import ENTRY, Shader, emit

@@ -16,12 +16,12 @@ from dala.devices.device import check_sizes
 from dala.devices.webgpu.adapters import largest_buffer
 from dala.devices.webgpu.transfer import CHUNK_BYTES
 from dala.errors import LimitError
-from dala.lang.wgsl import read_module
+from dala.lang.wgsl_module import read_module
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
     from dala.devices.webgpu.memory import GpuMemory
-    from dala.devices.webgpu.text import WebGpuText
+    from dala.devices.webgpu.wgsl_kernel import WebGpuWgslRunner
 
 FORMAT = "rgba8unorm"
 PIXEL_BYTES = 4
@@ -165,11 +165,11 @@ class Texture:
         text.run([source], target, params, groups)
 
 
-def _row_mover(device: WebGpu) -> WebGpuText:
+def _row_mover(device: WebGpu) -> WebGpuWgslRunner:
     """The shader that moves rows, compiled once for a device."""
     name = "move_rows"
-    known: WebGpuText | None = device.cache.get(name)
+    known: WebGpuWgslRunner | None = device.cache.get(name)
     if known is None:
-        known = device.load_text(name, read_module(name, _MOVE_ROWS, {}))
+        known = device.load_wgsl(name, read_module(name, _MOVE_ROWS, {}))
         device.cache[name] = known
     return known

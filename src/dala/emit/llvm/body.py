@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.emit.llvm.ops import Ops
-from dala.emit.llvm.text import Operand, Writer, constant, llvm_type
 from dala.emit.statements import Statements
 from dala.emit.variance import Variance
 from dala.ir.nodes import (

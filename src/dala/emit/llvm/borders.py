@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dala.emit.llvm.ir_writer import Operand, Writer
 from dala.emit.llvm.ops import Ops
-from dala.emit.llvm.text import Operand, Writer
 from dala.ir.nodes import Border
 from dala.ir.types import S64
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dala.base.record import record, value
+from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
+from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.memory import Memory
-from dala.emit.llvm.text import Operand, Writer, llvm_type
 from dala.emit.partition import PAIR, Partition
-from dala.emit.slots import Slot, layout_of
 from dala.ir.channels import over_channels
 from dala.ir.nodes import For, Program, Reduce
 from dala.plan.watchdog import has_loops
@@ -31,7 +31,7 @@ class Target:
     """What the code is for: this CPU's vectors, the domain's rows, and how to go about memory.
 
     Wide rows are computed two vectors at a time; streaming goes past the caches; the inputs named
-    in `in_place` are the output itself; with `twin`, the output is written into a second memory,
+    in `in_place` are the output itself; with `tee`, the output is written into a second memory,
     too, whose address is the last slot. Where loops may be long they are `watched`.
     """
 
@@ -39,7 +39,7 @@ class Target:
     wide: bool = False
     streaming: bool = False
     in_place: frozenset[str] = frozenset()
-    twin: bool = False
+    tee: bool = False
     watched: bool = False
 
 
@@ -47,12 +47,12 @@ class Target:
 class Options:
     """How LLVM is to go about a module.
 
-    `vectorise` has it turn inner loops into vectors. `in_order` keeps operations in the order in
+    `vectorize` has it turn inner loops into vectors. `in_order` keeps operations in the order in
     which they are written, where several vectors are computed side by side: LLVM would put each
     vector's operations together, to need fewer registers, and have them wait for each other.
     """
 
-    vectorise: bool = False
+    vectorize: bool = False
     in_order: bool = False
 
 
@@ -67,7 +67,7 @@ class Functions:
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
-        more = [Slot("control")] * target.watched + [Slot("twin")] * target.twin
+        more = [Slot("control")] * target.watched + [Slot("tee")] * target.tee
         self.slots = (*layout_of(program), *more)
         self.row_loops = target.watched and has_loops(self.partition.of_row)
         self.span_loops = target.watched and has_loops(self.partition.of_position)
@@ -82,7 +82,7 @@ class Functions:
         of_row = any(isinstance(item, Reduce | For) for item in self.partition.of_row)
         interior = self.flat or self
         return Options(
-            vectorise=self.lanes == 1 or of_row, in_order=interior.partition.vectors > PAIR
+            vectorize=self.lanes == 1 or of_row, in_order=interior.partition.vectors > PAIR
         )
 
     def texts(self) -> list[str]:
@@ -112,7 +112,7 @@ class Functions:
         params = [param.name for param in self.program.params]
         return {
             "out": "%out",
-            "twin": "%twin",
+            "tee": "%twin",
             "control": "%control",
             "input": f"%in.{source}",
             "size": f"%size.{slot.axis}",
@@ -125,7 +125,7 @@ class Functions:
     def argument_type(self, slot: Slot) -> str:
         if slot.scalar is not None:
             return llvm_type(slot.scalar)
-        if slot.kind in ("out", "twin", "input", "control"):
+        if slot.kind in ("out", "tee", "input", "control"):
             return "ptr"
         return "i32" if slot.kind == "extent" else "i64"
 
@@ -133,7 +133,7 @@ class Functions:
         parts = []
         for slot in self.slots:
             attributes = ""
-            if declare and slot.kind in ("out", "twin", "input"):
+            if declare and slot.kind in ("out", "tee", "input"):
                 attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
             parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
         return parts
@@ -175,7 +175,7 @@ class Functions:
             body.statement(statement)
         if not self.program.output.scattered:
             results = [body.value(value) for value in self.program.body.results]
-            for pointer in ("%out", "%twin")[: 1 + self.target.twin]:
+            for pointer in ("%out", "%twin")[: 1 + self.target.tee]:
                 body.write_row(results, pointer, streaming=self.target.streaming)
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dala.emit.llvm.body import Body
-from dala.emit.llvm.text import Operand, constant
+from dala.emit.llvm.ir_writer import Operand, constant
 from dala.emit.llvm.watchdog import REFUELLED
 from dala.errors import InternalError
 from dala.ir.nodes import For, Reduce, Value, While

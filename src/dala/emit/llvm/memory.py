@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dala.emit.llvm.borders import bordered, inside
+from dala.emit.llvm.ir_writer import Operand, llvm_type
 from dala.emit.llvm.loops import Loops
-from dala.emit.llvm.text import Operand, llvm_type
 from dala.ir.access import offset_from
 from dala.ir.nodes import AtomicAdd, Load, Store, Value
 from dala.ir.types import BOOL, S64, U8, Scalar

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dala.base.record import record
+from dala.emit.argument_slots import Slot
 from dala.emit.llvm.functions import CHUNK, Functions, Options, Target
-from dala.emit.slots import Slot
 from dala.ir.nodes import Program
 
 ENTRY = "dala_strip"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dala.emit.llvm.intervals import surely_fits
-from dala.emit.llvm.text import Operand, Writer, constant, llvm_type
+from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.ir.nodes import Apply
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
 from dala.ir.types import BOOL, S32, U8, Scalar

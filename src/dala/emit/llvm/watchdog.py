@@ -12,7 +12,7 @@ status, and the iterations left), the address of a signal watch or 0, and how of
 
 from __future__ import annotations
 
-from dala.emit.llvm.text import Writer
+from dala.emit.llvm.ir_writer import Writer
 from dala.plan.watchdog import ALL_TOO_FAR, SLICE, STEP_LIMIT, STOPPED, TOO_FAR
 
 LOOK_EVERY = 4

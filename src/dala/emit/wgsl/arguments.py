@@ -6,7 +6,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from dala.emit.slots import Slot, layout_of
+from dala.emit.argument_slots import Slot, layout_of
 from dala.ir.nodes import Program
 from dala.ir.types import U32, Scalar
 

@@ -134,7 +134,7 @@ class Body(Statements[str]):
         pairs = zip(carried, initial, strict=True)
         return [self.var(variable.type, self.value(first)) for variable, first in pairs]
 
-    def _turn(self, carried: tuple[Variable, ...], variables: list[str]) -> None:
+    def _begin_iteration(self, carried: tuple[Variable, ...], variables: list[str]) -> None:
         """Names for what is carried as it is in this iteration, so that all change at once."""
         for variable, name in zip(carried, variables, strict=True):
             self.values[variable] = self.let(variable.type, name)
@@ -144,7 +144,7 @@ class Body(Statements[str]):
         variables = self._carry(node.carried, node.initial)
         with self.iterations("0u", trips) as iteration:
             self.count(node, iteration, node.step)
-            self._turn(node.carried, variables)
+            self._begin_iteration(node.carried, variables)
             self._assign(variables, self.block(node.body))
         return variables
 
@@ -152,7 +152,7 @@ class Body(Statements[str]):
         variables = self._carry(node.carried, node.initial)
         ended = self.var(BOOL, "false")
         with self.inside("loop"):
-            self._turn(node.carried, variables)
+            self._begin_iteration(node.carried, variables)
             (holds,) = self.block(node.condition)
             self.line(f"if (!({holds})) {{ {ended} = true; break; }}")
             if self.loops == "counted":
@@ -223,17 +223,17 @@ class Body(Statements[str]):
 
     def reduce(self, node: Reduce) -> str:
         """The sum, minimum or maximum over a counter."""
-        return self.fold(node, self.trips(node, 1))
+        return self.reduce_strided(node, self.trips(node, 1))
 
-    def fold(self, node: Reduce, trips: str, first: str = "0u", stride: int = 1) -> str:
+    def reduce_strided(self, node: Reduce, trips: str, first: str = "0u", stride: int = 1) -> str:
         """Reduces the terms of every iteration, or of every `stride`-th from `first` on."""
         if node.op == "add" and node.type.is_float:
             return self._float_sum(node, trips, first, stride)
         total = self.var(node.type, literal(node.type, neutral_of(node.op, node.type)))
-        self._fold_into(total, node, trips, first, stride)
+        self._reduce_into(total, node, trips, first, stride)
         return total
 
-    def _fold_into(self, total: str, node: Reduce, stop: str, first: str, stride: int) -> None:
+    def _reduce_into(self, total: str, node: Reduce, stop: str, first: str, stride: int) -> None:
         with self.iterations(first, stop, stride) as iteration:
             self.count(node, iteration, 1)
             (term,) = self.block(node.body)
@@ -252,6 +252,6 @@ class Body(Statements[str]):
         with self.iterations(first, trips, size) as block:
             part = self.var(node.type, zero)
             stop = self.let(U32, f"{block} + min({trips} - {block}, {size}u)", "t")
-            self._fold_into(part, node, stop, block, stride)
+            self._reduce_into(part, node, stop, block, stride)
             self.line(f"{total} = {total} + {part};")
         return total

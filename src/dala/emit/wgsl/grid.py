@@ -9,7 +9,7 @@ from typing import Literal
 from dala.base.record import value
 from dala.emit.partition import Partition
 from dala.emit.wgsl.packing import is_packed
-from dala.emit.wgsl.tiles import TILE, product_of
+from dala.emit.wgsl.tiled_reduction import TILE, find_tileable
 from dala.ir.nodes import AtomicAdd, Const, Extent, Reduce, walk
 from dala.ir.types import F64
 from dala.plan.task import Task
@@ -93,10 +93,10 @@ def grid_for(task: Task) -> Grid:
 
 def _suits_tiles(task: Task) -> bool:
     """Whether there are enough rows, columns and terms for tiles to pay off."""
-    product = product_of(task.program)
-    if product is None:
+    tileable = find_tileable(task.program)
+    if tileable is None:
         return False
-    return min(*task.domain[-2:]) >= TILE and _terms(task, product.node) >= 2 * TILE
+    return min(*task.domain[-2:]) >= TILE and _terms(task, tileable.node) >= 2 * TILE
 
 
 def _longest_row(task: Task) -> int:

@@ -11,7 +11,7 @@ from dala.emit.wgsl.grid import SERIAL, Grid
 from dala.emit.wgsl.memory import Memory, atomic_type, element_type
 from dala.emit.wgsl.ops import Ops
 from dala.emit.wgsl.packing import is_packed, packed
-from dala.emit.wgsl.tiles import TILE, product_of, tiled_sum
+from dala.emit.wgsl.tiled_reduction import TILE, find_tileable, tiled_reduction
 from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
 from dala.ir.types import F64, U32
 from dala.plan.watchdog import ALL_TOO_FAR, MOST_SLICES, SLICE, STEP_LIMIT, TOO_FAR
@@ -324,8 +324,8 @@ class _Module:
 
     def _tile_main(self) -> str:
         """A workgroup for each tile; those of its invocations that lie outside help the others."""
-        body, product = self._body(), product_of(self.program)
-        assert product is not None
+        body, tileable = self._body(), find_tileable(self.program)
+        assert tileable is not None
         last = self.program.rank - 1
         body.line(f"let across = local % {TILE}u;")
         body.line(f"let down = local / {TILE}u;")
@@ -338,8 +338,8 @@ class _Module:
         if self.loops == "counted":
             body.line(_REFILL)
         for statement in self.program.body.statements:
-            if statement is product.node:
-                body.values[statement], tiles = tiled_sum(body, product)
+            if statement is tileable.node:
+                body.values[statement], tiles = tiled_reduction(body, tileable)
                 self.shared += tiles
             else:
                 body.statement(statement)
@@ -353,7 +353,7 @@ class _Module:
         """A reduction whose terms the workgroup shares: each its part, then the parts in a tree."""
         size, type = self.grid.columns, node.type.wgsl
         trips = body.trips(node, 1)
-        total = body.fold(node, trips, "local", size)
+        total = body.reduce_strided(node, trips, "local", size)
         half = body.name("n")
         parts = f"parts_{node.type}"
         self.shared.append(f"var<workgroup> {parts}: array<{type}, {size}>;")
@@ -364,6 +364,6 @@ class _Module:
                 both = (f"{parts}[local]", f"{parts}[local + {half}]")
                 body.line(f"{parts}[local] = {body.combined(node, *both)};")
             body.line("workgroupBarrier();")
-        whole = body.let(node.type, f"{parts}[0]")
+        total = body.let(node.type, f"{parts}[0]")
         body.line("workgroupBarrier();")
-        return whole
+        return total

@@ -17,12 +17,12 @@ from dala.ir.types import U8, U16
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import REQUIRED, Given, Inputs, builtin, choice, helper
 from dala.kernels.base.shapes import number_within
-from dala.lang.marks import ScalarMark
+from dala.lang.language_names import ScalarMarker
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.kernels.kernel import function
 from dala.runtime.pipelines.composite import Stage
 
-_narrow = ScalarMark(U16)
+_narrow = ScalarMarker(U16)
 """Converts to 16 bits in a kernel."""
 HALF_A_STEP = 0.5 / 255_000
 """Half of the least by which the luma of two u8 pixels can differ."""

@@ -15,7 +15,7 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, helper, library, recipe, written
 from dala.kernels.base.shapes import around, axis_of, require_shape, whole_number
 from dala.kernels.tensor.reductions import averaging
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel

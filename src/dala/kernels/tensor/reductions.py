@@ -18,7 +18,7 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, helper, recipe
 from dala.kernels.base.shapes import Shape, around, axes_of, require_shape, runs_of
 from dala.kernels.tensor.elementwise import cast, fill
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import beginning, reshaped
 from dala.runtime.kernels.kernel import Kernel

@@ -8,15 +8,15 @@ from itertools import product
 
 from dala.errors import KernelError, ShapeError
 from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
-from dala.lang.lower import Definition, Special
-from dala.lang.marks import INTRINSICS
+from dala.lang.language_names import INTRINSICS
+from dala.lang.lower import Definition, Specialization
 from dala.lang.signature import static_object
 
 _MOST_MIXED = 4
 """Inputs up to which every mix of dtypes is tried before a kernel is refused."""
 
 
-def example_of(definition: Definition) -> Special:
+def example_of(definition: Definition) -> Specialization:
     """Dtypes and ranks that suit the kernel, f32 where it can be.
 
     Raises the mistake that no choice of them would mend.
@@ -25,7 +25,7 @@ def example_of(definition: Definition) -> Special:
     for scalars in _dtypes(definition):
         for rank, own_rank in _ranks(definition):
             found = _fitted(definition, scalars, rank, own_rank)
-            if isinstance(found, Special):
+            if isinstance(found, Specialization):
                 return found
             first = first or found
     assert first is not None
@@ -34,7 +34,7 @@ def example_of(definition: Definition) -> Special:
 
 def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
-) -> Special | KernelError | ShapeError:
+) -> Specialization | KernelError | ShapeError:
     """The guess with each buffer of as many axes as it is indexed by, or what is wrong with it."""
     ranks = _written_ranks(definition.source.tree)
     first: KernelError | ShapeError | None = None
@@ -76,7 +76,7 @@ def _ranks(definition: Definition) -> list[tuple[int, int]]:
         and isinstance(call.args[0], ast.Constant)
     ]
     ranks = [rank for rank in asked if type(rank) is int and 1 <= rank <= 8][:1]
-    if definition.imagery:
+    if definition.is_image:
         ranks = [2]
     outputs = ranks or [1, 2, 3, 4]
     alike = [(rank, rank) for rank in outputs]
@@ -89,21 +89,21 @@ def _guess(
     rank: int,
     own_rank: int,
     ranks: dict[str, int],
-) -> Special:
+) -> Specialization:
     signature, scalar = definition.signature, scalars[0]
     inputs = tuple(
         (F32, 2, 4) if item.image else (own, ranks.get(item.name, own_rank), None)
         for item, own in zip(signature.inputs, scalars, strict=False)
     )
     out_rank = ranks.get(signature.out or "", rank)
-    output = (F32, 2, 4) if definition.imagery and not signature.out else (scalar, out_rank, None)
+    output = (F32, 2, 4) if definition.is_image and not signature.out else (scalar, out_rank, None)
     consts = tuple(
         (item.name, 1 if item.required else item.default)
         for item in signature.params
         if item.kind == "const"
     )
     types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
-    return Special(inputs, output, consts, types)
+    return Specialization(inputs, output, consts, types)
 
 
 def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:

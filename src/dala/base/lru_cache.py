@@ -9,7 +9,7 @@ Key = TypeVar("Key", bound=Hashable)
 Kept = TypeVar("Kept")
 
 
-class Latest(Generic[Key, Kept]):
+class LruCache(Generic[Key, Kept]):
     """Remembers what was made for a key, and forgets what was not asked for the longest.
 
     Two threads that ask for the same key at once may both make it, and the later one is kept.

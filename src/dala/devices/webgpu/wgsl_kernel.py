@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import wgpu
 
-from dala.base.latest import Latest
+from dala.base.lru_cache import LruCache
 from dala.devices.webgpu.memory import GpuMemory
 from dala.devices.webgpu.runner import nothing
 from dala.emit.wgsl.grid import MOST_GROUPS
 from dala.errors import KernelSyntaxError, LimitError
-from dala.lang.wgsl import Groups, Module
+from dala.lang.wgsl_module import Groups, WgslModule
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
@@ -23,15 +23,15 @@ MOST_BOUND = 64
 _TYPES = {"input": "read-only-storage", "output": "storage", "params": "uniform"}
 
 
-class WebGpuText:
+class WebGpuWgslRunner:
     """One text, compiled; its mistakes are a KernelSyntaxError with the compiler's own words."""
 
-    def __init__(self, device: WebGpu, name: str, module: Module) -> None:
+    def __init__(self, device: WebGpu, name: str, module: WgslModule) -> None:
         self.device = device
         self.name = name
         self.module = module
-        self._groups: Latest[Any, Any] = Latest(MOST_BOUND)
-        self._uniforms: Latest[bytes, Any] = Latest(MOST_BOUND)
+        self._groups: LruCache[Any, Any] = LruCache(MOST_BOUND)
+        self._uniforms: LruCache[bytes, Any] = LruCache(MOST_BOUND)
         device.check()
         with device.guard(), self._explained("does not compile"):
             self.pipeline, self.layout = self._compiled()

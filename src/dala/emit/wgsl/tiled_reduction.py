@@ -18,7 +18,7 @@ TILE = 16
 
 
 @record
-class Product:
+class TileableReduction:
     """A reduction whose reads are shared along the columns, or along the rows."""
 
     node: Reduce
@@ -26,7 +26,7 @@ class Product:
     of_columns: tuple[Load, ...]
 
 
-def product_of(program: Program) -> Product | None:
+def find_tileable(program: Program) -> TileableReduction | None:
     """The one reduction of a program that can be computed in tiles, if it has such a one."""
     if program.rank < 2 or program.output.scattered:
         return None
@@ -46,7 +46,7 @@ def product_of(program: Program) -> Product | None:
             return None
     if not of_rows or not of_columns:
         return None
-    return Product(node, tuple(of_rows), tuple(of_columns))
+    return TileableReduction(node, tuple(of_rows), tuple(of_columns))
 
 
 def _counts_from_zero(node: Reduce) -> bool:
@@ -63,18 +63,18 @@ def _axes(load: Load, counter: Value) -> set[int] | None:
     return {value.axis for value in rest if isinstance(value, Position)}
 
 
-def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
+def tiled_reduction(body: Memory, tileable: TileableReduction) -> tuple[str, list[str]]:
     """What the reduction is called, and the declarations of the tiles.
 
     `across` and `down` are where the invocation stands in its tile.
     """
-    node, size = product.node, f"{TILE}u"
+    node, size = tileable.node, f"{TILE}u"
     trips = body.trips(node, 1)
     neutral = literal(node.type, neutral_of(node.op, node.type))
     tiles: list[str] = []
     total = body.var(node.type, neutral)
     with body.iterations("0u", trips, TILE) as first:
-        for load, place in _placed(product):
+        for load, place in _placed(tileable):
             body.values[node.counter] = body.let(
                 node.counter.type, f"{node.counter.type.wgsl}({first} + {place})"
             )
@@ -88,7 +88,7 @@ def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
             body.values[node.counter] = body.let(
                 node.counter.type, f"{node.counter.type.wgsl}({first} + {iteration})"
             )
-            for number, (load, place) in enumerate(_placed(product)):
+            for number, (load, place) in enumerate(_placed(tileable)):
                 index = (
                     f"down * {size} + {iteration}"
                     if place == "across"
@@ -105,7 +105,7 @@ def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
     return total, tiles
 
 
-def _placed(product: Product) -> list[tuple[Load, str]]:
+def _placed(tileable: TileableReduction) -> list[tuple[Load, str]]:
     """The reads, and which way an invocation counts when it fetches its part of the tile."""
-    rows = [(load, "across") for load in product.of_rows]
-    return rows + [(load, "down") for load in product.of_columns]
+    rows = [(load, "across") for load in tileable.of_rows]
+    return rows + [(load, "down") for load in tileable.of_columns]

@@ -50,7 +50,7 @@ class Binding:
 
 
 @value
-class Module:
+class WgslModule:
     """The declarations of a WGSL text."""
 
     text: str
@@ -87,7 +87,7 @@ class Module:
         return (-(-columns // x), -(-rows // y), -(-deep // z))
 
 
-def read_module(name: str, text: str, defaults: Mapping[str, Any]) -> Module:
+def read_module(name: str, text: str, defaults: Mapping[str, Any]) -> WgslModule:
     """The declarations of a kernel's text; a KernelSyntaxError says what is missing in it."""
     code = _COMMENT.sub(" ", text)
     bindings, structs = [], []
@@ -115,7 +115,7 @@ def read_module(name: str, text: str, defaults: Mapping[str, Any]) -> Module:
         raise _wrong(name, "it has several uniforms", "Put all parameters into one struct.")
     entry, workgroup = _entry(name, code)
     params = _params(name, code, structs[0], defaults) if structs else ()
-    return Module(text, entry, workgroup, tuple(bindings), params)
+    return WgslModule(text, entry, workgroup, tuple(bindings), params)
 
 
 def _number(name: str, attributes: str, which: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices.device import Device, Held, Memory, Number, Runner
+from dala.devices.device import Device, Memory, MemoryStatistics, Number, Runner
 from dala.errors import ArgumentError, DalaError, DeviceError, DeviceLostError, MemoryLimitError
 from dala.plan.task import Task
 
@@ -106,7 +106,7 @@ class Faulty(Device):
     def synchronize(self) -> None:
         self.inner.synchronize()
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         return self.inner.held()
 
     def trim(self) -> int:

@@ -8,9 +8,9 @@ rows that are still to be read; the rows that move out are overwritten.
 from __future__ import annotations
 
 from dala.base.record import record
+from dala.emit.argument_slots import Slot
 from dala.emit.llvm.functions import CHUNK, Functions, Options, Target
 from dala.emit.llvm.module import ENTRY, given, module_text, unpacked
-from dala.emit.slots import Slot
 from dala.ir.nodes import Program
 
 
@@ -19,7 +19,7 @@ class Member:
     """A program of a group.
 
     `above` and `below` are the rows around those of the last program that its readers need;
-    `windows` are the inputs that earlier members, given by their place, leave in a window.
+    `line_buffers` are the inputs that earlier members, given by their place, leave in a window.
     """
 
     program: Program
@@ -27,7 +27,7 @@ class Member:
     above: int
     below: int
     kept: bool
-    windows: dict[str, int]
+    line_buffers: dict[str, int]
 
 
 @record
@@ -50,7 +50,7 @@ def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
     text = module_text(name, declarations, [*parts, entry])
     slots = tuple(functions.slots for functions in made)
     options = Options(
-        vectorise=any(functions.options.vectorise for functions in made),
+        vectorize=any(functions.options.vectorize for functions in made),
         in_order=any(functions.options.in_order for functions in made),
     )
     return EmittedGroup(text, slots, options)
@@ -99,7 +99,7 @@ class _Entry:
         self.line("%far = add i64 %here, %step")
         self.least("%there", "%far", last)
         for i, item in enumerate(self.members):
-            self._turn(i, item)
+            self._iteration(i, item)
         self.line("br label %head")
         self.lines += ["over:", "  ret i32 0"]
         head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(CHUNK)}) #0 {{"
@@ -118,7 +118,7 @@ class _Entry:
             self.line(f"%bytes.{i} = mul i64 %rows.{i}, %pitch.{i}")
             self.line(f"%window.{i} = alloca i8, i64 %bytes.{i}, align 64")
 
-    def _turn(self, i: int, item: Member) -> None:
+    def _iteration(self, i: int, item: Member) -> None:
         """The rows of one member that this step needs, called for."""
         if self.flat:
             self.line(f"%need.{i} = add i64 %there, 0")
@@ -132,8 +132,8 @@ class _Entry:
         for place, slot in enumerate(functions.slots):
             if slot.kind == "out" and not item.kept:
                 arguments[place] = f"ptr %view.{i}"
-            elif slot.kind == "input" and slot.source in item.windows:
-                arguments[place] = f"ptr %view.{item.windows[slot.source]}"
+            elif slot.kind == "input" and slot.source in item.line_buffers:
+                arguments[place] = f"ptr %view.{item.line_buffers[slot.source]}"
         rows = f"i64 %done.{i}, i64 %need.{i}"
         last = item.program.rank - 1
         span = f"i64 0, i64 1, {rows}" if self.flat else f"{rows}, i64 0, i64 %m{i}.size.{last}"
