@@ -1,4 +1,4 @@
-"""Dtypes and ranks that suit a kernel, found by trying: mistakes are noticed without a device."""
+"""Finds a specialization that a kernel compiles for, so that mistakes show without a device."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dala.lang.lower import Definition, Specialization
 from dala.lang.signature import static_object
 
 _MOST_MIXED = 4
-"""Inputs up to which every mix of dtypes is tried before a kernel is refused."""
+"""Kernels with more inputs are not tried with every combination of dtypes."""
 
 
 def example_of(definition: Definition) -> Specialization:
-    """Dtypes and ranks that suit the kernel, f32 where it can be.
+    """Returns dtypes and ranks that the kernel compiles for, preferring f32.
 
-    Raises the mistake that no choice of them would mend.
+    Raises the first error if no combination works.
     """
     first: KernelError | ShapeError | None = None
     for scalars in _dtypes(definition):
@@ -35,7 +35,7 @@ def example_of(definition: Definition) -> Specialization:
 def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
 ) -> Specialization | KernelError | ShapeError:
-    """The guess with each buffer of as many axes as it is indexed by, or what is wrong with it."""
+    """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
     ranks = _written_ranks(definition.source.tree)
     first: KernelError | ShapeError | None = None
     for _ in range(len(definition.signature.inputs) + 2):
@@ -55,7 +55,7 @@ def _fitted(
 
 
 def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
-    """Dtypes worth trying for the inputs: one for all, then floats and indices mixed."""
+    """Yields candidate dtypes of the inputs: the same for all, then floats and indices mixed."""
     count = max(1, len(definition.signature.inputs))
     for scalar in (F32, S32, U8, U32, F64, S64):
         yield (scalar,) * count
@@ -64,7 +64,7 @@ def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
 
 
 def _ranks(definition: Definition) -> list[tuple[int, int]]:
-    """Ranks of the output, and of inputs whose own rank cannot be seen, worth trying."""
+    """Returns candidate ranks of the output, and of inputs whose rank is not evident."""
     places = (INTRINSICS["position"], INTRINSICS["shape"])
     source = definition.source
     asked = [
@@ -107,7 +107,7 @@ def _guess(
 
 
 def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
-    """How many axes each name seems to have; an index that is a name is taken for one number."""
+    """Returns the apparent rank of each name; an index that is a name counts as one number."""
     ranks: dict[str, int] = {}
     for node in ast.walk(tree):
         match node:

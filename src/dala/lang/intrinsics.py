@@ -1,4 +1,4 @@
-"""The functions of the language: what each takes, and what it becomes."""
+"""The intrinsic functions of the kernel language: their arguments and their lowering."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _WRITTEN = {
 
 
 def call_intrinsic(lower: Expressions, name: str, args: list[Meaning]) -> Meaning:
-    """The value of a function of the language; a Mismatch where it is not given what it takes."""
+    """Lowers a call of an intrinsic; raises Mismatch if its arguments do not fit."""
     handler, arities = _HANDLERS[name]
     if len(args) not in arities:
         takes = " or ".join(map(str, arities)) if len(arities) < 4 else f"{arities[0]} or more"
@@ -87,7 +87,7 @@ def _unary(op: str) -> Handler:
 
 
 def _float_unary(op: str) -> Handler:
-    """An operation of floats; an integer is already whole, so rounding leaves it."""
+    """Handles a unary float operation; rounding leaves integers unchanged."""
 
     def handler(lower: Expressions, x: Meaning) -> Meaning:
         if op != "sqrt" and lower.arithmetic.typed(x).type.is_integer:
@@ -134,7 +134,7 @@ def _sign(lower: Expressions, x: Meaning) -> Meaning:
 
 
 def _floats_alike(lower: Expressions, *args: Meaning) -> list[Number]:
-    """All as floats of the type in which they meet."""
+    """Returns all arguments as floats of their common type."""
     met = lower.arithmetic.floating(args[0])
     for arg in args[1:]:
         met, _ = lower.arithmetic.meet(met, lower.arithmetic.floating(arg))
@@ -191,7 +191,7 @@ def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
 
 
 def _written(name: str) -> Handler:
-    """A function of the modules `maths…`, in the version for its argument's type."""
+    """Handles a function written in the language, in the version for its argument's type."""
 
     def handler(lower: Expressions, *args: Meaning) -> Meaning:
         if all(isinstance(arg, Literal) for arg in args):
@@ -206,7 +206,7 @@ def _written(name: str) -> Handler:
 
 
 def _folded(name: str, values: list[Any]) -> float | None:
-    """Python's own value of a function of literals, None where it has none."""
+    """Returns Python's value of a function of literals, or None if it has none."""
     own = getattr(math, name, None)
     try:
         return None if own is None else float(own(*values))
@@ -266,7 +266,7 @@ PYTHON_EQUALS: dict[Any, str] = {
     },
     math.fabs: "abs",
 }
-"""Functions of Python that mean one of ours when a kernel calls them."""
+"""Python functions that stand for an intrinsic when called in a kernel."""
 
 PYTHON_TYPES = {int: S32, float: F32, bool: BOOL}
-"""Python's types, called in a kernel, convert to these."""
+"""The scalar types that Python's types convert to when called in a kernel."""

@@ -1,4 +1,4 @@
-"""The names that kernels are written with; outside a kernel they only stand for themselves."""
+"""The names of the kernel language; outside a kernel they are inert markers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Marker:
 
 
 class ScalarMarker(Marker):
-    """A scalar type: annotates a parameter, converts a value."""
+    """A scalar type: annotates a parameter or converts a value."""
 
     __slots__ = ("scalar",)
 
@@ -37,13 +37,13 @@ class ScalarMarker(Marker):
 
 
 class Annotation(Marker):
-    """Annotates an argument: `Image`, `Out`, `const`, `number`."""
+    """An annotation of an argument: `Image`, `Out`, `const`, `number`."""
 
     __slots__ = ()
 
 
 class Intrinsic(Marker):
-    """A function of the language."""
+    """An intrinsic function of the language."""
 
     __slots__ = ()
 
@@ -62,4 +62,4 @@ _MATHS = (
 INTRINSICS = {name: Intrinsic(name) for name in (*_PLACES, *_MATHS)}
 
 NAMES: dict[str, Marker] = {**SCALARS, **ANNOTATIONS, **INTRINSICS}
-"""Everything of the language that `dala` itself has an attribute for."""
+"""Every name of the language that is an attribute of `dala`."""

@@ -1,4 +1,4 @@
-"""From a checked source to a program for given dtypes, ranks and constants."""
+"""Lowers a kernel's source to a program for given dtypes, ranks and constants."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Pixel
 
 @value
 class Specialization:
-    """What a kernel is compiled for: its buffers, its constants, the types of its numbers.
+    """What a kernel is compiled for: its buffers, constants and parameter types.
 
-    A buffer is its dtype, its rank, and its channels where it is, or the output might be, an image.
+    A buffer is given by dtype, rank, and channels if it is, or the output may be, an image.
     """
 
     inputs: tuple[tuple[Scalar, int, int | None], ...]
@@ -39,7 +39,7 @@ class Specialization:
 
 @dataclass(eq=False)
 class Definition:
-    """A kernel as it was written: its source, what it takes, its border rule."""
+    """A kernel as written: its source, signature and border rule."""
 
     source: Source
     border: Border = "clamp"
@@ -59,9 +59,9 @@ class Definition:
         fold: bool = True,
         indexed: dict[str, int] | None = None,
     ) -> Program:
-        """The program for these dtypes and constants; `fold=False` keeps every statement.
+        """Returns the program for a specialization; `fold=False` keeps every statement.
 
-        `indexed` is told by how many indices each buffer is indexed, also where that is refused.
+        `indexed` receives the number of indices each buffer is indexed with, even on failure.
         """
         try:
             program = _lower(
@@ -78,7 +78,7 @@ class Definition:
 
     @cached_property
     def is_image(self) -> bool:
-        """Whether the kernel runs over the pixels of images."""
+        """Whether the kernel's domain is the pixels of an image."""
         images = any(item.image for item in self.signature.inputs)
         return images or (self.signature.out is None and _makes_pixels(self.source))
 
@@ -131,7 +131,7 @@ def _lower(
 
 
 def _floats(specialization: Specialization, signature: Signature) -> Scalar:
-    """The type of float literals that meet nothing else: f64 where the kernel has to do with it."""
+    """Returns the type of float literals among themselves: f64 if the kernel uses f64 or s64."""
     given = [scalar for scalar, *_ in (*specialization.inputs, specialization.output)]
     given += [item.type for item in signature.params if item.type]
     given += [scalar for _, scalar in specialization.types]
@@ -150,7 +150,7 @@ def _run_scattered(lowering: Lowering, source: Source) -> None:
 def _image_output(
     lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, specialization: Specialization
 ) -> Output:
-    """The output of a kernel over pixels: an image, or one value for each pixel."""
+    """Returns the output of an image kernel: an image, or one value per pixel."""
     scalar, rank, channels = specialization.output
     if isinstance(returned, Pixel) and channels is not None:
         return Output(scalar, 2, channels)
@@ -174,9 +174,9 @@ def _place(tree: ast.FunctionDef) -> ast.AST:
 def _stored(
     lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, output: Output, *, gray: bool
 ) -> tuple[Value, ...]:
-    """What the output stores of the value returned: pixels by channel, all else converted.
+    """Returns the values to store: pixels by channel, all others converted.
 
-    A float that a kernel over pixels returns is a gray pixel in 0..1.
+    A float returned by an image kernel is a gray pixel in 0..1.
     """
     try:
         if output.channels is None:
@@ -199,14 +199,14 @@ def _gray(lowering: Lowering, pixel: Pixel) -> Number:
 
 
 def _unit(lowering: Lowering, level: Number) -> Number:
-    """A level of u8 as a number in 0..1."""
+    """Converts a u8 level to 0..1."""
     build = lowering.build
     value = build.convert(level.value, F32)
     return Number(build.apply("mul", value, build.const(F32, 1 / 255)))
 
 
 def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
-    """A channel in 0..1, or a whole level of u8, as it is stored: u8 rounds and clamps."""
+    """Returns a channel (in 0..1, or an integer level of u8) as stored: u8 rounds and clamps."""
     if channel.type.is_integer and type == U8:
         build, level = lowering.build, channel.value
         if channel.type.kind == "s":

@@ -1,4 +1,4 @@
-"""Programs that were lowered before, by what they depend on: the one place where they are kept."""
+"""The cache of lowered programs: the only place that keeps them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _programs: LruCache[tuple[Any, ...], Program] = LruCache(MOST_PROGRAMS)
 
 
 def lowered(definition: Definition, specialization: Specialization) -> Program:
-    """The program of a kernel for given dtypes, ranks and constants: the same object each time."""
+    """Returns the kernel's program for a specialization: the same object each time."""
     consts = tuple((name, repr(number)) for name, number in specialization.consts)  # 1 is not 1.0
     key = (definition, specialization.inputs, specialization.output, consts, specialization.types)
     return _programs.find(key, lambda: definition.lower(specialization))

@@ -1,9 +1,9 @@
-"""Functions of the language that are written in it: polynomials, so that loops stay vectors.
+"""Exponentials, logarithms and related functions for f32, written in the kernel language.
 
-Here are exponentials, logarithms and what is made of them for f32; `maths_f64` has those of f64,
-`maths_angles` the functions of angles. Polynomials are fitted so that their greatest error,
-relative to the function, is least. A conditional expression computes both sides and selects; as
-`a if x > a else x` it is one instruction, and keeps NaN.
+They are polynomials, so that loops vectorize, fitted for the least maximum relative error.
+`math_f64` has the f64 versions, `trigonometry_f32` and `trigonometry_f64` those of angles. A
+conditional expression computes both sides and selects; `a if x > a else x` is one instruction and
+propagates NaN.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ INF, NAN = math.inf, math.nan
 SMALLEST_NORMAL = 2.0**-126
 SIGN = -(1 << 31)
 HIGH_HALF = -(1 << 12)
-"""A mask that leaves the upper 12 bits of a significand: products of such numbers are exact."""
+"""A mask that keeps the upper 12 bits of a significand, so that products are exact."""
 ROUNDING_SHIFT = 1.5 * 2.0**23
-"""Added to a whole number below 2**22, it puts that number into the lowest bits."""
+"""Added to an integer below 2**22, it shifts that integer into the lowest bits."""
 
 _EXP = (0.4999999404, 0.1666651666, 0.04166828468, 0.008369249292, 0.001382044167)
 _EXP2 = (0.6931472421, 0.2402265519, 0.05550261959, 0.009617367759, 0.001342307543, 0.0001567854779)
@@ -131,7 +131,7 @@ def pow_f32(x: Any, y: Any) -> Any:
     low = s_high * 6.2445677792706e-4 + s_low * 2.885390081777927
     log_high = bits(bits(e + (high + tail), s32) & HIGH_HALF, f32)
     log_low = ((high - (log_high - e)) + tail) + low
-    # y · log2(a) = n + r; a y beyond 2**32 gives nothing that 2**32 does not.
+    # y · log2(a) = n + r; for |y| above 2**32 the result is the same as for 2**32.
     y_kept = 4294967296.0 if y > 4294967296.0 else y
     y_kept = -4294967296.0 if y_kept < -4294967296.0 else y_kept
     y_high = bits(bits(y_kept, s32) & HIGH_HALF, f32)
@@ -172,7 +172,7 @@ def tanh_f32(x: Any) -> Any:
 
 
 def sigmoid_f32(x: Any) -> Any:
-    # exp(-x) is up / down · (1 + q): neither factor leaves the range.
+    # exp(-x) is up / down · (1 + q); neither factor overflows or underflows.
     x = 89.0 if x > 89.0 else x
     x = -104.0 if x < -104.0 else x
     n = round_(x * -1.4426950408889634)
@@ -201,7 +201,7 @@ def erf_f32(x: Any) -> Any:
 
 
 def erfc_f32(x: Any) -> Any:
-    # erfc(a) = exp(-a²) · t · P(t); what a² is short of is put in afterwards.
+    # erfc(a) = exp(-a²) · t · P(t); the rounding error of a² is corrected afterwards.
     a = abs(x)
     a = 10.1 if a > 10.1 else a
     t = 1.0 / (a * 0.4 + 1.0)

@@ -1,6 +1,6 @@
-"""Exponentials, logarithms and what is made of them, for f64: as in `maths`, with more terms.
+"""Exponentials, logarithms and related functions for f64: as in `math_f32`, with more terms.
 
-Two literals that meet become f32: where both sides of a choice are literals, one is f64(…).
+Two literals promote to f32: where both sides of a conditional are literals, one is f64(…).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ HIGH_HALF = -(1 << 27)
 ROUNDING_SHIFT = 1.5 * 2.0**52
 LN2_HIGH, LN2_LOW = 0.6931471805601177, -1.7239444525614835e-13
 ONE, ROOT_HALF, FRACTION = 0x3FF0000000000000, 0x3FE6A09E667F3BCD, (1 << 52) - 1
-"""The bits of 1, of √½, and those that hold a significand."""
+"""The bits of 1 and of √½, and the mask of a significand."""
 EXPONENT = 0x4330000000000000
-"""The bits of 2**52: with a whole number in the lowest bits, they are 2**52 plus that number."""
+"""The bits of 2**52: with an integer in the lowest bits, the float is 2**52 plus that integer."""
 
 _EXP = (
     *(0.500000000000001, 0.16666666666666674, 0.04166666666652199, 0.008333333333322207),
@@ -129,7 +129,7 @@ def log10_f64(x: Any) -> Any:
 
 
 def pow_f64(x: Any, y: Any) -> Any:
-    # Step by step as `pow_f32`.
+    # The same steps as in `pow_f32`.
     a = abs(x)
     tiny = a < SMALLEST_NORMAL
     t = bits(a * 18014398509481984.0 if tiny else a, s64) + (ONE - ROOT_HALF)

@@ -1,6 +1,6 @@
-"""Functions of angles for f64: as in `maths_angles`, with more terms.
+"""Trigonometric functions for f64: as in `trigonometry_f32`, with more terms.
 
-Two literals that meet become f32: where both sides of a choice are literals, one is f64(…).
+Two literals promote to f32: where both sides of a conditional are literals, one is f64(…).
 """
 
 from __future__ import annotations
