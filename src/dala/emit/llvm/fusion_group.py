@@ -1,8 +1,8 @@
-"""Several programs as one LLVM module, so that what one writes is still in cache for the next.
+"""Emits a fusion group as one LLVM module, so that data is still in cache for its consumer.
 
-A chunk of a group is computed a few rows at a time: each program in turn is called for the rows
-that its readers need next. What nobody keeps lies in a window on the stack, which holds only the
-rows that are still to be read; the rows that move out are overwritten.
+A chunk of a group is computed a few rows at a time: each program is called for the rows that its
+consumers need next. Intermediates that are not materialized live in line buffers on the stack,
+which hold only the rows that are still to be read and slide along.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dala.ir.nodes import Program
 
 @record
 class Member:
-    """A program of a group.
+    """A program of a fusion group.
 
-    `above` and `below` are the rows around those of the last program that its readers need;
-    `line_buffers` are the inputs that earlier members, given by their place, leave in a window.
+    `above` and `below` are its halo: the extra rows its consumers need; `line_buffers` maps the
+    inputs that are read from line buffers to the index of the member that produces them.
     """
 
     program: Program
@@ -32,7 +32,7 @@ class Member:
 
 @record
 class EmittedGroup:
-    """A module as text, and its arguments: the slots of each member, a pitch for each, the step."""
+    """A module as text, and its arguments: the slots and the pitch of each member, and the step."""
 
     text: str
     slots: tuple[tuple[Slot, ...], ...]
@@ -40,7 +40,7 @@ class EmittedGroup:
 
 
 def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
-    """The module of a group; a flat one has a single row, walked a few elements at a time."""
+    """Emits the module of a group; a flat one has a single row, a few elements at a time."""
     made = [Functions(item.program, item.target, f"m{i}.") for i, item in enumerate(members)]
     parts = [text for functions in made for text in functions.texts()]
     declarations = set().union(*(functions.declarations for functions in made))
@@ -57,7 +57,7 @@ def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
 
 
 class _Entry:
-    """Writes the function that goes through a chunk step by step."""
+    """Emits the entry function, which computes a chunk step by step."""
 
     def __init__(self, members: tuple[Member, ...], made: list[Functions], flat: bool) -> None:
         self.members = members
@@ -69,7 +69,7 @@ class _Entry:
         self.lines.append(f"  {text}")
 
     def least(self, name: str, a: str, b: str, test: str = "slt") -> None:
-        """The smaller of two numbers, or the larger with the test turned round."""
+        """Emits the smaller of two numbers, or the larger if `test` is reversed."""
         self.line(f"{name}.test = icmp {test} i64 {a}, {b}")
         self.line(f"{name} = select i1 {name}.test, i64 {a}, i64 {b}")
 
@@ -110,7 +110,7 @@ class _Entry:
         self.line(f"{name} = load i64, ptr {name}.slot")
 
     def _begin(self, i: int, item: Member, first: str) -> None:
-        """The first row that is needed, and room for a window."""
+        """Emits the first row that is needed, and the allocation of a line buffer."""
         self.line(f"%start.{i} = sub i64 {first}, {item.above}")
         self.least(f"%first.{i}", f"%start.{i}", "0", "sgt")
         if not item.kept:
@@ -119,7 +119,7 @@ class _Entry:
             self.line(f"%window.{i} = alloca i8, i64 %bytes.{i}, align 64")
 
     def _iteration(self, i: int, item: Member) -> None:
-        """The rows of one member that this step needs, called for."""
+        """Emits the call that computes the rows of one member that this step needs."""
         if self.flat:
             self.line(f"%need.{i} = add i64 %there, 0")
         else:
@@ -140,7 +140,7 @@ class _Entry:
         self.line(f"%status.{i} = call i32 @m{i}.rows({', '.join(arguments)}, {span})")
 
     def _slide(self, i: int, item: Member) -> None:
-        """Move what is still needed to the window's begin; `view` is where its row 0 would be."""
+        """Emits the slide of a line buffer to its start; `view` is the address of its row 0."""
         self.line(f"%keep.{i} = sub i64 %here, {item.above}")
         self.least(f"%from.{i}", f"%keep.{i}", f"%base.{i}", "sgt")
         self.line(f"%left.{i} = sub i64 %done.{i}, %from.{i}")

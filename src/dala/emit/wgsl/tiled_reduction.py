@@ -1,7 +1,7 @@
-"""Sums of products, such as those of matrices, that workgroups share tile by tile.
+"""Emits reductions such as matmul that workgroups compute tile by tile.
 
-Where one input is the same for all columns and another for all rows, a square workgroup needs
-sixteen times fewer reads than its invocations would make each by itself.
+If one input does not depend on the column and another not on the row, a square workgroup needs
+sixteen times fewer reads than its invocations would by themselves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TileableReduction:
 
 
 def find_tileable(program: Program) -> TileableReduction | None:
-    """The one reduction of a program that can be computed in tiles, if it has such a one."""
+    """Returns the only reduction of a program if it can be computed in tiles, else None."""
     if program.rank < 2 or program.output.scattered:
         return None
     found = [item for item in program.body.statements if isinstance(item, Reduce)]
@@ -54,7 +54,7 @@ def _counts_from_zero(node: Reduce) -> bool:
 
 
 def _axes(load: Load, counter: Value) -> set[int] | None:
-    """The axes of the positions that a read is made of; None for any but plain indices."""
+    """Returns the axes of the positions in a read's index; None unless its indices are plain."""
     if load.index is None or counter not in load.index:
         return None
     rest = [value for value in load.index if value is not counter]
@@ -64,9 +64,9 @@ def _axes(load: Load, counter: Value) -> set[int] | None:
 
 
 def tiled_reduction(body: Memory, tileable: TileableReduction) -> tuple[str, list[str]]:
-    """What the reduction is called, and the declarations of the tiles.
+    """Emits the reduction; returns its name and the declarations of the tiles.
 
-    `across` and `down` are where the invocation stands in its tile.
+    `across` and `down` are the invocation's coordinates in its tile.
     """
     node, size = tileable.node, f"{TILE}u"
     trips = body.trips(node, 1)
@@ -106,6 +106,6 @@ def tiled_reduction(body: Memory, tileable: TileableReduction) -> tuple[str, lis
 
 
 def _placed(tileable: TileableReduction) -> list[tuple[Load, str]]:
-    """The reads, and which way an invocation counts when it fetches its part of the tile."""
+    """Returns the reads, and the direction in which an invocation loads its part of each tile."""
     rows = [(load, "across") for load in tileable.of_rows]
     return rows + [(load, "down") for load in tileable.of_columns]
