@@ -1,4 +1,4 @@
-"""Values that were used last, up to a number of them."""
+"""A least-recently-used cache of bounded size."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Kept = TypeVar("Kept")
 
 
 class LruCache(Generic[Key, Kept]):
-    """Remembers what was made for a key, and forgets what was not asked for the longest.
+    """Caches the value made for a key, and evicts the least recently used ones.
 
-    Two threads that ask for the same key at once may both make it, and the later one is kept.
+    Two threads that ask for the same key at once may both make it; the later value is kept.
     """
 
     def __init__(self, most: int) -> None:
@@ -23,11 +23,11 @@ class LruCache(Generic[Key, Kept]):
         return len(self._known)
 
     def find(self, key: Key, make: Callable[[], Kept]) -> Kept:
-        """What was made for the key, made now if it is not there."""
+        """Returns the value cached for the key, or makes it."""
         found = self._known.pop(key, None)
         if found is None:
             found = make()
-        self._known[key] = found  # at the end: it was used last
+        self._known[key] = found  # at the end, as the most recently used
         while len(self._known) > self.most:
             self._known.pop(next(iter(self._known)), None)
         return found

@@ -1,4 +1,4 @@
-"""Two devices as one: every task runs on both, and what they compute is compared."""
+"""A device made of two: every task runs on both, and their results are compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ParityMemory(Memory):
 
 
 class Parity(Device):
-    """A device that trusts neither of two, and gives the results of the first."""
+    """Runs everything on two devices, and returns the results of the first."""
 
     id = "parity"
 
@@ -108,12 +108,12 @@ class ParityRunner:
     def run(
         self, inputs: Sequence[ParityMemory], output: ParityMemory, params: Sequence[Number]
     ) -> None:
-        """Compute the output twice; a ParityError where the two differ, which both then keep."""
+        """Computes the output on both devices; raises ParityError if the results differ."""
         self._second.run([item.second for item in inputs], output.second, params)
         try:
             self._first.run([item.first for item in inputs], output.first, params)
         except DalaError:
-            device = self.device  # whose second result is taken back, so that neither has changed
+            device = self.device  # its second result is reverted, so that neither has changed
             device.second.write(output.second, device.first.read(output.first))
             raise
         if output.size_bytes:
@@ -133,23 +133,23 @@ class ParityRunner:
                 f"{self.task.name}: element {found.index} is {found.want!r} on {first.id} and "
                 f"{found.got!r} on {second.id}{more}; the largest difference is {found.largest:g}."
             )
-        # So that the next stage is compared by itself, and not with all that led to its inputs.
+        # The next stage is then compared by itself, not together with everything before it.
         second.write(output.second, want)
 
     def explain(self, *, assembly: bool = False) -> str:
-        """The code for each of the two."""
+        """Returns the code generated for each of the two."""
         both = [self._first.explain(assembly=assembly), self._second.explain(assembly=assembly)]
         return "\n\n".join(both)
 
 
 @lru_cache(maxsize=1)
 def pair(first: Device, second: Device) -> Parity:
-    """The two as one device: the same object as long as the same two are asked for."""
+    """Returns the two as one device: the same object for the same two."""
     return Parity(first, second)
 
 
 def listings() -> Sequence[Listing]:
-    """The CPU and the best WebGPU adapter as one device."""
+    """Returns the CPU and the best WebGPU adapter as one device."""
 
     def opened() -> Parity:
         return pair(find_listing("cpu").open(), find_listing("webgpu").open())

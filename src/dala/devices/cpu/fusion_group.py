@@ -1,4 +1,4 @@
-"""A group of steps on the CPU: one function goes through all of them, a few rows at a time."""
+"""Runs a fusion group on the CPU: one function computes all steps, a few rows at a time."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
 
 LINE_BUFFER_BYTES = 256 << 10
-"""Room for the line_buffers of a group on a thread's stack: within the cache of a core."""
+"""The stack space for a group's line buffers: within the cache of a core."""
 MOST_ROWS, LEAST_ROWS = 32, 2
 MOST_MOVED = 0.5
-"""Rows of line_buffers that may be moved along, for each row that is computed."""
+"""The most rows moved within line buffers, per computed row."""
 FLAT_STEP = 2048
-"""Elements that each step of a flat group computes at a time."""
+"""The elements that each step of a flat group computes at a time."""
 _NOTHING = (ctypes.c_int64 * 8)()
 
 
 def fits_in_cache(group: FusionGroup, materialized: set[int]) -> bool:
-    """Whether what a group computes at a time fits into the cache of a core."""
+    """Whether the working set of a group fits into the cache of a core."""
     line_buffers = [step for step in group.steps if step.output not in materialized]
     if group.flat:
         return FLAT_STEP * sum(map(_element_bytes, line_buffers)) <= LINE_BUFFER_BYTES
@@ -41,7 +41,7 @@ def fits_in_cache(group: FusionGroup, materialized: set[int]) -> bool:
 
 
 def _pitch(step: Step) -> int:
-    """The bytes of a row of what a step writes."""
+    """Returns the bytes per row of a step's output."""
     scalar, shape = step.kinds[-1]
     return scalar.size_bytes * math.prod(shape[1:])
 
@@ -60,7 +60,7 @@ def _rows_at_a_time(group: FusionGroup, materialized: set[int]) -> int:
 
 
 class CpuFusionGroup:
-    """A group of several steps, compiled as one."""
+    """A fusion group of several steps, compiled as one function."""
 
     def __init__(self, device: Cpu, group: FusionGroup, materialized: set[int]) -> None:
         self.device = device
@@ -83,13 +83,13 @@ class CpuFusionGroup:
         self.executable = self._compiled()
 
     def needs(self) -> set[int]:
-        """The memories that have to be there: all but what stays in line_buffers."""
+        """Returns the memories that must exist: all but those that stay in line buffers."""
         used = {number for step in self.steps for number in (*step.inputs, step.output)}
         line_buffers = {step.output for step in self.steps} - self.materialized
         return used - line_buffers
 
     def _used(self) -> tuple[list[int], list[int]]:
-        """The memories that steps look into, and the bytes that they take each of them to have."""
+        """Returns the memories that steps access, and the size that each step expects."""
         needed = self.needs()
         found = [
             (number, size_bytes)
@@ -145,7 +145,7 @@ class CpuFusionGroup:
         return any(number in step.inputs for step in self.steps)
 
     def run(self, memories: Mapping[int, HostMemory], params: Mapping[str, Number]) -> None:
-        """Compute every step; memories of line_buffers are not looked at."""
+        """Computes every step; memories that stay in line buffers are ignored."""
         check_sizes(self.name, [memories[number] for number in self.used], self.sizes_bytes)
         packed: list[Number] = []
         for step, sizes in zip(self.steps, self.sizes, strict=True):
@@ -163,5 +163,5 @@ class CpuFusionGroup:
 
 
 def _element_bytes(step: Step) -> int:
-    """The bytes of one position of what a step writes."""
+    """Returns the bytes per position of a step's output."""
     return step.kinds[-1][0].size_bytes * (step.program.output.channels or 1)

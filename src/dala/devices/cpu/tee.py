@@ -1,6 +1,6 @@
-"""A task on the CPU whose output is wanted twice: each vector is stored to both places at once.
+"""Runs a task on the CPU with a second output: each vector is stored to both at once.
 
-Computing a frame first and copying it then takes half as long again, because by then its first rows
+Computing a frame and copying it afterwards takes half as long again, because by then its first rows
 have left the caches.
 """
 
@@ -20,7 +20,7 @@ def run_with_tee(
     params: Sequence[Number],
     second: HostMemory,
 ) -> None:
-    """Compute the output, and write the same into another memory, which has its size."""
+    """Computes the output, and stores it to a second memory of the same size as well."""
     device = runner.device
     check_sizes(
         runner.task.name, (*inputs, output, second), [*runner.sizes_bytes, output.size_bytes]
@@ -39,7 +39,7 @@ def run_with_tee(
 def _suits(
     runner: CpuRunner, inputs: Sequence[HostMemory], output: HostMemory, second: HostMemory
 ) -> bool:
-    """Whether each element is computed once and for good, and the second output is not read."""
+    """Whether each element is stored exactly once, and the second output is not read."""
     task = runner.task
     if task.empty or task.watched or task.scattered:
         return False

@@ -1,4 +1,4 @@
-"""WebGPU as a backend: one device for each adapter."""
+"""The WebGPU backend: one device per adapter."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def listings() -> Sequence[Listing]:
 
 
 def preferred() -> Listing | None:
-    """The best adapter that is real hardware: software ones are not chosen unasked."""
+    """Returns the best hardware adapter: software ones are not chosen by default."""
     if not adapters.may_have_gpu():
         return None
     try:
         found = adapters.CATALOG.adapters()
-    except DeviceError:  # without wgpu, or where it does not load, there is still the CPU
+    except DeviceError:  # without a working wgpu there is still the CPU
         return None
     return next((_listing(adapter) for adapter in found if adapter.hardware), None)
 

@@ -1,7 +1,7 @@
 """WebGPU over OpenGL: one thread at a time.
 
-OpenGL has one context. Whoever does not get hold of it within a second, wgpu takes the process down
-for; so the lock is held through everything that may touch it, waiting included.
+OpenGL has one context. wgpu aborts the process if a thread does not get it within a second, so the
+lock is held during everything that may use it, including waits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dala.plan.task import Task
 
 
 class OpenGl(WebGpu):
-    """An adapter of OpenGL."""
+    """An OpenGL adapter."""
 
     def check(self) -> None:
         with self.lock:

@@ -56,7 +56,7 @@ class Shader:
     inputs: tuple[int, ...]
     """The indices of the inputs that are bound; those computed in place are not."""
     reports: bool
-    """Whether the last binding is a status: exceeded limits, and the iterations of all positions."""
+    """Whether the last binding is a status: exceeded limits, and iterations of all positions."""
     arguments: Arguments
 
 
