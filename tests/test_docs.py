@@ -118,7 +118,7 @@ def test_links_lead_somewhere(document):
 
 def test_the_language_page_names_every_function():
     page = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
-    for name in dala.lang.marks.NAMES:
+    for name in dala.lang.language_names.NAMES:
         assert re.search(rf"\b{name}\b", page), f"{name} is not in docs/language.md"
 
 

@@ -21,7 +21,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("plan",),
     ("emit",),
     ("emit.llvm", "emit.wgsl"),
-    ("devices.device", "devices.registry", "devices.agreement"),
+    ("devices.device", "devices.registry", "devices.result_comparison"),
     ("devices.cpu", "devices.webgpu"),
     ("devices",),
     ("runtime.profiling",),
@@ -139,7 +139,7 @@ def test_no_module_imports_from_a_layer_above_its_own():
         ("dala.ml.sources.store", "dala.ml.gpu", False),
         ("dala.media.video.reading.video_file", "dala.media.video.writing.sink", False),
         ("dala.kernels.image.blurs", "dala.kernels", False),
-        ("dala.emit.wgsl.grid", "dala.emit.llvm.text", False),
+        ("dala.emit.wgsl.grid", "dala.emit.llvm.ir_writer", False),
         ("dala.devices.webgpu.device", "dala.devices.cpu.memory", False),
     ],
 )

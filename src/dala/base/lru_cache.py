@@ -1,4 +1,4 @@
-"""A bounded cache that evicts the least recently used value."""
+"""A least-recently-used cache of bounded size."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Kept = TypeVar("Kept")
 
 
 class LruCache(Generic[Key, Kept]):
-    """Caches values by key, and evicts the least recently used.
+    """Caches the value made for a key, and evicts the least recently used ones.
 
-    Two threads that ask for the same key at once may both make its value; the later one is kept.
+    Two threads that ask for the same key at once may both make it; the later value is kept.
     """
 
     def __init__(self, most: int) -> None:
@@ -23,11 +23,11 @@ class LruCache(Generic[Key, Kept]):
         return len(self._known)
 
     def find(self, key: Key, make: Callable[[], Kept]) -> Kept:
-        """Returns the value for a key, made now if it is not cached."""
+        """Returns the value cached for the key, or makes it."""
         found = self._known.pop(key, None)
         if found is None:
             found = make()
-        self._known[key] = found  # at the end: it was used last
+        self._known[key] = found  # at the end, as the most recently used
         while len(self._known) > self.most:
             self._known.pop(next(iter(self._known)), None)
         return found

@@ -162,7 +162,7 @@ def _devices() -> Iterator[Finding]:
         else:
             yield Finding(info["id"], "ok", said)
     try:
-        there = adapters.CATALOGUE.adapters()
+        there = adapters.CATALOG.adapters()
     except DalaError:
         return  # wgpu was reported above
     if not there:

@@ -14,7 +14,7 @@ from dala.cli.terminal import print_json, tell
 from dala.errors import ArgumentError, DalaError, KernelError, ShapeError
 
 if TYPE_CHECKING:
-    from dala.lang.lower import Special
+    from dala.lang.lower import Specialization
     from dala.runtime.kernels.kernel import Kernel
 
 _EXTENT = 16
@@ -126,7 +126,7 @@ def _compiled(kernel: Kernel) -> str:
         return "planned on the host, when it is run"
     definition = kernel.definition
     names, sizes = [], []
-    for special in _specials(kernel):
+    for special in _specializations(kernel):
         program = definition.lower(special)
         inputs = tuple((item[0], _shape(item)) for item in special.inputs)
         output = (special.output[0], _shape(special.output))
@@ -143,15 +143,15 @@ def _compiled(kernel: Kernel) -> str:
     return f"CPU and {wgsl}, for {', '.join(names)}" if sizes else f"CPU, {wgsl}"
 
 
-def _specials(kernel: Kernel) -> Iterator[Special]:
+def _specializations(kernel: Kernel) -> Iterator[Specialization]:
     """Yields the specializations to compile: images of every kind, or fitting buffers."""
     from dala.ir.types import F32, U8
-    from dala.lang.example import example_of
-    from dala.lang.lower import Special
+    from dala.lang.example_specialization import example_of
+    from dala.lang.lower import Specialization
 
     definition = kernel.definition
     example = example_of(definition)
-    if not definition.imagery or definition.signature.out is not None:
+    if not definition.is_image or definition.signature.out is not None:
         yield example
         return
     for scalar in (U8, F32):
@@ -160,7 +160,7 @@ def _specials(kernel: Kernel) -> Iterator[Special]:
                 (scalar, 2, channels) if argument.image else said
                 for argument, said in zip(definition.signature.inputs, example.inputs, strict=True)
             )
-            yield Special(inputs, (scalar, 2, channels), example.consts, example.types)
+            yield Specialization(inputs, (scalar, 2, channels), example.consts, example.types)
 
 
 def _shape(spec: tuple[Any, int, int | None]) -> tuple[int, ...]:
@@ -168,7 +168,7 @@ def _shape(spec: tuple[Any, int, int | None]) -> tuple[int, ...]:
     return (_EXTENT,) * rank + ((channels,) if channels is not None and channels > 1 else ())
 
 
-def _name(special: Special) -> str:
+def _name(special: Specialization) -> str:
     scalar, rank, channels = special.output
     if channels is None:
         return f"{scalar.name} of rank {rank}"

@@ -10,7 +10,7 @@ import dala.ml.models.registration  # noqa: F401  (these two have kernels found 
 from dala import __version__
 from dala.devices import Device, current_device, devices, use_device
 from dala.devices import using as device
-from dala.devices.device import Held
+from dala.devices.device import MemoryStatistics
 from dala.devices.registry import preferred_listing
 from dala.runtime.buffers.access import (
     dtype,
@@ -206,7 +206,7 @@ def device_info() -> dict[str, Any]:
     return {**current_device().info(), "version": version()}
 
 
-def memory() -> Held:
+def memory() -> MemoryStatistics:
     """Returns the current device's memory in use by buffers, and in the pool for reuse."""
     return current_device().held()
 

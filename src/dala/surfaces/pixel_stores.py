@@ -94,14 +94,14 @@ class HostStore(MemoryStore):
             super().run(kernel, inputs, output, params)
             return
         from dala.devices.cpu.runner import CpuRunner
-        from dala.devices.cpu.tee import run_twice
+        from dala.devices.cpu.tee import run_with_tee
 
         check_buffers(kernel.name, kernel.inputs, inputs, output)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
         runner, values = kernel.prepared(self.device, key, params)
         memories: list[Any] = [item.memory for item in (*inputs, output)]
         assert isinstance(runner, CpuRunner)
-        run_twice(runner, memories[:-1], memories[-1], values, self.memory)
+        run_with_tee(runner, memories[:-1], memories[-1], values, self.memory)
 
 
 class TextureStore:

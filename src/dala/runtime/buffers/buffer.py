@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dala.devices import Device, current_device, find_device
 from dala.devices.cpu.memory import Borrowed, HostMemory
-from dala.devices.device import Memory, Pending
+from dala.devices.device import DeferredMemory, Memory
 from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
 from dala.ir.types import U8, DtypeLike, DtypeName, Scalar, dtype_of
 from dala.runtime.buffers import buffer_protocol as pybuffer
@@ -34,13 +34,15 @@ class Buffer:
     # Installed with the first buffer, not on import: it loads LLVM.
     _export_pending: ClassVar[bool] = pybuffer.NEEDED
 
-    _memory: Memory | Pending | None  # None once freed
+    _memory: Memory | DeferredMemory | None  # None once freed
     device: str
     scalar: Scalar
     shape: tuple[int, ...]
     size: int
 
-    def __init__(self, memory: Memory | Pending, scalar: Scalar, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, memory: Memory | DeferredMemory, scalar: Scalar, shape: tuple[int, ...]
+    ) -> None:
         if Buffer._export_pending:
             pybuffer.install(Buffer, "_exported")
             Buffer._export_pending = False
@@ -80,17 +82,17 @@ class Buffer:
                 f"{self!r} cannot be used: it was freed. Free a buffer after its last use, or make "
                 f"a new one."
             )
-        if isinstance(self._memory, Pending):
+        if isinstance(self._memory, DeferredMemory):
             return self._memory.get()
         return self._memory
 
     @property
     def is_scratch(self) -> bool:
         """Whether nobody reads it but the stages of a pipeline, so that it need not be there."""
-        return isinstance(self._memory, Pending)
+        return isinstance(self._memory, DeferredMemory)
 
     @property
-    def place(self) -> Memory | Pending:
+    def place(self) -> Memory | DeferredMemory:
         """What tells its memory from that of other buffers, whether it is there yet or not."""
         return self._memory or self.memory
 
@@ -278,7 +280,7 @@ def scratch(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
     """
     scalar = dtype_of(dtype)
     extents, size_bytes = hostdata.check_shape(shape, scalar)
-    return Buffer(Pending(current_device(), size_bytes), scalar, extents)
+    return Buffer(DeferredMemory(current_device(), size_bytes), scalar, extents)
 
 
 def _made(

@@ -18,9 +18,9 @@ from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
 from dala.ir.types import STORED, Scalar
 from dala.lang.calls import Function
-from dala.lang.example import example_of
+from dala.lang.example_specialization import example_of
+from dala.lang.language_names import NAMES
 from dala.lang.lower import Definition
-from dala.lang.marks import NAMES
 from dala.lang.signature import Parameter
 from dala.lang.source import from_function, from_text
 from dala.runtime.buffers.buffer import Buffer

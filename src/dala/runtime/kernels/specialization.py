@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dala.errors import ShapeError
 from dala.ir.types import F32, U8, U16, Scalar
-from dala.lang.lower import Definition, Special
-from dala.lang.lowered import lowered
+from dala.lang.lower import Definition, Specialization
+from dala.lang.lowering_cache import lowered
 from dala.plan.task import Kind, Task
 
 Consts = tuple[tuple[str, bool | int | float], ...]
@@ -40,7 +40,7 @@ def specialize(
     output: Kind,
     consts: Consts,
     types: Types,
-) -> Special:
+) -> Specialization:
     """Returns the specialization for given buffers; raises ShapeError for what is no image."""
     arguments = definition.signature.inputs
     specs = tuple(
@@ -49,8 +49,8 @@ def specialize(
         else (kind[0], len(kind[1]) or 1, None)
         for item, kind in zip(arguments, inputs, strict=True)
     )
-    channels = image_channels(output) if definition.imagery else None
-    return Special(specs, (output[0], len(output[1]) or 1, channels), consts, types)
+    channels = image_channels(output) if definition.is_image else None
+    return Specialization(specs, (output[0], len(output[1]) or 1, channels), consts, types)
 
 
 def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.errors import ArgumentError, KernelError, KernelSourceError
-from dala.lang.marks import NAMES
+from dala.lang.language_names import NAMES
 from dala.lang.source import Source
 from dala.runtime.kernels.kernel import KERNELS, PROVIDERS, Kernel, from_source
 from dala.runtime.kernels.wgsl import WgslKernel, from_wgsl

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.ir.dump import dump
-from dala.lang.example import example_of
+from dala.lang.example_specialization import example_of
 from dala.media.filters.chain import Filter
 from dala.runtime.kernels.kernel import KERNELS, Kernel
 from dala.runtime.kernels.wgsl import WgslKernel

@@ -1,19 +1,19 @@
-"""Functions of angles for f32, written in the language as those of `maths`."""
+"""Trigonometric functions for f32, written in the kernel language like those of `math_f32`."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-from dala.lang.marks import INTRINSICS, SCALARS
+from dala.lang.language_names import INTRINSICS, SCALARS
 
 f32, s32 = SCALARS["f32"], SCALARS["s32"]
 bits, round_, sqrt = (INTRINSICS[name] for name in ("bits", "round", "sqrt"))
 
 PI, HALF_PI = math.pi, math.pi / 2
 SIGN = -(1 << 31)
-WHOLE = 1.5 * 2.0**23
-"""Added to a whole number below 2**22, it puts that number into the lowest bits."""
+ROUNDING_SHIFT = 1.5 * 2.0**23
+"""Added to an integer below 2**22, it shifts that integer into the lowest bits."""
 
 _SIN = (-0.1666665226, 0.008332924917, -0.0001980112429, 2.589710448e-06)
 _TAN = (0.3333315253, 0.1333892196, 0.05340057984, 0.02446979284, 0.00305440207, 0.009425148368)
@@ -29,13 +29,13 @@ def sin_f32(x: Any) -> Any:
     # x is n·π + r.
     n = round_(x * 0.3183098861837907)
     r = ((x - n * 3.140625) - n * 0.0009675025939941406) - n * 1.5099580252808664e-07
-    # Far out, where r has lost its meaning, the result still has to be a sine.
+    # For huge arguments r is meaningless, but the result must still lie in -1..1.
     r = 1.573 if r > 1.573 else r
     r = -1.573 if r < -1.573 else r
     z = r * r
     p = ((_SIN[3] * z + _SIN[2]) * z + _SIN[1]) * z + _SIN[0]
     y = p * (z * r) + r
-    return bits(bits(y, s32) ^ (bits(n + WHOLE, s32) << 31), f32)
+    return bits(bits(y, s32) ^ (bits(n + ROUNDING_SHIFT, s32) << 31), f32)
 
 
 def cos_f32(x: Any) -> Any:
@@ -48,7 +48,7 @@ def cos_f32(x: Any) -> Any:
     z = r * r
     p = ((_SIN[3] * z + _SIN[2]) * z + _SIN[1]) * z + _SIN[0]
     y = p * (z * r) + r
-    return bits(bits(y, s32) ^ (bits(n + (WHOLE + 1.0), s32) << 31), f32)
+    return bits(bits(y, s32) ^ (bits(n + (ROUNDING_SHIFT + 1.0), s32) << 31), f32)
 
 
 def tan_f32(x: Any) -> Any:
@@ -61,7 +61,7 @@ def tan_f32(x: Any) -> Any:
     p = ((_TAN[5] * z + _TAN[4]) * z + _TAN[3]) * z + _TAN[2]
     p = (p * z + _TAN[1]) * z + _TAN[0]
     y = p * (z * r) + r
-    return -1.0 / y if (bits(n + WHOLE, s32) & 1) == 1 else y
+    return -1.0 / y if (bits(n + ROUNDING_SHIFT, s32) & 1) == 1 else y
 
 
 def asin_f32(x: Any) -> Any:

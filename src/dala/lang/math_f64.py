@@ -1,6 +1,6 @@
-"""Exponentials, logarithms and what is made of them, for f64: as in `maths`, with more terms.
+"""Exponentials, logarithms and related functions for f64: as in `math_f32`, with more terms.
 
-Two literals that meet become f32: where both sides of a choice are literals, one is f64(…).
+Two literals promote to f32: where both sides of a conditional are literals, one is f64(…).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dala.lang.marks import INTRINSICS, SCALARS
+from dala.lang.language_names import INTRINSICS, SCALARS
 
 f64, s64 = SCALARS["f64"], SCALARS["s64"]
 bits, exp, erfc, round_ = (INTRINSICS[name] for name in ("bits", "exp", "erfc", "round"))
@@ -17,12 +17,12 @@ INF, NAN = math.inf, math.nan
 SMALLEST_NORMAL = 2.0**-1022
 SIGN = -(1 << 63)
 HIGH_HALF = -(1 << 27)
-WHOLE = 1.5 * 2.0**52
+ROUNDING_SHIFT = 1.5 * 2.0**52
 LN2_HIGH, LN2_LOW = 0.6931471805601177, -1.7239444525614835e-13
 ONE, ROOT_HALF, FRACTION = 0x3FF0000000000000, 0x3FE6A09E667F3BCD, (1 << 52) - 1
-"""The bits of 1, of √½, and those that hold a significand."""
+"""The bits of 1 and of √½, and the mask of a significand."""
 EXPONENT = 0x4330000000000000
-"""The bits of 2**52: with a whole number in the lowest bits, they are 2**52 plus that number."""
+"""The bits of 2**52: with an integer in the lowest bits, the float is 2**52 plus that integer."""
 
 _EXP = (
     *(0.500000000000001, 0.16666666666666674, 0.04166666666652199, 0.008333333333322207),
@@ -66,7 +66,7 @@ def exp_f64(x: Any) -> Any:
     p = (((_EXP[9] * r + _EXP[8]) * r + _EXP[7]) * r + _EXP[6]) * r + _EXP[5]
     p = (((p * r + _EXP[4]) * r + _EXP[3]) * r + _EXP[2]) * r + _EXP[1]
     y = ((p * r + _EXP[0]) * (r * r) + r) + 1.0
-    k = bits(n + (WHOLE + 2046.0), s64)
+    k = bits(n + (ROUNDING_SHIFT + 2046.0), s64)
     half = k >> 1
     return y * bits(half << 52, f64) * bits((k - half) << 52, f64)
 
@@ -79,7 +79,7 @@ def exp2_f64(x: Any) -> Any:
     p = ((_EXP2[10] * r + _EXP2[9]) * r + _EXP2[8]) * r + _EXP2[7]
     p = (((p * r + _EXP2[6]) * r + _EXP2[5]) * r + _EXP2[4]) * r + _EXP2[3]
     p = ((p * r + _EXP2[2]) * r + _EXP2[1]) * r + _EXP2[0]
-    k = bits(n + (WHOLE + 2046.0), s64)
+    k = bits(n + (ROUNDING_SHIFT + 2046.0), s64)
     half = k >> 1
     return (p * r + 1.0) * bits(half << 52, f64) * bits((k - half) << 52, f64)
 
@@ -129,7 +129,7 @@ def log10_f64(x: Any) -> Any:
 
 
 def pow_f64(x: Any, y: Any) -> Any:
-    # Step by step as `pow_f32`.
+    # The same steps as in `pow_f32`.
     a = abs(x)
     tiny = a < SMALLEST_NORMAL
     t = bits(a * 18014398509481984.0 if tiny else a, s64) + (ONE - ROOT_HALF)
@@ -152,25 +152,25 @@ def pow_f64(x: Any, y: Any) -> Any:
     y_kept = 18446744073709551616.0 if y > 18446744073709551616.0 else y
     y_kept = -18446744073709551616.0 if y_kept < -18446744073709551616.0 else y_kept
     y_high = bits(bits(y_kept, s64) & HIGH_HALF, f64)
-    whole_part = y_high * log_high
+    integer_part = y_high * log_high
     rest = (y_kept - y_high) * log_high + y_kept * log_low
-    n = whole_part + rest
+    n = integer_part + rest
     n = 1025.0 if n > 1025.0 else n
     n = round_(-1077.0 if n < -1077.0 else n)
-    r = (whole_part - n) + rest
+    r = (integer_part - n) + rest
     r = -0.505 if r < -0.505 else r
     p = ((_EXP2[10] * r + _EXP2[9]) * r + _EXP2[8]) * r + _EXP2[7]
     p = (((p * r + _EXP2[6]) * r + _EXP2[5]) * r + _EXP2[4]) * r + _EXP2[3]
     p = ((p * r + _EXP2[2]) * r + _EXP2[1]) * r + _EXP2[0]
-    k = bits(n + (WHOLE + 2046.0), s64)
+    k = bits(n + (ROUNDING_SHIFT + 2046.0), s64)
     half = k >> 1
     power = (p * r + 1.0) * bits(half << 52, f64) * bits((k - half) << 52, f64)
-    whole = round_(y) == y
-    power = NAN if x < 0.0 and not whole else power
+    is_integer = round_(y) == y
+    power = NAN if x < 0.0 and not is_integer else power
     zero = a == 0.0
     extreme = INF if zero == (y < 0.0) else 0.0
     power = extreme if zero or a == INF else power
-    odd = whole and round_(y * 0.5) != y * 0.5
+    odd = is_integer and round_(y * 0.5) != y * 0.5
     power = bits(bits(power, s64) | (bits(x, s64) & SIGN if odd else 0), f64)
     power = power if x == x and y == y else NAN
     return 1.0 if y == 0.0 else power
@@ -183,7 +183,7 @@ def tanh_f64(x: Any) -> Any:
     r = (a * -2.0 - n * LN2_HIGH) - n * LN2_LOW
     p = (((_EXP[9] * r + _EXP[8]) * r + _EXP[7]) * r + _EXP[6]) * r + _EXP[5]
     p = (((p * r + _EXP[4]) * r + _EXP[3]) * r + _EXP[2]) * r + _EXP[1]
-    scale = bits(bits(n + (WHOLE + 1023.0), s64) << 52, f64)
+    scale = bits(bits(n + (ROUNDING_SHIFT + 1023.0), s64) << 52, f64)
     t = ((p * r + _EXP[0]) * (r * r) + r) * scale
     y = ((1.0 - scale) - t) / ((scale + 1.0) + t)
     return bits(bits(y, s64) | (bits(x, s64) & SIGN), f64)

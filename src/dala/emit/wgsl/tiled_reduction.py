@@ -1,7 +1,7 @@
-"""Sums of products, such as those of matrices, that workgroups share tile by tile.
+"""Emits reductions such as matmul that workgroups compute tile by tile.
 
-Where one input is the same for all columns and another for all rows, a square workgroup needs
-sixteen times fewer reads than its invocations would make each by itself.
+If one input does not depend on the column and another not on the row, a square workgroup needs
+sixteen times fewer reads than its invocations would by themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TILE = 16
 
 
 @record
-class Product:
+class TileableReduction:
     """A reduction whose reads are shared along the columns, or along the rows."""
 
     node: Reduce
@@ -26,8 +26,8 @@ class Product:
     of_columns: tuple[Load, ...]
 
 
-def product_of(program: Program) -> Product | None:
-    """The one reduction of a program that can be computed in tiles, if it has such a one."""
+def find_tileable(program: Program) -> TileableReduction | None:
+    """Returns the only reduction of a program if it can be computed in tiles, else None."""
     if program.rank < 2 or program.output.scattered:
         return None
     found = [item for item in program.body.statements if isinstance(item, Reduce)]
@@ -46,7 +46,7 @@ def product_of(program: Program) -> Product | None:
             return None
     if not of_rows or not of_columns:
         return None
-    return Product(node, tuple(of_rows), tuple(of_columns))
+    return TileableReduction(node, tuple(of_rows), tuple(of_columns))
 
 
 def _counts_from_zero(node: Reduce) -> bool:
@@ -54,7 +54,7 @@ def _counts_from_zero(node: Reduce) -> bool:
 
 
 def _axes(load: Load, counter: Value) -> set[int] | None:
-    """The axes of the positions that a read is made of; None for any but plain indices."""
+    """Returns the axes of the positions in a read's index; None unless its indices are plain."""
     if load.index is None or counter not in load.index:
         return None
     rest = [value for value in load.index if value is not counter]
@@ -63,18 +63,18 @@ def _axes(load: Load, counter: Value) -> set[int] | None:
     return {value.axis for value in rest if isinstance(value, Position)}
 
 
-def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
-    """What the reduction is called, and the declarations of the tiles.
+def tiled_reduction(body: Memory, tileable: TileableReduction) -> tuple[str, list[str]]:
+    """Emits the reduction; returns its name and the declarations of the tiles.
 
-    `across` and `down` are where the invocation stands in its tile.
+    `across` and `down` are the invocation's coordinates in its tile.
     """
-    node, size = product.node, f"{TILE}u"
+    node, size = tileable.node, f"{TILE}u"
     trips = body.trips(node, 1)
     neutral = literal(node.type, neutral_of(node.op, node.type))
     tiles: list[str] = []
     total = body.var(node.type, neutral)
     with body.iterations("0u", trips, TILE) as first:
-        for load, place in _placed(product):
+        for load, place in _placed(tileable):
             body.values[node.counter] = body.let(
                 node.counter.type, f"{node.counter.type.wgsl}({first} + {place})"
             )
@@ -88,7 +88,7 @@ def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
             body.values[node.counter] = body.let(
                 node.counter.type, f"{node.counter.type.wgsl}({first} + {iteration})"
             )
-            for number, (load, place) in enumerate(_placed(product)):
+            for number, (load, place) in enumerate(_placed(tileable)):
                 index = (
                     f"down * {size} + {iteration}"
                     if place == "across"
@@ -105,7 +105,7 @@ def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
     return total, tiles
 
 
-def _placed(product: Product) -> list[tuple[Load, str]]:
-    """The reads, and which way an invocation counts when it fetches its part of the tile."""
-    rows = [(load, "across") for load in product.of_rows]
-    return rows + [(load, "down") for load in product.of_columns]
+def _placed(tileable: TileableReduction) -> list[tuple[Load, str]]:
+    """Returns the reads, and the direction in which an invocation loads its part of each tile."""
+    rows = [(load, "across") for load in tileable.of_rows]
+    return rows + [(load, "down") for load in tileable.of_columns]

@@ -1,4 +1,4 @@
-"""A builder of blocks that folds constants, applies identities and never computes a value twice."""
+"""Builds blocks with constant folding, algebraic identities and value numbering."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Leaf = TypeVar("Leaf", bound=Value)
 
 
 class Builder:
-    """Appends to the innermost open block; `fold=False` writes down just what it is told."""
+    """Appends to the innermost open block; with `fold=False`, exactly what it is told."""
 
     def __init__(self, *, fold: bool = True) -> None:
         self.fold = fold
@@ -43,7 +43,7 @@ class Builder:
 
     @contextmanager
     def block(self) -> Iterator[Block]:
-        """A new innermost block; values of the blocks around it are visible inside."""
+        """Opens a nested block, in which values of the enclosing blocks are visible."""
         block = Block()
         self._blocks.append(block)
         self._known.append({})
@@ -56,7 +56,7 @@ class Builder:
     # -- leaves ----------------------------------------------------------------------------------
 
     def const(self, type: Scalar, value: bool | float) -> Const:
-        """The constant as the type stores it: integers wrap, floats are rounded to the type."""
+        """Returns the constant as the type stores it: integers wrap, floats are rounded."""
         if type == BOOL:
             value = bool(value)
         elif type.is_float:
@@ -81,11 +81,11 @@ class Builder:
     # -- statements ------------------------------------------------------------------------------
 
     def append(self, statement: Statement) -> None:
-        """Add a statement that has effects, or leaves several values."""
+        """Appends a statement that has side effects or several results."""
         self._blocks[-1].statements.append(statement)
 
     def results(self, node: If | For | While) -> tuple[Result, ...]:
-        """Append a structured statement and name what it leaves."""
+        """Appends a structured statement and returns its results."""
         self.append(node)
         left = node.then.results if isinstance(node, If) else node.carried
         return tuple(Result(value.type, node, i) for i, value in enumerate(left))
@@ -107,7 +107,7 @@ class Builder:
         return self._known_or(key, Load(type, source, index, channel, border))
 
     def apply(self, op: str, *args: Value) -> Value:
-        """The result of an operation of `ir.ops`."""
+        """Returns the result of an operation from `ir.ops`."""
         return self._apply(BOOL if OPS[op].compares else args[0].type, op, args)
 
     def select(self, condition: Value, then: Value, otherwise: Value) -> Value:
@@ -120,7 +120,7 @@ class Builder:
         return value if value.type == type else self._apply(type, BITCAST, (value,))
 
     def rebuild(self, node: Apply, args: tuple[Value, ...]) -> Value:
-        """The operation of `node` on other operands."""
+        """Returns the operation of `node` applied to other operands."""
         return self._apply(node.type, node.op, args)
 
     def _apply(self, type: Scalar, op: str, args: tuple[Value, ...]) -> Value:
@@ -146,7 +146,7 @@ class Builder:
         return statement
 
     def _identity(self, op: str, args: tuple[Value, ...]) -> Value | None:
-        """A simpler value that equals the operation bit for bit, for every operand."""
+        """Returns a simpler value that is bit-identical for every operand, or None."""
         last = args[-1]
         match op:
             case "select":
@@ -182,7 +182,7 @@ class Builder:
         return None
 
     def _narrowed(self, type: Scalar, op: str, args: tuple[Value, ...]) -> Value | None:
-        """The same in the narrower type that its operands were converted from."""
+        """Returns the operation in the narrower type its operands were converted from, or None."""
         narrow = next((found for arg in args if (found := _widened(arg)) is not None), None)
         if narrow is None:
             return None
@@ -193,7 +193,7 @@ class Builder:
         return self.convert(self.apply(op, *(self.convert(arg, narrow.type) for arg in args)), type)
 
     def _joined_sum(self, left: Value, right: Const) -> Value | None:
-        """(x + a) + b is x + (a + b) for integers: offsets are seen through their sums."""
+        """Reassociates integer sums, (x + a) + b to x + (a + b), so that offsets are recognized."""
         if isinstance(left, Apply) and left.op == "add" and isinstance(left.args[1], Const):
             both = _number(left.args[1]) + _number(right)
             return self.apply("add", left.args[0], self.const(right.type, both))
@@ -215,12 +215,12 @@ def _is(value: Value, number: int) -> bool:
 
 
 def _bits(value: bool | float) -> Hashable:
-    """Distinguishes 0.0 from -0.0, and lets NaN equal itself."""
+    """Returns a key that tells 0.0 from -0.0, and for which NaN equals itself."""
     return value.hex() if isinstance(value, float) else value
 
 
 def _widened(value: Value) -> Value | None:
-    """The unsigned whole number of few bits that the value is, in a wider type of integers."""
+    """Returns the u8 or u16 value that a conversion to a wider integer type came from, or None."""
     if not isinstance(value, Apply) or value.op != CONVERT or not value.type.is_integer:
         return None
     (narrow,) = value.args
@@ -228,7 +228,7 @@ def _widened(value: Value) -> Value | None:
 
 
 def _fits(value: Value, type: Scalar) -> bool:
-    """Whether it is a constant of the narrower type, or was converted from it."""
+    """Whether the value is a constant of the narrower type, or was converted from it."""
     if isinstance(value, Const):
         return type.lowest <= value.value <= type.highest
     narrow = _widened(value)
@@ -236,7 +236,7 @@ def _fits(value: Value, type: Scalar) -> bool:
 
 
 def _upper_half(value: Value) -> tuple[Value, Value] | None:
-    """a and b where the value is (u32(a) * u32(b)) >> 16 of two u16."""
+    """Returns (a, b) if the value is (u32(a) * u32(b)) >> 16 for two u16 values, else None."""
     if not isinstance(value, Apply) or value.op != "shr" or not _is(value.args[1], 16):
         return None
     product = value.args[0]

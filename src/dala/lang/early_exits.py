@@ -1,4 +1,4 @@
-"""Early exits made structured: what follows an `if` that may leave moves into its other branch."""
+"""Structures early exits: what follows an `if` that may exit moves into its other branch."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import ast
 from collections.abc import Iterator
 
 BROKEN = "·broken"
-"""The variable that remembers a `break`; no Python name looks like it."""
+"""The variable that records a `break`; no Python identifier looks like it."""
 
 
 def structured(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """The same statements, with `return`, `break` and `continue` only at the end of a path."""
+    """Returns the statements with `return`, `break` and `continue` only at the end of a path."""
     for i, statement in enumerate(statements):
         if isinstance(statement, ast.Break):
             return [*statements[:i], _remember_break(statement)]
@@ -30,17 +30,17 @@ def structured(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def returns(statements: list[ast.stmt]) -> bool:
-    """Whether there is a `return` among these statements or in their branches."""
+    """Whether these statements or their branches contain a `return`."""
     return any(isinstance(item, ast.Return) for item in _within(statements, loops=False))
 
 
 def breaks(statements: list[ast.stmt]) -> bool:
-    """Whether there is a `break` of the loop whose body this is."""
+    """Whether these statements contain a `break` of the enclosing loop."""
     return any(isinstance(item, ast.Break) for item in _within(statements, loops=False))
 
 
 def assigned(statements: list[ast.stmt]) -> list[str]:
-    """The names that these statements may assign, in the order in which they first do."""
+    """Returns the names that these statements may assign, in order of first assignment."""
     names: dict[str, None] = {}
     for statement in _within(statements, loops=True):
         for node in _own_nodes(statement):
@@ -82,7 +82,7 @@ def _within(statements: list[ast.stmt], *, loops: bool) -> Iterator[ast.stmt]:
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
-    """The nodes of a statement, without the statements inside it."""
+    """Yields the nodes of a statement, without those of nested statements."""
     pending: list[ast.AST] = [statement]
     while pending:
         node = pending.pop()

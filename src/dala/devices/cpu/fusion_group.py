@@ -1,4 +1,4 @@
-"""A group of steps on the CPU: one function goes through all of them, a few rows at a time."""
+"""Runs a fusion group on the CPU: one function computes all steps, a few rows at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW
 from dala.devices.device import Number, check_sizes
-from dala.emit.llvm.group import Member, emit_group
-from dala.emit.slots import layout_of, sizes_of
+from dala.emit.argument_slots import layout_of, sizes_of
+from dala.emit.llvm.fusion_group import Member, emit_group
 from dala.plan.chunks import Chunks, cut, effort_of
 from dala.plan.fusion import FusionGroup
 from dala.plan.step import Step
@@ -20,47 +20,47 @@ from dala.plan.task import Task, flattened
 if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
 
-WINDOW_BYTES = 256 << 10
-"""Room for the windows of a group on a thread's stack: within the cache of a core."""
+LINE_BUFFER_BYTES = 256 << 10
+"""The stack space for a group's line buffers: within the cache of a core."""
 MOST_ROWS, LEAST_ROWS = 32, 2
 MOST_MOVED = 0.5
-"""Rows of windows that may be moved along, for each row that is computed."""
+"""The most rows moved within line buffers, per computed row."""
 FLAT_STEP = 2048
-"""Elements that each step of a flat group computes at a time."""
+"""The elements that each step of a flat group computes at a time."""
 _NOTHING = (ctypes.c_int64 * 8)()
 
 
 def fits_in_cache(group: FusionGroup, materialized: set[int]) -> bool:
-    """Whether what a group computes at a time fits into the cache of a core."""
-    windows = [step for step in group.steps if step.output not in materialized]
+    """Whether the working set of a group fits into the cache of a core."""
+    line_buffers = [step for step in group.steps if step.output not in materialized]
     if group.flat:
-        return FLAT_STEP * sum(map(_element_bytes, windows)) <= WINDOW_BYTES
+        return FLAT_STEP * sum(map(_element_bytes, line_buffers)) <= LINE_BUFFER_BYTES
     rows = _rows_at_a_time(group, materialized)
     moved = sum(map(sum, group.halo))
     return rows >= LEAST_ROWS and moved <= MOST_MOVED * rows * len(group.steps)
 
 
 def _pitch(step: Step) -> int:
-    """The bytes of a row of what a step writes."""
+    """Returns the bytes per row of a step's output."""
     scalar, shape = step.kinds[-1]
     return scalar.size_bytes * math.prod(shape[1:])
 
 
 def _rows_at_a_time(group: FusionGroup, materialized: set[int]) -> int:
-    windows = [
-        (_pitch(step), sum(reach))
-        for step, reach in zip(group.steps, group.halo, strict=True)
+    line_buffers = [
+        (_pitch(step), sum(halo))
+        for step, halo in zip(group.steps, group.halo, strict=True)
         if step.output not in materialized
     ]
-    pitches = sum(pitch for pitch, _ in windows)
-    around = sum(pitch * rows for pitch, rows in windows)
+    pitches = sum(pitch for pitch, _ in line_buffers)
+    around = sum(pitch * rows for pitch, rows in line_buffers)
     if not pitches:
         return MOST_ROWS
-    return min(MOST_ROWS, (WINDOW_BYTES - around) // pitches)
+    return min(MOST_ROWS, (LINE_BUFFER_BYTES - around) // pitches)
 
 
-class CpuGroup:
-    """A group of several steps, compiled as one."""
+class CpuFusionGroup:
+    """A fusion group of several steps, compiled as one function."""
 
     def __init__(self, device: Cpu, group: FusionGroup, materialized: set[int]) -> None:
         self.device = device
@@ -83,13 +83,13 @@ class CpuGroup:
         self.executable = self._compiled()
 
     def needs(self) -> set[int]:
-        """The memories that have to be there: all but what stays in windows."""
+        """Returns the memories that must exist: all but those that stay in line buffers."""
         used = {number for step in self.steps for number in (*step.inputs, step.output)}
-        windows = {step.output for step in self.steps} - self.materialized
-        return used - windows
+        line_buffers = {step.output for step in self.steps} - self.materialized
+        return used - line_buffers
 
     def _used(self) -> tuple[list[int], list[int]]:
-        """The memories that steps look into, and the bytes that they take each of them to have."""
+        """Returns the memories that steps access, and the size that each step expects."""
         needed = self.needs()
         found = [
             (number, size_bytes)
@@ -119,7 +119,7 @@ class CpuGroup:
         places = {step.output: i for i, step in enumerate(self.steps)}
         members = []
         for i, step in enumerate(self.steps):
-            windows = {
+            line_buffers = {
                 name: places[number]
                 for name, number in step.numbers().items()
                 if number not in self.materialized and places.get(number, i) < i
@@ -135,7 +135,7 @@ class CpuGroup:
             )
             program = flattened(step.program) if self.group.flat else step.program
             above, below = self.group.halo[i]
-            members.append(Member(program, target, above, below, materialized, windows))
+            members.append(Member(program, target, above, below, materialized, line_buffers))
         emitted = emit_group(tuple(members), flat=self.group.flat)
         formats = "".join(slot.format for slots in emitted.slots for slot in slots)
         formats += "q" * (len(self.steps) + 1)
@@ -145,7 +145,7 @@ class CpuGroup:
         return any(number in step.inputs for step in self.steps)
 
     def run(self, memories: Mapping[int, HostMemory], params: Mapping[str, Number]) -> None:
-        """Compute every step; memories of windows are not looked at."""
+        """Computes every step; memories that stay in line buffers are ignored."""
         check_sizes(self.name, [memories[number] for number in self.used], self.sizes_bytes)
         packed: list[Number] = []
         for step, sizes in zip(self.steps, self.sizes, strict=True):
@@ -163,5 +163,5 @@ class CpuGroup:
 
 
 def _element_bytes(step: Step) -> int:
-    """The bytes of one position of what a step writes."""
+    """Returns the bytes per position of a step's output."""
     return step.kinds[-1][0].size_bytes * (step.program.output.channels or 1)

@@ -1,9 +1,9 @@
-"""Functions of the language that are written in it: polynomials, so that loops stay vectors.
+"""Exponentials, logarithms and related functions for f32, written in the kernel language.
 
-Here are exponentials, logarithms and what is made of them for f32; `maths_f64` has those of f64,
-`maths_angles` the functions of angles. Polynomials are fitted so that their greatest error,
-relative to the function, is least. A conditional expression computes both sides and selects; as
-`a if x > a else x` it is one instruction, and keeps NaN.
+They are polynomials, so that loops vectorize, fitted for the least maximum relative error.
+`math_f64` has the f64 versions, `trigonometry_f32` and `trigonometry_f64` those of angles. A
+conditional expression computes both sides and selects; `a if x > a else x` is one instruction and
+propagates NaN.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dala.lang.marks import INTRINSICS, SCALARS
+from dala.lang.language_names import INTRINSICS, SCALARS
 
 f32, s32 = SCALARS["f32"], SCALARS["s32"]
 bits, exp, round_ = (INTRINSICS[name] for name in ("bits", "exp", "round"))
@@ -20,9 +20,9 @@ INF, NAN = math.inf, math.nan
 SMALLEST_NORMAL = 2.0**-126
 SIGN = -(1 << 31)
 HIGH_HALF = -(1 << 12)
-"""A mask that leaves the upper 12 bits of a significand: products of such numbers are exact."""
-WHOLE = 1.5 * 2.0**23
-"""Added to a whole number below 2**22, it puts that number into the lowest bits."""
+"""A mask that keeps the upper 12 bits of a significand, so that products are exact."""
+ROUNDING_SHIFT = 1.5 * 2.0**23
+"""Added to an integer below 2**22, it shifts that integer into the lowest bits."""
 
 _EXP = (0.4999999404, 0.1666651666, 0.04166828468, 0.008369249292, 0.001382044167)
 _EXP2 = (0.6931472421, 0.2402265519, 0.05550261959, 0.009617367759, 0.001342307543, 0.0001567854779)
@@ -57,7 +57,7 @@ def exp_f32(x: Any) -> Any:
     r = (x - n * 0.693359375) - n * -2.1219444005469e-4
     p = (((_EXP[4] * r + _EXP[3]) * r + _EXP[2]) * r + _EXP[1]) * r + _EXP[0]
     # 2**n in two factors: their product may be infinite or denormal.
-    k = bits(n + (WHOLE + 254.0), s32)
+    k = bits(n + (ROUNDING_SHIFT + 254.0), s32)
     half = k >> 1
     return (p * (r * r) + r + 1.0) * bits(half << 23, f32) * bits((k - half) << 23, f32)
 
@@ -69,7 +69,7 @@ def exp2_f32(x: Any) -> Any:
     r = x - n
     p = ((_EXP2[5] * r + _EXP2[4]) * r + _EXP2[3]) * r + _EXP2[2]
     p = (p * r + _EXP2[1]) * r + _EXP2[0]
-    k = bits(n + (WHOLE + 254.0), s32)
+    k = bits(n + (ROUNDING_SHIFT + 254.0), s32)
     half = k >> 1
     return (p * r + 1.0) * bits(half << 23, f32) * bits((k - half) << 23, f32)
 
@@ -131,28 +131,28 @@ def pow_f32(x: Any, y: Any) -> Any:
     low = s_high * 6.2445677792706e-4 + s_low * 2.885390081777927
     log_high = bits(bits(e + (high + tail), s32) & HIGH_HALF, f32)
     log_low = ((high - (log_high - e)) + tail) + low
-    # y · log2(a) = n + r; a y beyond 2**32 gives nothing that 2**32 does not.
+    # y · log2(a) = n + r; for |y| above 2**32 the result is the same as for 2**32.
     y_kept = 4294967296.0 if y > 4294967296.0 else y
     y_kept = -4294967296.0 if y_kept < -4294967296.0 else y_kept
     y_high = bits(bits(y_kept, s32) & HIGH_HALF, f32)
-    whole_part = y_high * log_high
+    integer_part = y_high * log_high
     rest = (y_kept - y_high) * log_high + y_kept * log_low
-    n = whole_part + rest
+    n = integer_part + rest
     n = 129.0 if n > 129.0 else n
     n = round_(-152.0 if n < -152.0 else n)
-    r = (whole_part - n) + rest
+    r = (integer_part - n) + rest
     r = -0.505 if r < -0.505 else r
     p = ((_EXP2[5] * r + _EXP2[4]) * r + _EXP2[3]) * r + _EXP2[2]
     p = (p * r + _EXP2[1]) * r + _EXP2[0]
-    k = bits(n + (WHOLE + 254.0), s32)
+    k = bits(n + (ROUNDING_SHIFT + 254.0), s32)
     half = k >> 1
     power = (p * r + 1.0) * bits(half << 23, f32) * bits((k - half) << 23, f32)
-    whole = round_(y) == y
-    power = NAN if x < 0.0 and not whole else power
+    is_integer = round_(y) == y
+    power = NAN if x < 0.0 and not is_integer else power
     zero = a == 0.0
     extreme = INF if zero == (y < 0.0) else 0.0
     power = extreme if zero or a == INF else power
-    odd = whole and round_(y * 0.5) != y * 0.5
+    odd = is_integer and round_(y * 0.5) != y * 0.5
     power = bits(bits(power, s32) | (bits(x, s32) & SIGN if odd else 0), f32)
     power = power if x == x and y == y else NAN
     return 1.0 if y == 0.0 else power
@@ -165,20 +165,20 @@ def tanh_f32(x: Any) -> Any:
     n = round_(a * -2.885390081777927)
     r = (a * -2.0 - n * 0.693359375) - n * -2.1219444005469e-4
     p = (((_EXPM1[5] * r + _EXPM1[4]) * r + _EXPM1[3]) * r + _EXPM1[2]) * r + _EXPM1[1]
-    scale = bits(bits(n + (WHOLE + 127.0), s32) << 23, f32)
+    scale = bits(bits(n + (ROUNDING_SHIFT + 127.0), s32) << 23, f32)
     t = ((p * r + _EXPM1[0]) * (r * r) + r) * scale
     y = ((1.0 - scale) - t) / ((scale + 1.0) + t)
     return bits(bits(y, s32) | (bits(x, s32) & SIGN), f32)
 
 
 def sigmoid_f32(x: Any) -> Any:
-    # exp(-x) is up / down · (1 + q): neither factor leaves the range.
+    # exp(-x) is up / down · (1 + q); neither factor overflows or underflows.
     x = 89.0 if x > 89.0 else x
     x = -104.0 if x < -104.0 else x
     n = round_(x * -1.4426950408889634)
     r = (n * -0.693359375 - x) - n * -2.1219444005469e-4
     p = (((_EXP[4] * r + _EXP[3]) * r + _EXP[2]) * r + _EXP[1]) * r + _EXP[0]
-    k = bits(n + (WHOLE + 254.0), s32)
+    k = bits(n + (ROUNDING_SHIFT + 254.0), s32)
     half = k >> 1
     up = bits((k - half) << 23, f32)
     down = bits(0x7F000000 - (half << 23), f32)
@@ -195,13 +195,13 @@ def erf_f32(x: Any) -> Any:
     n = round_(u * -1.4426950408889634)
     r = (-u - n * 0.693359375) - n * -2.1219444005469e-4
     p = (((_EXPM1[5] * r + _EXPM1[4]) * r + _EXPM1[3]) * r + _EXPM1[2]) * r + _EXPM1[1]
-    scale = bits(bits(n + (WHOLE + 127.0), s32) << 23, f32)
+    scale = bits(bits(n + (ROUNDING_SHIFT + 127.0), s32) << 23, f32)
     y = (1.0 - scale) - ((p * r + _EXPM1[0]) * (r * r) + r) * scale
     return bits(bits(y, s32) | (bits(x, s32) & SIGN), f32)
 
 
 def erfc_f32(x: Any) -> Any:
-    # erfc(a) = exp(-a²) · t · P(t); what a² is short of is put in afterwards.
+    # erfc(a) = exp(-a²) · t · P(t); the rounding error of a² is corrected afterwards.
     a = abs(x)
     a = 10.1 if a > 10.1 else a
     t = 1.0 / (a * 0.4 + 1.0)

@@ -1,4 +1,4 @@
-"""The arguments of an emitted kernel: one slot of eight bytes each, in a fixed order."""
+"""The argument layout of an emitted kernel: one 8-byte slot per argument, in a fixed order."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ SLOT_BYTES = 8
 
 @value
 class Slot:
-    """One argument: which buffer, size or parameter goes there."""
+    """One argument: the buffer, size or parameter that the slot holds."""
 
     kind: Literal[
-        "out", "twin", "control", "input", "size", "input size", "out size", "extent", "param"
+        "out", "tee", "control", "input", "size", "input size", "out size", "extent", "param"
     ]
     source: str = ""
     axis: int = 0
@@ -24,15 +24,15 @@ class Slot:
 
     @property
     def format(self) -> str:
-        """How `struct` packs it."""
+        """Returns its format character for `struct`."""
         if self.scalar is not None:
             padding = SLOT_BYTES - self.scalar.size_bytes
             return self.scalar.code + (f"{padding}x" if padding else "")
-        return "Q" if self.kind in ("out", "twin", "control", "input") else "q"
+        return "Q" if self.kind in ("out", "tee", "control", "input") else "q"
 
 
 def layout_of(program: Program) -> tuple[Slot, ...]:
-    """The slots of a program: pointers, sizes, extents, parameters."""
+    """Returns the slots of a program: pointers, sizes, extents, parameters."""
     statements = walk(program.body)
     indexed = {
         item.source for item in statements if isinstance(item, Load) and item.index is not None
@@ -57,7 +57,7 @@ def layout_of(program: Program) -> tuple[Slot, ...]:
 def sizes_of(
     slots: tuple[Slot, ...], domain: tuple[int, ...], shapes: dict[str, tuple[int, ...]]
 ) -> tuple[int, ...]:
-    """The values of the slots for sizes and extents, which the shapes fix."""
+    """Returns the values of the size and extent slots, which the shapes determine."""
     values = []
     for slot in slots:
         shape = shapes.get(slot.source or OUTPUT, ())

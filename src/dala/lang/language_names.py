@@ -1,4 +1,4 @@
-"""The names that kernels are written with; outside a kernel they only stand for themselves."""
+"""The names of the kernel language; outside a kernel they are inert markers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dala.errors import ArgumentError
 from dala.ir.types import BOOL, DTYPES, Scalar
 
 
-class Mark:
+class Marker:
     """A name of the kernel language."""
 
     __slots__ = ("name",)
@@ -26,8 +26,8 @@ class Mark:
         )
 
 
-class ScalarMark(Mark):
-    """A scalar type: annotates a parameter, converts a value."""
+class ScalarMarker(Marker):
+    """A scalar type: annotates a parameter or converts a value."""
 
     __slots__ = ("scalar",)
 
@@ -36,19 +36,19 @@ class ScalarMark(Mark):
         self.scalar = scalar
 
 
-class Annotation(Mark):
-    """Annotates an argument: `Image`, `Out`, `const`, `number`."""
+class Annotation(Marker):
+    """An annotation of an argument: `Image`, `Out`, `const`, `number`."""
 
     __slots__ = ()
 
 
-class Intrinsic(Mark):
-    """A function of the language."""
+class Intrinsic(Marker):
+    """An intrinsic function of the language."""
 
     __slots__ = ()
 
 
-SCALARS = {scalar.name: ScalarMark(scalar) for scalar in (*DTYPES.values(), BOOL)}
+SCALARS = {scalar.name: ScalarMarker(scalar) for scalar in (*DTYPES.values(), BOOL)}
 IMAGE, OUT, CONST, NUMBER = (Annotation(name) for name in ("Image", "Out", "const", "number"))
 ANNOTATIONS = {mark.name: mark for mark in (IMAGE, OUT, CONST, NUMBER)}
 
@@ -61,5 +61,5 @@ _MATHS = (
 )
 INTRINSICS = {name: Intrinsic(name) for name in (*_PLACES, *_MATHS)}
 
-NAMES: dict[str, Mark] = {**SCALARS, **ANNOTATIONS, **INTRINSICS}
-"""Everything of the language that `dala` itself has an attribute for."""
+NAMES: dict[str, Marker] = {**SCALARS, **ANNOTATIONS, **INTRINSICS}
+"""Every name of the language that is an attribute of `dala`."""

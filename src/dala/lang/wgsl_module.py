@@ -1,8 +1,8 @@
-"""Kernels given as WGSL text: what they bind, what they take, and how they are dispatched.
+"""Declarations of kernels written in WGSL: bindings, parameters and workgroup size.
 
-Of the text only the declarations are read: one output (`var<storage, read_write>`), inputs
-(`var<storage, read>`), a struct of scalars for parameters (`var<uniform>`), all in group 0, and one
-entry point. The rest is for the device's own compiler.
+Only the declarations are parsed: one output (`var<storage, read_write>`), inputs (`var<storage,
+read>`), a struct of scalars for parameters (`var<uniform>`), all in group 0, and one entry point.
+The rest is left to the device's compiler.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SCALARS = {scalar.wgsl: scalar for scalar in DTYPES.values() if scalar.bits >= 
 
 @value
 class Binding:
-    """A buffer that the text binds; `element` is what its array holds, as it is written."""
+    """A buffer binding; `element` is the element type of its array, as written."""
 
     name: str
     number: int
@@ -41,7 +41,7 @@ class Binding:
     element: str
 
     def takes(self, scalar: Scalar) -> bool:
-        """Whether a buffer of this dtype can be seen so; bytes are words, four at a time."""
+        """Whether a buffer of this dtype can be bound; bytes are packed four to a word."""
         inner = self.element
         while (found := re.fullmatch(r"(?:vec[234]|atomic)\s*<\s*(.*?)\s*>", inner)) is not None:
             inner = found.group(1)
@@ -50,8 +50,8 @@ class Binding:
 
 
 @value
-class Module:
-    """The declarations of a WGSL text."""
+class WgslModule:
+    """The declarations of a WGSL module."""
 
     text: str
     entry: str
@@ -63,7 +63,7 @@ class Module:
         return tuple(item for item in self.bindings if item.kind == kind)
 
     def pack(self, values: Sequence[bool | int | float]) -> bytes:
-        """The bytes of the struct of parameters."""
+        """Returns the bytes of the parameter struct."""
         scalars = [item.type or F32 for item in self.params]
         packed = b""
         for scalar, number in zip(scalars, values, strict=True):
@@ -72,10 +72,10 @@ class Module:
         return packed.ljust(-(-len(packed) // 16) * 16, b"\0")
 
     def groups(self, shape: tuple[int, ...], size_bytes: int, scalar: Scalar) -> Groups:
-        """The workgroups that give each element of an output an invocation.
+        """Returns the number of workgroups that give each output element an invocation.
 
-        A workgroup of one axis counts elements of the output's array; one of more walks over the
-        columns, then the rows of the output's shape.
+        A one-dimensional workgroup counts elements of the output's array; others cover the columns,
+        then the rows of the output's shape.
         """
         if self.workgroup[1:] == (1, 1):
             element = self.of_kind("output")[0].element
@@ -87,8 +87,8 @@ class Module:
         return (-(-columns // x), -(-rows // y), -(-deep // z))
 
 
-def read_module(name: str, text: str, defaults: Mapping[str, Any]) -> Module:
-    """The declarations of a kernel's text; a KernelSyntaxError says what is missing in it."""
+def read_module(name: str, text: str, defaults: Mapping[str, Any]) -> WgslModule:
+    """Returns the declarations of a kernel's text; raises KernelSyntaxError if any is missing."""
     code = _COMMENT.sub(" ", text)
     bindings, structs = [], []
     for attributes, space, access, variable, type in _BINDING.findall(code):
@@ -115,7 +115,7 @@ def read_module(name: str, text: str, defaults: Mapping[str, Any]) -> Module:
         raise _wrong(name, "it has several uniforms", "Put all parameters into one struct.")
     entry, workgroup = _entry(name, code)
     params = _params(name, code, structs[0], defaults) if structs else ()
-    return Module(text, entry, workgroup, tuple(bindings), params)
+    return WgslModule(text, entry, workgroup, tuple(bindings), params)
 
 
 def _number(name: str, attributes: str, which: str) -> int:
@@ -168,7 +168,7 @@ def _params(
 
 
 def _size_bytes(element: str) -> int | None:
-    """How much an element of an array takes, where that is known."""
+    """Returns the size of an array element, or None if it is unknown."""
     found = re.fullmatch(r"(?:vec([234])\s*<\s*)?(?:atomic\s*<\s*)?(\w+)[\s>]*", element)
     if found is None or found.group(2) not in _SCALARS:
         return None

@@ -1,8 +1,8 @@
-"""WebGPU at the end of a process, and after a fork.
+"""WebGPU at process exit and after a fork.
 
-Releasing a device waits for its work, so that an exit would take as long as whatever is under way.
-In a forked child it waits for ever, for threads that were not copied; and the drivers' own exit
-handlers crash there for the same reason.
+Releasing a device waits for its work, so an exit would take as long as whatever is in flight. In a
+forked child it waits forever, for threads that were not copied; and the drivers' exit handlers
+crash there for the same reason.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _devices: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def keep_at_exit(gpu: Any) -> None:
-    """The exit of this process does not wait for wgpu's device, nor does that of a fork of it."""
+    """Makes the exit of this process and of its forks not wait for wgpu's device."""
     _devices.add(gpu)
 
 
@@ -30,14 +30,14 @@ def _keep(objects: list[Any]) -> None:
 
 
 def _leave_alone() -> None:
-    """In a forked child: nothing of wgpu is ever released, and the drivers do not see the exit."""
+    """Prevents any release by wgpu and exit handlers of drivers in a forked child."""
     if not _devices:
         return
     kinds = (wgpu.GPUObjectBase, wgpu.GPUAdapter)
     _keep([each for each in gc.get_objects() if issubclass(type(each), kinds)])
     libc = ctypes.CDLL(None)
     if hasattr(libc, "on_exit"):
-        # Called before the handlers that were there earlier, with the exit code that was asked for.
+        # Runs before the handlers registered earlier, with the requested exit code.
         libc.on_exit(libc._exit, None)
 
 

@@ -1,4 +1,4 @@
-"""A device whose operations fail when a test wants them to."""
+"""A device whose operations fail on demand, for tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices.device import Device, Held, Memory, Number, Runner
+from dala.devices.device import Device, Memory, MemoryStatistics, Number, Runner
 from dala.errors import ArgumentError, DalaError, DeviceError, DeviceLostError, MemoryLimitError
 from dala.plan.task import Task
 
@@ -32,11 +32,11 @@ class FaultyMemory(Memory):
 
 
 class Faulty(Device):
-    """Another device, of which the k-th call of an operation fails: `Faulty(cpu, allocate=3)`.
+    """Wraps a device and fails the k-th call of an operation: `Faulty(cpu, allocate=3)`.
 
     A failed `allocate` is out of memory; a failed `write`, `read` or `map` (the end of a read-back)
     is a DeviceError; a failed `submit` (of a kernel or a copy) loses the device for good. `counts`
-    tells how often each was called.
+    holds the number of calls of each.
     """
 
     def __init__(self, device: Device, **failing: int) -> None:
@@ -60,7 +60,7 @@ class Faulty(Device):
         return self._gone or self.inner.lost
 
     def step(self, operation: str) -> None:
-        """Count one call, and fail if it is the one that was to fail."""
+        """Counts a call, and raises if it is the one to fail."""
         if self._gone:
             raise self._error("submit")
         self.counts[operation] += 1
@@ -106,7 +106,7 @@ class Faulty(Device):
     def synchronize(self) -> None:
         self.inner.synchronize()
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         return self.inner.held()
 
     def trim(self) -> int:
@@ -124,10 +124,10 @@ class FaultyRunner:
     def run(
         self, inputs: Sequence[FaultyMemory], output: FaultyMemory, params: Sequence[Number]
     ) -> None:
-        """Compute the output, unless this is the run that fails."""
+        """Computes the output, unless this run is to fail."""
         self.device.step("submit")
         self._inner.run([item.inner for item in inputs], output.inner, params)
 
     def explain(self, *, assembly: bool = False) -> str:
-        """The code that was made of it."""
+        """Returns the code generated for it."""
         return self._inner.explain(assembly=assembly)

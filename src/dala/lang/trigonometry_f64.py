@@ -1,6 +1,6 @@
-"""Functions of angles for f64: as in `maths_angles`, with more terms.
+"""Trigonometric functions for f64: as in `trigonometry_f32`, with more terms.
 
-Two literals that meet become f32: where both sides of a choice are literals, one is f64(…).
+Two literals promote to f32: where both sides of a conditional are literals, one is f64(…).
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dala.lang.marks import INTRINSICS, SCALARS
+from dala.lang.language_names import INTRINSICS, SCALARS
 
 f64, s64 = SCALARS["f64"], SCALARS["s64"]
 atan, bits, round_, sqrt = (INTRINSICS[name] for name in ("atan", "bits", "round", "sqrt"))
 
 PI, HALF_PI = math.pi, math.pi / 2
 SIGN = -(1 << 63)
-WHOLE = 1.5 * 2.0**52
+ROUNDING_SHIFT = 1.5 * 2.0**52
 
 _SIN = (
     *(-0.16666666666666666, 0.008333333333333194, -0.0001984126984120926, 2.755731921114346e-06),
@@ -51,7 +51,7 @@ def sin_f64(x: Any) -> Any:
     p = ((_SIN[7] * z + _SIN[6]) * z + _SIN[5]) * z + _SIN[4]
     p = (((p * z + _SIN[3]) * z + _SIN[2]) * z + _SIN[1]) * z + _SIN[0]
     y = p * (z * r) + r
-    return bits(bits(y, s64) ^ (bits(n + WHOLE, s64) << 63), f64)
+    return bits(bits(y, s64) ^ (bits(n + ROUNDING_SHIFT, s64) << 63), f64)
 
 
 def cos_f64(x: Any) -> Any:
@@ -64,7 +64,7 @@ def cos_f64(x: Any) -> Any:
     p = ((_SIN[7] * z + _SIN[6]) * z + _SIN[5]) * z + _SIN[4]
     p = (((p * z + _SIN[3]) * z + _SIN[2]) * z + _SIN[1]) * z + _SIN[0]
     y = p * (z * r) + r
-    return bits(bits(y, s64) ^ (bits(n + (WHOLE + 1.0), s64) << 63), f64)
+    return bits(bits(y, s64) ^ (bits(n + (ROUNDING_SHIFT + 1.0), s64) << 63), f64)
 
 
 def tan_f64(x: Any) -> Any:
@@ -77,7 +77,7 @@ def tan_f64(x: Any) -> Any:
     sine = ((p * z + _SIN_NEAR[1]) * z + _SIN_NEAR[0]) * (z * r) + r
     p = ((_COS_NEAR[5] * z + _COS_NEAR[4]) * z + _COS_NEAR[3]) * z + _COS_NEAR[2]
     cosine = ((p * z + _COS_NEAR[1]) * z + _COS_NEAR[0]) * (z * z) + (1.0 - z * 0.5)
-    odd = (bits(n + WHOLE, s64) & 1) == 1
+    odd = (bits(n + ROUNDING_SHIFT, s64) & 1) == 1
     return (-cosine if odd else sine) / (sine if odd else cosine)
 
 

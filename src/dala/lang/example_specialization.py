@@ -1,4 +1,4 @@
-"""Dtypes and ranks that suit a kernel, found by trying: mistakes are noticed without a device."""
+"""Finds a specialization that a kernel compiles for, so that mistakes show without a device."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from itertools import product
 
 from dala.errors import KernelError, ShapeError
 from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
-from dala.lang.lower import Definition, Special
-from dala.lang.marks import INTRINSICS
+from dala.lang.language_names import INTRINSICS
+from dala.lang.lower import Definition, Specialization
 from dala.lang.signature import static_object
 
 _MOST_MIXED = 4
-"""Inputs up to which every mix of dtypes is tried before a kernel is refused."""
+"""Kernels with more inputs are not tried with every combination of dtypes."""
 
 
-def example_of(definition: Definition) -> Special:
-    """Dtypes and ranks that suit the kernel, f32 where it can be.
+def example_of(definition: Definition) -> Specialization:
+    """Returns dtypes and ranks that the kernel compiles for, preferring f32.
 
-    Raises the mistake that no choice of them would mend.
+    Raises the first error if no combination works.
     """
     first: KernelError | ShapeError | None = None
     for scalars in _dtypes(definition):
         for rank, own_rank in _ranks(definition):
             found = _fitted(definition, scalars, rank, own_rank)
-            if isinstance(found, Special):
+            if isinstance(found, Specialization):
                 return found
             first = first or found
     assert first is not None
@@ -34,8 +34,8 @@ def example_of(definition: Definition) -> Special:
 
 def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
-) -> Special | KernelError | ShapeError:
-    """The guess with each buffer of as many axes as it is indexed by, or what is wrong with it."""
+) -> Specialization | KernelError | ShapeError:
+    """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
     ranks = _written_ranks(definition.source.tree)
     first: KernelError | ShapeError | None = None
     for _ in range(len(definition.signature.inputs) + 2):
@@ -55,7 +55,7 @@ def _fitted(
 
 
 def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
-    """Dtypes worth trying for the inputs: one for all, then floats and indices mixed."""
+    """Yields candidate dtypes of the inputs: the same for all, then floats and indices mixed."""
     count = max(1, len(definition.signature.inputs))
     for scalar in (F32, S32, U8, U32, F64, S64):
         yield (scalar,) * count
@@ -64,7 +64,7 @@ def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
 
 
 def _ranks(definition: Definition) -> list[tuple[int, int]]:
-    """Ranks of the output, and of inputs whose own rank cannot be seen, worth trying."""
+    """Returns candidate ranks of the output, and of inputs whose rank is not evident."""
     places = (INTRINSICS["position"], INTRINSICS["shape"])
     source = definition.source
     asked = [
@@ -76,7 +76,7 @@ def _ranks(definition: Definition) -> list[tuple[int, int]]:
         and isinstance(call.args[0], ast.Constant)
     ]
     ranks = [rank for rank in asked if type(rank) is int and 1 <= rank <= 8][:1]
-    if definition.imagery:
+    if definition.is_image:
         ranks = [2]
     outputs = ranks or [1, 2, 3, 4]
     alike = [(rank, rank) for rank in outputs]
@@ -89,25 +89,25 @@ def _guess(
     rank: int,
     own_rank: int,
     ranks: dict[str, int],
-) -> Special:
+) -> Specialization:
     signature, scalar = definition.signature, scalars[0]
     inputs = tuple(
         (F32, 2, 4) if item.image else (own, ranks.get(item.name, own_rank), None)
         for item, own in zip(signature.inputs, scalars, strict=False)
     )
     out_rank = ranks.get(signature.out or "", rank)
-    output = (F32, 2, 4) if definition.imagery and not signature.out else (scalar, out_rank, None)
+    output = (F32, 2, 4) if definition.is_image and not signature.out else (scalar, out_rank, None)
     consts = tuple(
         (item.name, 1 if item.required else item.default)
         for item in signature.params
         if item.kind == "const"
     )
     types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
-    return Special(inputs, output, consts, types)
+    return Specialization(inputs, output, consts, types)
 
 
 def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
-    """How many axes each name seems to have; an index that is a name is taken for one number."""
+    """Returns the apparent rank of each name; an index that is a name counts as one number."""
     ranks: dict[str, int] = {}
     for node in ast.walk(tree):
         match node:

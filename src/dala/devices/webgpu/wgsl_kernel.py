@@ -1,4 +1,4 @@
-"""A WGSL text of a user's on a WebGPU device."""
+"""Runs a user's WGSL kernel on a WebGPU device."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dala.devices.webgpu.memory import GpuMemory
 from dala.devices.webgpu.runner import nothing
 from dala.emit.wgsl.grid import MOST_GROUPS
 from dala.errors import KernelSyntaxError, LimitError
-from dala.lang.wgsl import Groups, Module
+from dala.lang.wgsl_module import Groups, WgslModule
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
 
 MOST_BOUND = 64
-"""Combinations of buffers and parameters that a text remembers, those used last."""
+"""The number of bind groups that a kernel caches, the latest ones."""
 _TYPES = {"input": "read-only-storage", "output": "storage", "params": "uniform"}
 
 
-class WebGpuText:
-    """One text, compiled; its mistakes are a KernelSyntaxError with the compiler's own words."""
+class WebGpuWgslRunner:
+    """A compiled WGSL kernel; its mistakes raise KernelSyntaxError with the compiler's message."""
 
-    def __init__(self, device: WebGpu, name: str, module: Module) -> None:
+    def __init__(self, device: WebGpu, name: str, module: WgslModule) -> None:
         self.device = device
         self.name = name
         self.module = module
@@ -38,7 +38,7 @@ class WebGpuText:
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:
-        """Inside, what the device refuses is a mistake of the text."""
+        """Translates what the device refuses into an error about the user's text."""
         try:
             yield
         except wgpu.GPUValidationError as error:
@@ -70,7 +70,7 @@ class WebGpuText:
     def run(
         self, inputs: Sequence[GpuMemory], output: GpuMemory, params: bytes, groups: Groups
     ) -> None:
-        """Dispatch the workgroups; an output that is also an input is written aside first."""
+        """Dispatches the workgroups; an output that is also an input is computed aside first."""
         device = self.device
         device.check()
         if max(groups) > MOST_GROUPS:
@@ -90,7 +90,7 @@ class WebGpuText:
             device.copy(target, output)
 
     def _group(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: bytes) -> Any:
-        """The bindings of these buffers, made once for as long as they are used."""
+        """Returns the cached bind group of these buffers."""
         used = tuple((item.serial, item.size_bytes) for item in (*inputs, output))
         return self._groups.find((params, used), lambda: self._bound(inputs, output, params))
 
@@ -99,7 +99,7 @@ class WebGpuText:
         return self.device.gpu.create_buffer_with_data(data=params, usage=usage)
 
     def _bound(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: bytes) -> Any:
-        """The bindings; buffers are bound as long as they are, so that arrayLength is right."""
+        """Creates a bind group; buffers are bound by exact size, so that arrayLength is right."""
         gpu, given = self.device.gpu, iter(inputs)
         entries = []
         for item in self.module.bindings:

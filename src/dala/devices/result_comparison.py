@@ -1,4 +1,4 @@
-"""How far two devices may be apart in one result, and where they are further apart than that."""
+"""Compares results of two devices within the tolerance that devices may differ by."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dala.base.record import record
 from dala.errors import ArgumentError
 
 _RELATIVE = {"float32": 1e-5, "float64": 1e-12}
-"""Of the larger of the two values."""
+"""The tolerance relative to the larger of the two values."""
 _FLOOR = 0.1
-"""Of that, of the largest value of all: what sums that cancel out leave near zero."""
+"""The part of that tolerance that applies relative to the largest value of all, near zero."""
 _ULPS = 4
 _U8_STEPS = 1
 
 
 @record
 class Difference:
-    """The first element that is too far apart, and how many there are."""
+    """The first element out of tolerance, and how many there are."""
 
     index: tuple[int, ...]
     got: Any
@@ -29,10 +29,11 @@ class Difference:
 
 
 def difference(got: np.ndarray, want: np.ndarray) -> Difference | None:
-    """Where two results of one computation differ by more than devices may; None if nowhere.
+    """Returns where two results of one computation are out of tolerance, or None.
 
-    Integers are equal, u8 within 1, f32 within 1e-5 and f64 within 1e-12 of the value, or a tenth
-    of that of the largest value. NaN equals NaN, and infinities equal those of their own sign.
+    Integers must be equal, u8 within 1, f32 within 1e-5 and f64 within 1e-12 of the value, or a
+    tenth of that of the largest value. NaN equals NaN, and infinities equal those of their own
+    sign.
     """
     if got.shape != want.shape or got.dtype != want.dtype:
         raise ArgumentError(
@@ -49,12 +50,12 @@ def difference(got: np.ndarray, want: np.ndarray) -> Difference | None:
 
 
 def compared(got: np.ndarray, want: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which elements are too far apart, and how far each is."""
+    """Returns which elements are out of tolerance, and each element's distance."""
     return _floats(got, want) if want.dtype.kind == "f" else _integers(got, want)
 
 
 def _integers(got: np.ndarray, want: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # Unsigned, so that no difference of 64-bit numbers overflows.
+    # Unsigned, so that the difference of 64-bit integers cannot overflow.
     apart = np.where(got > want, got, want).astype(np.uint64)
     apart -= np.where(got > want, want, got).astype(np.uint64)
     return apart > (_U8_STEPS if want.dtype == np.uint8 else 0), apart

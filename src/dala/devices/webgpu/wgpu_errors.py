@@ -1,7 +1,7 @@
-"""What wgpu raises or logs, as errors of ours.
+"""Translates what wgpu raises or logs into errors of ours.
 
-What wgpu-native takes for a mistake of its caller at submission ends the process: work is submitted
-only under the device's lock, after a look whether the device is there.
+wgpu-native aborts the process on what it takes for its caller's mistake at submission: work is
+submitted only under the device's lock, after checking that the device exists.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Guard:
-    """Inside it, what goes wrong in wgpu is raised as an error of ours."""
+    """Translates wgpu's errors that are raised inside it."""
 
     __slots__ = ("_device",)
 
@@ -45,7 +45,7 @@ class Guard:
 
 
 def lost_error(device: WebGpu) -> DeviceLostError:
-    """What every use of a lost device and of its memory raises."""
+    """Returns the error that every use of a lost device and of its memory raises."""
     return DeviceLostError(
         f"the device {device.id} ({device.name}) was lost, with all that its buffers held. Make "
         f"them again: what is asked for next opens the device anew."
@@ -53,7 +53,7 @@ def lost_error(device: WebGpu) -> DeviceLostError:
 
 
 def translated(error: Exception, device: WebGpu) -> DalaError:
-    """The error of ours for what wgpu raised on a device that still works."""
+    """Returns our error for what wgpu raised on a device that still works."""
     said = " ".join(str(error).split())
     if isinstance(error, wgpu.GPUOutOfMemoryError) or "memory left" in said:
         held = device.held()
@@ -67,10 +67,10 @@ def translated(error: Exception, device: WebGpu) -> DalaError:
 
 
 class _LossWatch(logging.Filter):
-    """Looks for the line that wgpu logs when a device is lost, and lets every line pass.
+    """Looks for the line that wgpu logs when a device is lost; lets every line pass.
 
-    The line comes out of a callback, in which wgpu must not be called, and does not say which
-    device it is about: so each of them is asked when it is used next.
+    The line comes from a callback, in which wgpu must not be called, and does not name the device:
+    so each device is checked on its next use.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -85,6 +85,6 @@ _watch = _LossWatch()
 
 
 def watch(device: WebGpu) -> None:
-    """From now on, a loss that wgpu only logs makes this device look for itself."""
+    """Makes this device check itself after a loss that wgpu only logs."""
     _watched.add(device)
-    logging.getLogger("wgpu").addFilter(_watch)  # a second time does nothing
+    logging.getLogger("wgpu").addFilter(_watch)  # adding it twice has no effect

@@ -1,4 +1,4 @@
-"""The text of functions that stand in no file: typed at Python's prompt, or given with `-c`."""
+"""Finds the source of functions typed at Python's prompt or passed with `-c`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from types import CodeType
 
 _OLDEST = 10_000
-"""Lines of the prompt's history that are searched, the latest ones."""
+"""The number of most recent history lines that are searched."""
 
 _MOST_BRACKETS = 32
-"""Lines that closing brackets may take after a function's last instruction."""
+"""The most lines of closing brackets that may follow a function's last instruction."""
 
 
 def find_lines(code: CodeType) -> list[str]:
-    """The lines from a function's first on, as many as it may have; none where they are unknown.
+    """Returns the lines from a function's first line on; empty if they cannot be found.
 
-    Up to Python 3.12 neither is kept by Python itself.
+    Up to Python 3.12, Python itself keeps neither.
     """
     for text in _candidates(code):
         lines = text.splitlines(keepends=True)
@@ -27,7 +27,7 @@ def find_lines(code: CodeType) -> list[str]:
 
 
 def _candidates(code: CodeType) -> Iterator[str]:
-    """Texts that may have been compiled into the code, the likeliest first."""
+    """Yields texts that the code may have been compiled from, the most likely first."""
     if code.co_filename == "<string>":
         yield from _command()
     elif code.co_filename == "<stdin>":
@@ -35,7 +35,7 @@ def _candidates(code: CodeType) -> Iterator[str]:
 
 
 def _command() -> Iterator[str]:
-    """What was given as `python -c TEXT`, also as `-cTEXT` or among other letters."""
+    """Yields the text passed as `python -c TEXT`, also as `-cTEXT` or after other flags."""
     if sys.argv[:1] != ["-c"]:
         return
     after = iter(sys.orig_argv[1:])
@@ -48,8 +48,8 @@ def _command() -> Iterator[str]:
 
 
 def _statements(code: CodeType) -> Iterator[str]:
-    """The latest lines typed at the prompt that could be one statement around the function."""
-    readline = sys.modules.get("readline")  # the prompt has loaded it, where there is one
+    """Yields the latest prompt lines that may form the statement around the function."""
+    readline = sys.modules.get("readline")  # loaded by the prompt, if there is one
     if readline is None:
         return
     last = readline.get_current_history_length()
@@ -76,7 +76,7 @@ def _parses(text: str) -> bool:
 
 
 def _makes(text: str, code: CodeType) -> bool:
-    """Whether compiling the text gives this very function."""
+    """Whether compiling the text yields exactly this function."""
     if not _parses(text):
         return False
     inside = [compile(text, code.co_filename, "exec", dont_inherit=True)]

@@ -1,4 +1,4 @@
-"""How long compute passes take, as a WebGPU device itself tells it."""
+"""Times compute passes with timestamp queries of a WebGPU device."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
 
 MOST_PASSES = 1024
-"""Passes that can be timed at once: queries are 4096 at most."""
+"""The most passes timed at once: a query set has at most 4096 queries."""
 _TIME_BYTES = 8
 
 
 class PassClock:
-    """Takes the times at which passes begin and end; used under the device's lock."""
+    """Timestamps the begin and end of passes; used under the device's lock."""
 
     def __init__(self, device: WebGpu) -> None:
         self.device = device
@@ -28,7 +28,7 @@ class PassClock:
         self._tick_s = _nanoseconds_per_tick(gpu) * 1e-9
 
     def begin(self, encoder: Any) -> Any:
-        """A compute pass that is timed."""
+        """Begins a timed compute pass."""
         at = 2 * self.passes
         self.passes += 1
         if self.passes > MOST_PASSES:
@@ -42,7 +42,7 @@ class PassClock:
         )
 
     def read(self) -> float | None:
-        """The seconds that the passes took together; None if there were none, or too many."""
+        """Returns the total seconds of the passes; None if there were none, or too many."""
         if not 0 < self.passes <= MOST_PASSES:
             return None
         device, count = self.device, 2 * self.passes
@@ -55,10 +55,10 @@ class PassClock:
 
 
 def _nanoseconds_per_tick(gpu: Any) -> float:
-    """The period of the queue's clock; wgpu has it below its Python names only."""
+    """Returns the timestamp period of the queue; wgpu has it below its Python API only."""
     try:
         from wgpu.backends.wgpu_native import lib
 
         return float(lib.wgpuQueueGetTimestampPeriod(gpu.queue._internal))
     except (ImportError, AttributeError):
-        return 1.0  # as the standard has it
+        return 1.0  # the default of the standard

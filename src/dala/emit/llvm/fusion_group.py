@@ -1,25 +1,25 @@
-"""Several programs as one LLVM module, so that what one writes is still in cache for the next.
+"""Emits a fusion group as one LLVM module, so that data is still in cache for its consumer.
 
-A chunk of a group is computed a few rows at a time: each program in turn is called for the rows
-that its readers need next. What nobody keeps lies in a window on the stack, which holds only the
-rows that are still to be read; the rows that move out are overwritten.
+A chunk of a group is computed a few rows at a time: each program is called for the rows that its
+consumers need next. Intermediates that are not materialized live in line buffers on the stack,
+which hold only the rows that are still to be read and slide along.
 """
 
 from __future__ import annotations
 
 from dala.base.record import record
+from dala.emit.argument_slots import Slot
 from dala.emit.llvm.functions import CHUNK, Functions, Options, Target
 from dala.emit.llvm.module import ENTRY, given, module_text, unpacked
-from dala.emit.slots import Slot
 from dala.ir.nodes import Program
 
 
 @record
 class Member:
-    """A program of a group.
+    """A program of a fusion group.
 
-    `above` and `below` are the rows around those of the last program that its readers need;
-    `windows` are the inputs that earlier members, given by their place, leave in a window.
+    `above` and `below` are its halo: the extra rows its consumers need; `line_buffers` maps the
+    inputs that are read from line buffers to the index of the member that produces them.
     """
 
     program: Program
@@ -27,12 +27,12 @@ class Member:
     above: int
     below: int
     kept: bool
-    windows: dict[str, int]
+    line_buffers: dict[str, int]
 
 
 @record
 class EmittedGroup:
-    """A module as text, and its arguments: the slots of each member, a pitch for each, the step."""
+    """A module as text, and its arguments: the slots and the pitch of each member, and the step."""
 
     text: str
     slots: tuple[tuple[Slot, ...], ...]
@@ -40,7 +40,7 @@ class EmittedGroup:
 
 
 def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
-    """The module of a group; a flat one has a single row, walked a few elements at a time."""
+    """Emits the module of a group; a flat one has a single row, a few elements at a time."""
     made = [Functions(item.program, item.target, f"m{i}.") for i, item in enumerate(members)]
     parts = [text for functions in made for text in functions.texts()]
     declarations = set().union(*(functions.declarations for functions in made))
@@ -50,14 +50,14 @@ def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
     text = module_text(name, declarations, [*parts, entry])
     slots = tuple(functions.slots for functions in made)
     options = Options(
-        vectorise=any(functions.options.vectorise for functions in made),
+        vectorize=any(functions.options.vectorize for functions in made),
         in_order=any(functions.options.in_order for functions in made),
     )
     return EmittedGroup(text, slots, options)
 
 
 class _Entry:
-    """Writes the function that goes through a chunk step by step."""
+    """Emits the entry function, which computes a chunk step by step."""
 
     def __init__(self, members: tuple[Member, ...], made: list[Functions], flat: bool) -> None:
         self.members = members
@@ -69,7 +69,7 @@ class _Entry:
         self.lines.append(f"  {text}")
 
     def least(self, name: str, a: str, b: str, test: str = "slt") -> None:
-        """The smaller of two numbers, or the larger with the test turned round."""
+        """Emits the smaller of two numbers, or the larger if `test` is reversed."""
         self.line(f"{name}.test = icmp {test} i64 {a}, {b}")
         self.line(f"{name} = select i1 {name}.test, i64 {a}, i64 {b}")
 
@@ -99,7 +99,7 @@ class _Entry:
         self.line("%far = add i64 %here, %step")
         self.least("%there", "%far", last)
         for i, item in enumerate(self.members):
-            self._turn(i, item)
+            self._iteration(i, item)
         self.line("br label %head")
         self.lines += ["over:", "  ret i32 0"]
         head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(CHUNK)}) #0 {{"
@@ -110,7 +110,7 @@ class _Entry:
         self.line(f"{name} = load i64, ptr {name}.slot")
 
     def _begin(self, i: int, item: Member, first: str) -> None:
-        """The first row that is needed, and room for a window."""
+        """Emits the first row that is needed, and the allocation of a line buffer."""
         self.line(f"%start.{i} = sub i64 {first}, {item.above}")
         self.least(f"%first.{i}", f"%start.{i}", "0", "sgt")
         if not item.kept:
@@ -118,8 +118,8 @@ class _Entry:
             self.line(f"%bytes.{i} = mul i64 %rows.{i}, %pitch.{i}")
             self.line(f"%window.{i} = alloca i8, i64 %bytes.{i}, align 64")
 
-    def _turn(self, i: int, item: Member) -> None:
-        """The rows of one member that this step needs, called for."""
+    def _iteration(self, i: int, item: Member) -> None:
+        """Emits the call that computes the rows of one member that this step needs."""
         if self.flat:
             self.line(f"%need.{i} = add i64 %there, 0")
         else:
@@ -132,15 +132,15 @@ class _Entry:
         for place, slot in enumerate(functions.slots):
             if slot.kind == "out" and not item.kept:
                 arguments[place] = f"ptr %view.{i}"
-            elif slot.kind == "input" and slot.source in item.windows:
-                arguments[place] = f"ptr %view.{item.windows[slot.source]}"
+            elif slot.kind == "input" and slot.source in item.line_buffers:
+                arguments[place] = f"ptr %view.{item.line_buffers[slot.source]}"
         rows = f"i64 %done.{i}, i64 %need.{i}"
         last = item.program.rank - 1
         span = f"i64 0, i64 1, {rows}" if self.flat else f"{rows}, i64 0, i64 %m{i}.size.{last}"
         self.line(f"%status.{i} = call i32 @m{i}.rows({', '.join(arguments)}, {span})")
 
     def _slide(self, i: int, item: Member) -> None:
-        """Move what is still needed to the window's begin; `view` is where its row 0 would be."""
+        """Emits the slide of a line buffer to its start; `view` is the address of its row 0."""
         self.line(f"%keep.{i} = sub i64 %here, {item.above}")
         self.least(f"%from.{i}", f"%keep.{i}", f"%base.{i}", "sgt")
         self.line(f"%left.{i} = sub i64 %done.{i}, %from.{i}")

@@ -1,4 +1,4 @@
-"""LLVM IR as text: names, types, constants, and values that may be vectors."""
+"""Writes LLVM IR as text: names, types, constants, and values that may be vectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dala.ir.types import BOOL, Scalar
 
 @value
 class Operand:
-    """A value in LLVM's words: its type there, whether it is a vector, its name or constant."""
+    """An LLVM operand: its type, whether it is a vector, and its name or constant."""
 
     text: str
     type: str
@@ -23,12 +23,12 @@ class Operand:
 
 
 def llvm_type(scalar: Scalar, lanes: int = 1) -> str:
-    """The LLVM type of a scalar, or of a vector of them."""
+    """Returns the LLVM type of a scalar, or of a vector of them."""
     return scalar.llvm if lanes == 1 else f"<{lanes} x {scalar.llvm}>"
 
 
 def constant(scalar: Scalar, value: bool | int | float) -> Operand:
-    """A constant; floats are written by their bits, so that nothing is rounded."""
+    """Returns a constant; floats are written as their bits, so that nothing is rounded."""
     if scalar == BOOL:
         return Operand("true" if value else "false", "i1")
     if scalar.is_float:
@@ -38,7 +38,7 @@ def constant(scalar: Scalar, value: bool | int | float) -> Operand:
 
 
 class Writer:
-    """Collects the lines of one function; `lanes` is the width of its vectors."""
+    """Collects the lines of one function; `lanes` is its vector width."""
 
     def __init__(self, lanes: int = 1) -> None:
         self.lanes = lanes
@@ -56,7 +56,7 @@ class Writer:
         self.lines.append(f"  {text}")
 
     def emit(self, type: str, text: str, vector: bool = False) -> Operand:
-        """A new value, computed by an instruction."""
+        """Emits an instruction and returns its result."""
         name = self.name()
         self.line(f"{name} = {text}")
         return Operand(name, type, vector)
@@ -65,18 +65,18 @@ class Writer:
         return self.emit(type, text)
 
     def call(self, function: str, type: str, *args: Operand) -> Operand:
-        """A call of an intrinsic, which is declared on the way."""
+        """Emits a call of an intrinsic, and declares it."""
         self._declared.add(f"declare {type} @{function}({', '.join(a.type for a in args)})")
         text = f"call {type} @{function}({', '.join(map(str, args))})"
         return self.emit(type, text, any(arg.vector for arg in args))
 
     def call_void(self, function: str, *args: Operand) -> None:
-        """A call of an intrinsic that gives nothing."""
+        """Emits a call of an intrinsic without a result."""
         self._declared.add(f"declare void @{function}({', '.join(a.type for a in args)})")
         self.line(f"call void @{function}({', '.join(map(str, args))})")
 
     def below(self, count: int, limit: Operand) -> Operand:
-        """A mask of `count` lanes: those whose number is below the limit, an i32."""
+        """Returns a mask of `count` lanes: those whose index is below the limit, an i32."""
         type = f"<{count} x i32>"
         one = self.emit(type, f"insertelement {type} poison, {limit}, i64 0")
         splat = f"shufflevector {one}, {type} poison, {type} zeroinitializer"
@@ -87,7 +87,7 @@ class Writer:
     def gather(
         self, function: str, type: str, places: Operand, align: int, mask: Operand, rest: Operand
     ) -> Operand:
-        """One element for each lane, from as many places."""
+        """Emits a gather of one element per lane."""
         given = (places, Operand(str(align), "i32"), mask, rest)
         return self.call(function, type, *given)
 
@@ -100,7 +100,7 @@ class Writer:
         return f"{stem}{self._count}"
 
     def begin(self, label: str) -> None:
-        """Start a basic block."""
+        """Starts a basic block."""
         self.lines.append(f"{label}:")
         self.block = label
 
@@ -112,7 +112,7 @@ class Writer:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is remembered inside is forgotten at the end: it may not dominate what follows."""
+        """Forgets at its end what was cached inside: it may not dominate what follows."""
         self._splats.append({})
         try:
             yield
@@ -125,7 +125,7 @@ class Writer:
         return f"<{self.lanes} x {type}>"
 
     def splat(self, value: Operand) -> Operand:
-        """The value in every lane."""
+        """Returns the value broadcast to every lane."""
         if value.vector or self.lanes == 1:
             return value
         type = self.vector_type(value.type)
@@ -141,18 +141,18 @@ class Writer:
         return self._splats[-1][value.text]
 
     def alike(self, *values: Operand) -> tuple[Operand, ...]:
-        """All as vectors if one is."""
+        """Returns all operands as vectors if any of them is one."""
         if any(value.vector for value in values):
             return tuple(self.splat(value) for value in values)
         return values
 
     def iota(self, type: str) -> Operand:
-        """0, 1, 2, … in the lanes."""
+        """Returns the vector 0, 1, 2, …"""
         lanes = ", ".join(f"{type} {i}" for i in range(self.lanes))
         return Operand(f"<{lanes}>", self.vector_type(type), vector=True)
 
     def suffix(self, value: Operand) -> str:
-        """The name that overloaded intrinsics give to the type of a value."""
+        """Returns the type suffix of overloaded intrinsics for a value."""
         short = {"float": "f32", "double": "f64"}
         element = value.type.split(" x ")[-1].rstrip(">") if value.vector else value.type
         element = short.get(element, element)
