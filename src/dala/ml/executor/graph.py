@@ -13,25 +13,25 @@ from dala.base.suggestions import hint
 from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.ml.executor.compiled import CompiledGraph
 from dala.ml.executor.graph_builder import Layout
 from dala.ml.executor.nodes import Contents, Declared, Node, read_contents
 from dala.ml.executor.operators import OPERATORS, missing_of
 from dala.ml.executor.pointwise import STORED
-from dala.ml.executor.template import Template
 from dala.ml.onnx.external_data import Bundle
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.pipelines.composite import Stage
 
-MOST_TEMPLATES = 8
+MOST_COMPILED = 8
 """Combinations of shapes and outputs that are remembered for a device, the latest ones."""
 
 
 class _Placed:
-    """What a graph has on one device: its constants, and its stages for shapes that were met."""
+    """What a graph has on one device: its constants, and what was compiled for given shapes."""
 
     def __init__(self) -> None:
         self.constants: dict[Any, Buffer] = {}
-        self.templates: dict[Any, Template] = {}
+        self.compiled: dict[Any, CompiledGraph] = {}
 
     def constant(self, key: Any, make: Callable[[], np.ndarray]) -> Buffer:
         if key not in self.constants:
@@ -67,28 +67,38 @@ class Graph:
         """The nodes that kernels cannot compute, each with the reason; empty if all can be."""
         return missing_of(self._contents)
 
+    def run(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
+        """Computes these outputs on the current device.
+
+        Only what they need is computed. Integers of 64 bits are s32 on a device; an output may be
+        of any dtype, and is converted. No output shares memory with an input.
+        """
+        self._compiled(inputs, outputs).run((*inputs.values(), *outputs.values()))
+
     def stages(
         self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
     ) -> Iterator[Stage]:
-        """The steps that compute these outputs, on the current device.
+        """Returns the stages of a pipeline that does what `run` does."""
+        return self._compiled(inputs, outputs).stages((*inputs.values(), *outputs.values()))
 
-        Only what they need is computed. Whole numbers of 64 bits are s32 on a device; an output
-        may be of any dtype, and is converted.
-        """
+    def _compiled(
+        self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
+    ) -> CompiledGraph:
+        """Returns the graph for buffers of these shapes, compiled when they are first met."""
         self._check(inputs, outputs)
         key = (_kinds(inputs), _kinds(outputs))
         with self._lock:
             self._placed = {known: held for known, held in self._placed.items() if not known.lost}
             placed = self._placed.setdefault(current_device(), _Placed())
-            found = placed.templates.get(key)
+            found = placed.compiled.get(key)
             if found is None:
-                found = placed.templates[key] = self._template(placed, inputs, outputs)
-                forget_oldest(placed.templates, MOST_TEMPLATES)
-        return found.bound(inputs, outputs)
+                found = placed.compiled[key] = self._compile(placed, inputs, outputs)
+                forget_oldest(placed.compiled, MOST_COMPILED)
+        return found
 
-    def _template(
+    def _compile(
         self, placed: _Placed, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
-    ) -> Template:
+    ) -> CompiledGraph:
         stand_ins, targets = (
             {name: scratch(item.shape, item.scalar) for name, item in group.items()}
             for group in (inputs, outputs)
@@ -99,7 +109,7 @@ class Graph:
         for node in nodes:
             layout.add(node, OPERATORS.get(node.op))
         layout.finish()
-        return Template(layout.stages, stand_ins, targets)
+        return CompiledGraph(layout.stages, [*stand_ins.values()], [*targets.values()])
 
     def _check(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
         _check_names("input", inputs, self.inputs)

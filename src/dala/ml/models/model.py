@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,8 +20,9 @@ from dala.lang.signature import Parameter
 from dala.ml.catalog.entries import Entry
 from dala.ml.models.engine import Engine, Tensor
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.kernels.arguments import Params, complete
+from dala.runtime.kernels.arguments import Params, check_buffers, complete
 from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel, Stage
+from dala.runtime.profiling.profile import copy
 
 if TYPE_CHECKING:
     from dala.ml.executor.graph import Graph
@@ -143,9 +145,32 @@ class Model(CompositeKernel):
 
     # -- running ---------------------------------------------------------------------------------
 
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
+            if not self.runs_on(device):
+                super().run(inputs, output, params)
+                return
+            wanted = self._checked(inputs, output, params)
+            target = output
+            if any(item.aliases(output) for item in inputs):
+                target = new_buffer(output.shape, output.dtype)
+            self._compute(inputs, {wanted.name: target})
+            if target is not output:
+                copy(device, target.memory, output.memory)
+
     def _stages(
         self, inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]
     ) -> Iterator[Stage]:
+        wanted = self._checked(inputs, output, params)
+        if self.runs_on(current_device()):
+            with self._naming_itself():
+                stages = self._graph.stages(self._by_name(inputs), {wanted.name: output})
+            yield from stages
+        else:
+            yield Stage(self._on_host, inputs, output, {"output": wanted.name})
+
+    def _checked(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None) -> Tensor:
+        """The output that is wanted; refuses buffers that do not suit the model."""
         wanted = self._wanted(params)
         self._engine.check([(item.shape, item.scalar.numpy) for item in inputs])
         own = self.runs_on(current_device())
@@ -159,15 +184,21 @@ class Model(CompositeKernel):
                 f"{self.name}: output {wanted.name!r} is {wanted}, but there is room for "
                 f"{output.shape}."
             )
-        if own:
-            yield from self._kernels(inputs, {wanted.name: output})
-        else:
-            yield Stage(self._on_host, inputs, output, {"output": wanted.name})
+        return wanted
 
-    def _kernels(self, inputs: Sequence[Buffer], outputs: Mapping[str, Buffer]) -> Iterator[Stage]:
-        """The stages of dala's own kernels; what is in the way may show in these shapes only."""
+    def _by_name(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
+        return dict(zip(self.inputs, inputs, strict=True))
+
+    def _compute(self, inputs: Sequence[Buffer], outputs: Mapping[str, Buffer]) -> None:
+        """Computes outputs by dala's own kernels on the current device."""
+        with self._naming_itself():
+            self._graph.run(self._by_name(inputs), outputs)
+
+    @contextmanager
+    def _naming_itself(self) -> Iterator[None]:
+        """Inside, an error says which model it is about: it may show in given shapes only."""
         try:
-            return self._graph.stages(dict(zip(self.inputs, inputs, strict=True)), outputs)
+            yield
         except ModelError as error:
             raise ModelError(f"{self.name}: {error} {_INSTEAD}") from error
         except ShapeError as error:
@@ -187,9 +218,7 @@ class Model(CompositeKernel):
             )
             for item in self.gives
         }
-        with current_device().batch():
-            for stage in self._kernels(inputs, made):
-                stage.kernel.run(stage.inputs, stage.output, stage.params)
+        self._compute(inputs, made)
         return made
 
     def outputs(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
