@@ -81,19 +81,19 @@ def test_the_assembly_can_be_seen(capsys):
 
 @pytest.mark.parametrize("kernel", [curve, escape])
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 63, 1000])
-def test_a_value_does_not_depend_on_where_a_strip_begins(kernel, count):
+def test_a_value_does_not_depend_on_where_a_chunk_begins(kernel, count):
     values = np.linspace(-2.0, 2.0, count, dtype=np.float32)
     x, out = compute.from_numpy(values), compute.buffer_zeros((count,), "f32")
     compute.run_kernel(kernel, [x], out)
     want = compute.read(out)
     (launch,) = [item for item in kernel._launches.values() if item.task.domain == (count,)]
-    kept = launch.strips
+    kept = launch.chunks
     for size in (1, 7, 16, 100):
-        launch.strips = Chunks(1, count, -(-count // size), size, by_rows=False)
+        launch.chunks = Chunks(1, count, -(-count // size), size, by_rows=False)
         compute.write(out, np.zeros(count, np.float32))
         compute.run_kernel(kernel, [x], out)
         assert (compute.read(out).view(np.uint32) == want.view(np.uint32)).all()
-    launch.strips = kept
+    launch.chunks = kept
 
 
 def test_float_sums_are_the_same_bits_in_every_part_of_a_row():
@@ -122,11 +122,11 @@ def test_long_sums_stay_accurate():
     [(1, 1), (1, 10_000_000), (3, 5_000_000), (2, 100), (100_000, 100), (7, 100_000)],
 )
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_strips_cover_the_domain_once(rows, width, threads):
-    strips = cut(rows, width, effort=25, threads=threads)
-    length = rows if strips.by_rows else width
-    assert (strips.count - 1) * strips.size < length <= strips.count * strips.size
-    assert strips.count == 1 or rows * width > 10_000
+def test_chunks_cover_the_domain_once(rows, width, threads):
+    chunks = cut(rows, width, effort=25, threads=threads)
+    length = rows if chunks.by_rows else width
+    assert (chunks.count - 1) * chunks.size < length <= chunks.count * chunks.size
+    assert chunks.count == 1 or rows * width > 10_000
     kept = cut(rows, width, effort=25, threads=threads, whole_rows=True)
     assert kept.by_rows
     assert (kept.count - 1) * kept.size < rows <= kept.count * kept.size
@@ -151,7 +151,7 @@ def test_only_work_worth_waking_a_thread_for_is_shared():
         x = compute.buffer_zeros((count,), "f32")
         compute.run_kernel(double, [x], x)
         (launch,) = [item for item in double._launches.values() if item.task.domain == (count,)]
-        shared[count] = launch.strips.count > 1
+        shared[count] = launch.chunks.count > 1
     assert shared == {1000: False, 100_000: False, 4_000_000: CPU.threads > 1}
 
 

@@ -9,4 +9,4 @@ def size_class(size_bytes: int, smallest_bytes: int) -> int:
     It is a multiple of `smallest_bytes`, a power of two.
     """
     step = max(smallest_bytes, 1 << max(0, size_bytes.bit_length() - 4))
-    return -(-size_bytes // step) * step
+    return max(step, -(-size_bytes // step) * step)

@@ -24,14 +24,13 @@ from dala.ir.nodes import (
     walk,
 )
 from dala.ir.types import Scalar
-from dala.plan.watchdog import widest
 
 PAIR = 2
 """Vectors that are computed side by side where nothing else is known to be better."""
 MOST_PAIRED = 64
 """Statements up to which a program is computed two vectors at a time."""
 DEEP = 48
-"""Operations that wait for each other, from which on the turns of a loop hardly overlap."""
+"""Operations that wait for each other, from which on the iterations of a loop hardly overlap."""
 LATENCY = 8
 """Operations that a processor could begin until the first has ended: two a cycle, for four."""
 _PAIRED_BITS = 32
@@ -119,17 +118,17 @@ def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
     """How many positions to compute at once; one, where memory is better walked by inner loops."""
     if program.output.scattered or _walks_along_loops(program, variance):
         return 1
-    return vector_bits // max(8, min(32, widest(program).bits))
+    return vector_bits // max(8, min(32, _widest(program).bits))
 
 
 def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -> int:
     """How many vectors to compute side by side, so that none waits for its last operation.
 
-    A processor overlaps turns of a short loop by itself, not those of a long one.
+    A processor overlaps iterations of a short loop by itself, not those of a long one.
     """
     statements = walk(program.body)
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
-    if widest(program).bits != _PAIRED_BITS or divides:
+    if _widest(program).bits != _PAIRED_BITS or divides:
         return 1
     straight = all(isinstance(item, Apply | Load) for item in statements)
     if straight and (depth := _depth(program)) > DEEP:
@@ -174,3 +173,10 @@ def _walks_along_loops(program: Program, variance: Variance) -> bool:
                 return False
             along_loop = along_loop or node.index[-1] not in variance
     return along_loop and any(isinstance(item, Reduce | For) for item in walk(program.body))
+
+
+def _widest(program: Program) -> Scalar:
+    """Returns the widest type that the program computes with."""
+    types = [item.type for item in walk(program.body) if isinstance(item, Apply | Load)]
+    types.append(program.output.type)
+    return max(types, key=lambda scalar: scalar.bits)

@@ -15,7 +15,9 @@ SLOT_BYTES = 8
 class Slot:
     """One argument: which buffer, size or parameter goes there."""
 
-    kind: Literal["out", "twin", "input", "size", "input size", "out size", "extent", "param"]
+    kind: Literal[
+        "out", "twin", "control", "input", "size", "input size", "out size", "extent", "param"
+    ]
     source: str = ""
     axis: int = 0
     scalar: Scalar | None = None
@@ -26,7 +28,7 @@ class Slot:
         if self.scalar is not None:
             padding = SLOT_BYTES - self.scalar.size_bytes
             return self.scalar.code + (f"{padding}x" if padding else "")
-        return "Q" if self.kind in ("out", "twin", "input") else "q"
+        return "Q" if self.kind in ("out", "twin", "control", "input") else "q"
 
 
 def layout_of(program: Program) -> tuple[Slot, ...]:

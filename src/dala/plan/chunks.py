@@ -1,4 +1,4 @@
-"""A domain cut into strips that threads can share."""
+"""A domain cut into chunks that threads can share."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ SMALL_WORK = 1 << 24
 MEMORY_COST = 8
 """The effort of reading or writing an element; that of an operation on it is 1."""
 CHUNKS_PER_THREAD = 4
-"""More strips than threads, so that a thread that is held up does not hold up the rest."""
+"""More chunks than threads, so that a thread that is held up does not hold up the rest."""
 WIDTH_STEP = 1024
-"""A row is cut at multiples of this, so that strips begin at whole cache lines."""
+"""A row is cut at multiples of this, so that chunks begin at whole cache lines."""
+CHUNK_WORK = 1 << 27
+"""Effort of a chunk at the most, 0.1 s: between two of them it is seen whether to go on."""
+MOST_CHUNKS = 4096
 _TURNS = 16
 """What a loop of unknown length counts for."""
 
 
 @value
 class Chunks:
-    """`count` strips of `size` rows, or of `size` elements of every row, of a domain."""
+    """`count` chunks of `size` rows, or of `size` elements of every row, of a domain."""
 
     rows: int
     width: int
@@ -28,15 +31,25 @@ class Chunks:
     by_rows: bool
 
 
-def cut(rows: int, width: int, effort: int, threads: int, *, whole_rows: bool = False) -> Chunks:
-    """One strip where the work is small, a few for each thread where it is not.
+def cut(
+    rows: int,
+    width: int,
+    effort: int,
+    threads: int,
+    *,
+    whole_rows: bool = False,
+    most_effort: float = 0,
+) -> Chunks:
+    """One chunk where the work is small, a few for each thread where it is not, and many if large.
 
-    `whole_rows` keeps rows whole, where much is computed once for each.
+    `whole_rows` keeps rows whole, where much is computed once for each. `most_effort` is what a
+    position may take, if chunks are to end after a while.
     """
     whole = Chunks(rows, width, 1, rows, by_rows=True)
-    if threads == 1 or rows * width * effort < SMALL_WORK:
+    least = int(min(rows * width * most_effort // CHUNK_WORK, MOST_CHUNKS))
+    if least < 2 and (threads == 1 or rows * width * effort < SMALL_WORK):
         return whole
-    wanted = threads * CHUNKS_PER_THREAD
+    wanted = max(threads * CHUNKS_PER_THREAD, least)
     if rows >= wanted:
         size = -(-rows // wanted)
         return Chunks(rows, width, -(-rows // size), size, by_rows=True)
@@ -55,11 +68,11 @@ def effort_of(program: Program) -> int:
 
 def _effort(statement: Statement) -> int:
     inner = sum(_effort(item) for block in blocks_of(statement) for item in block.statements)
-    turns = 1
+    iterations = 1
     if isinstance(statement, For | Reduce):
-        turns = _TURNS
+        iterations = _TURNS
         if isinstance(statement.start, Const) and isinstance(statement.stop, Const):
-            turns = max(0, int(statement.stop.value) - int(statement.start.value))
+            iterations = max(0, int(statement.stop.value) - int(statement.start.value))
     elif isinstance(statement, While):
-        turns = _TURNS
-    return (MEMORY_COST if isinstance(statement, Load) else 1) + inner * turns
+        iterations = _TURNS
+    return (MEMORY_COST if isinstance(statement, Load) else 1) + inner * iterations

@@ -9,7 +9,7 @@ from dala.errors import ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import OUTPUT, Load, Program, walk
 from dala.ir.types import Scalar
-from dala.plan.watchdog import STEP_LIMIT, max_iterations
+from dala.plan.watchdog import STEP_LIMIT, WATCHED_ITERATIONS, max_iterations
 
 Shape = tuple[int, ...]
 Kind = tuple[Scalar, Shape]
@@ -34,7 +34,10 @@ class Task:
             self.program = flattened(program)
             self.domain = (math.prod(self.domain),)
         self.empty = 0 in self.domain
-        self.may_not_terminate = max_iterations(self.program, self.shapes) > STEP_LIMIT
+        self.max_iterations = max_iterations(self.program, self.shapes)
+        """The most iterations of its loops at one position."""
+        self.may_not_terminate = self.max_iterations > STEP_LIMIT
+        self.watched = self.max_iterations > WATCHED_ITERATIONS
 
     def _domain(self) -> Shape:
         """The positions that the kernel runs over: its output's, or its first input's."""

@@ -1,23 +1,24 @@
-"""The CPU as a device: programs become machine code, launches become strips on its threads."""
+"""The CPU as a device: programs become machine code, launches become chunks on its threads."""
 
 from __future__ import annotations
 
 import ctypes
 import platform
 import struct
+from collections.abc import Callable
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dala.base.record import record
+from dala.base.record import changed, record
 from dala.devices.cpu.exit_gate import GATE
 from dala.devices.cpu.memory import HOST, HostMemory
 from dala.devices.device import Device, GroupRunner, Held, check_sizes, forget_oldest
 from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
-from dala.ir.nodes import Program
+from dala.ir.nodes import Program, While, walk
 from dala.ir.types import U8
 from dala.plan.chunks import Chunks
 from dala.plan.fusion import FusionGroup
@@ -64,7 +65,7 @@ class Cpu(Device):
     def workers(self) -> Workers:
         from dala.devices.cpu.threads import DRIVER, Workers
 
-        self._driver = self.compiler.compile(DRIVER, "dala_drive", "dala_wait")
+        self._driver = self.compiler.compile(DRIVER, "dala_drive", "dala_wait", "dala_look")
         return Workers(**self._driver.addresses)
 
     @property
@@ -139,12 +140,15 @@ class Cpu(Device):
         streaming: bool = False,
         in_place: frozenset[str] = frozenset(),
         twin: bool = False,
+        watched: bool = False,
     ) -> Target:
-        """This CPU, and how a launch goes about memory."""
-        return Target(self.compiler.vector_bits, wide, streaming, in_place, twin)
+        """This CPU, and how a launch goes about memory and loops."""
+        return Target(self.compiler.vector_bits, wide, streaming, in_place, twin, watched)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """The LLVM IR of a program, and its assembly if asked for."""
+        if any(isinstance(item, While) for item in walk(program.body)):
+            target = changed(target, watched=True)
         emitted: Emitted = emit(program, target)
         parts = [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:
@@ -170,23 +174,50 @@ class Cpu(Device):
             forget_oldest(self._executables, MOST_EXECUTABLES)
         return known
 
-    def run(self, executable: Executable, slots: bytes, strips: Chunks) -> int:
-        """Compute every strip; 0, or a status that says what went wrong."""
-        if strips.count == 1:
-            return int(executable.call(slots, 0, strips.rows, 0, strips.width))
+    def run(self, executable: Executable, slots: bytes, chunks: Chunks) -> int:
+        """Compute every chunk; 0, or a status that says what went wrong."""
+        if chunks.count == 1:
+            return int(executable.call(slots, 0, chunks.rows, 0, chunks.width))
         from dala.devices.cpu.threads import Job
 
         arguments = ctypes.create_string_buffer(slots)
-        job = Job(
-            executable.code.addresses[ENTRY],
-            ctypes.addressof(arguments),
-            strips.count,
-            strips.size,
-            strips.rows,
-            strips.width,
-            strips.by_rows,
-        )
-        return self.workers.run(job)
+        job = Job(executable.code.addresses[ENTRY], ctypes.addressof(arguments), chunks)
+        workers = self.workers
+        watch = workers.watch()
+        status = workers.run(job, None if watch is None else watch.address)
+        workers.unwatch(watch)
+        return status
+
+    def run_watched(
+        self,
+        executable: Executable,
+        pack: Callable[[int], bytes],
+        chunks: Chunks,
+        iterations: int | None,
+    ) -> int:
+        """The same for loops that are watched; `pack` makes slots of the address of their control.
+
+        `iterations` are those that they may take in all.
+        """
+        from dala.devices.cpu.threads import Control, Job
+
+        workers = self.workers
+        watch = workers.watch()
+        look = None if watch is None else watch.address
+        if chunks.count == 1:
+            control = Control(iterations, look)
+            slots = pack(control.address)
+            status = int(executable.call(slots, 0, chunks.rows, 0, chunks.width))
+        else:
+            job = Job(executable.code.addresses[ENTRY], 0, chunks, iterations)
+            controls = [Control(iterations, each, job.shared) for each in (None, look)]
+            theirs, own = (
+                ctypes.create_string_buffer(pack(control.address)) for control in controls
+            )
+            job.take(ctypes.addressof(theirs))
+            status = workers.run(job, look, ctypes.addressof(own))
+        workers.unwatch(watch)
+        return status
 
 
 CPU = Cpu()

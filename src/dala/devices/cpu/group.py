@@ -79,7 +79,7 @@ class CpuGroup:
             self.step = _rows_at_a_time(group, materialized)
         self.name = ", ".join(step.name for step in self.steps)
         self.used, self.sizes_bytes = self._used()
-        self.strips = self._strips()
+        self.chunks = self._chunks()
         self.executable = self._compiled()
 
     def needs(self) -> set[int]:
@@ -109,7 +109,7 @@ class CpuGroup:
         program = flattened(step.program) if self.group.flat else step.program
         return sizes_of(layout_of(program), self._domain(task), task.shapes)
 
-    def _strips(self) -> Chunks:
+    def _chunks(self) -> Chunks:
         effort = sum(effort_of(step.program) for step in self.steps)
         *outer, width = self._domain(self.tasks[-1])
         rows = math.prod(outer)
@@ -154,7 +154,7 @@ class CpuGroup:
             packed += sizes
             packed += [params[name] for name in step.params]
         slots = self.executable.pack(*packed, *self.pitches, self.step)
-        self.device.run(self.executable, slots, self.strips)
+        self.device.run(self.executable, slots, self.chunks)
 
     def _address(self, memory: HostMemory | None) -> int:
         if memory is None or not memory.size_bytes:

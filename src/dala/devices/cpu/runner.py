@@ -1,10 +1,11 @@
-"""A task on the CPU: cut into strips, compiled for how its memory is used, run."""
+"""A task on the CPU: cut into chunks, compiled for how its memory is used, run."""
 
 from __future__ import annotations
 
 import ctypes
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
@@ -16,7 +17,7 @@ from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicAdd, walk
 from dala.plan.chunks import MEMORY_COST, Chunks, cut, effort_of
 from dala.plan.task import Task
-from dala.plan.watchdog import TIMEOUT
+from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
 
 if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
@@ -35,9 +36,10 @@ class CpuRunner:
     def __init__(self, device: Cpu, task: Task) -> None:
         self.device = device
         self.task = task
-        self.strips = self._strips()
+        self.chunks = self._chunks()
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
         self.sizes_bytes = task.sizes_bytes
+        self.total_iterations = total_iterations(task.program) if task.may_not_terminate else None
         scalar, shape = task.output
         self.pixel_bytes = scalar.size_bytes * (task.program.output.channels or 1)
         large = scalar.size_bytes * math.prod(shape) >= STREAMED_BYTES
@@ -45,18 +47,20 @@ class CpuRunner:
         self.streaming = large and 64 % self.pixel_bytes == 0 and not task.scattered
         self._executables: dict[tuple[frozenset[str], bool, bool], Executable] = {}
 
-    def _strips(self) -> Chunks:
+    def _chunks(self) -> Chunks:
         task = self.task
         *outer, width = task.domain
-        threads = self.device.threads
-        if any(isinstance(item, AtomicAdd) for item in walk(task.program.body)):
-            threads = 1  # additions in one order: the same bits every time, and no atomics needed
+        adds = any(isinstance(item, AtomicAdd) for item in walk(task.program.body))
+        # Additions in one order: the same bits every time, and no atomics needed.
+        threads = 1 if adds else self.device.threads
         effort = effort_of(task.program)
         read = max((math.prod(shape) for _, shape in task.inputs), default=0)
         positions = max(1, math.prod(task.domain))
         whole = loops_over_rows(task.program)
         effort += MEMORY_COST * (read // positions)
-        return cut(math.prod(outer), width, effort, threads, whole_rows=whole)
+        most = 0 if adds or task.watched else effort + task.max_iterations
+        rows = math.prod(outer)
+        return cut(rows, width, effort, threads, whole_rows=whole, most_effort=most)
 
     def run(
         self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
@@ -82,9 +86,15 @@ class CpuRunner:
         addresses = [
             memory.address if memory.size_bytes else ctypes.addressof(_NOTHING) for memory in inputs
         ]
-        slots = executable.pack(address, *addresses, *self.sizes, *params)
-        if self.device.run(executable, slots, self.strips):
-            raise KernelTimeoutError(f"{self.task.name}: {TIMEOUT}")
+        given = (address, *addresses, *self.sizes, *params)
+        if not self.task.watched:
+            self.device.run(executable, executable.pack(*given), self.chunks)
+            return
+        pack = partial(executable.pack, *given)
+        status = self.device.run_watched(executable, pack, self.chunks, self.total_iterations)
+        if status:
+            said = TIMEOUT if status & TOO_FAR else TOTAL_TIMEOUT
+            raise KernelTimeoutError(f"{self.task.name}: {said}")
 
     def _run_aside(
         self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
@@ -112,7 +122,13 @@ class CpuRunner:
     ) -> Target:
         """What the code of this task is compiled for."""
         wide = self.task.domain[-1] >= WIDE_ROW
-        return self.device.target(wide=wide, streaming=streaming, in_place=in_place, twin=twin)
+        return self.device.target(
+            wide=wide,
+            streaming=streaming,
+            in_place=in_place,
+            twin=twin,
+            watched=self.task.watched,
+        )
 
     def executable(
         self, in_place: frozenset[str], *, streaming: bool = False, twin: bool = False

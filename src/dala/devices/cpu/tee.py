@@ -31,7 +31,7 @@ def run_twice(
     executable = runner.executable(in_place, twin=True)
     addresses = [memory.address for memory in inputs]
     slots = executable.pack(output.address, *addresses, *runner.sizes, *params, twin.address)
-    device.run(executable, slots, runner.strips)
+    device.run(executable, slots, runner.chunks)
 
 
 def _suits(
@@ -39,7 +39,7 @@ def _suits(
 ) -> bool:
     """Whether each element is computed once and for good, and the twin is not read."""
     task = runner.task
-    if task.empty or task.may_not_terminate or task.scattered:
+    if task.empty or task.watched or task.scattered:
         return False
     touched = (output, *inputs)
     return all(memory.size_bytes and not memory.overlaps(twin) for memory in touched)

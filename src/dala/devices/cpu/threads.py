@@ -1,4 +1,4 @@
-"""Worker threads that share the strips of a launch, and hold no GIL while they compute."""
+"""Worker threads that share the chunks of a launch, and hold no GIL while they compute."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ import time
 from queue import SimpleQueue
 from typing import Any
 
+from dala.devices.cpu.signals import LOOK, Watch
 from dala.errors import ArgumentError
+from dala.plan.chunks import Chunks
+from dala.plan.watchdog import STOPPED
 
-_JOB = struct.Struct("QQqqqqqqqq")
-_DONE, _STATUS = 8, 9
+_JOB = struct.Struct("QQqqqqqqqqq")
+_SLOTS, _STATUS, _TURNS = 1, 9, 10
 _SPINS = 100_000
-"""How often the caller looks for the workers' last strips before it sleeps: for about 0.1 ms.
+"""How often the caller looks for the workers' last chunks before it sleeps: for about 0.1 ms.
 
-A strip takes less; a nap, whatever its length, comes to 0.1 to 0.2 ms on many systems.
+A chunk takes less; a nap, whatever its length, comes to 0.1 to 0.2 ms on many systems.
 """
 _NAP_S = 50e-6
-_STOPPED = 2
-"""A status that makes the driver pass over the strips that are left."""
+_NO_LIMIT = 1 << 62
 
-DRIVER = """
-define void @dala_drive(ptr %job) {
+DRIVER = f"""
+define void @dala_drive(ptr %job, ptr %look, ptr %own) {{
 entry:
   %function = load ptr, ptr %job
   %1 = getelementptr i64, ptr %job, i64 1
-  %slots = load ptr, ptr %1
+  %theirs = load ptr, ptr %1
+  %alike = icmp eq ptr %own, null
+  %slots = select i1 %alike, ptr %theirs, ptr %own
   %2 = getelementptr i64, ptr %job, i64 2
   %count = load i64, ptr %2
   %3 = getelementptr i64, ptr %job, i64 3
@@ -43,6 +47,7 @@ entry:
   %next = getelementptr i64, ptr %job, i64 7
   %done = getelementptr i64, ptr %job, i64 8
   %status = getelementptr i64, ptr %job, i64 9
+  %blind = icmp eq ptr %look, null
   br label %claim
 claim:
   %i = atomicrmw add ptr %next, i64 1 monotonic
@@ -68,12 +73,19 @@ run:
   br label %counted
 counted:
   %before = atomicrmw add ptr %done, i64 1 release
+  br i1 %blind, label %claim, label %seeing
+seeing:
+  %seen = call i32 @dala_look(ptr %look)
+  %calm = icmp eq i32 %seen, 0
+  br i1 %calm, label %claim, label %signalled
+signalled:
+  %known = atomicrmw or ptr %status, i64 {STOPPED} monotonic
   br label %claim
 over:
   ret void
-}
+}}
 
-define i64 @dala_wait(ptr %job, i64 %spins) {
+define i64 @dala_wait(ptr %job, i64 %spins) {{
 entry:
   %2 = getelementptr i64, ptr %job, i64 2
   %count = load i64, ptr %2
@@ -92,8 +104,8 @@ yes:
   ret i64 1
 no:
   ret i64 0
-}
-"""
+}}
+{LOOK}"""
 
 
 def thread_count() -> int:
@@ -109,60 +121,116 @@ def thread_count() -> int:
 
 
 class Job:
-    """One launch that is cut into strips; whoever calls `drive` takes strips until none is left."""
+    """One launch that is cut into chunks; whoever calls `drive` takes chunks until none is left.
+
+    `iterations` are those that watched loops may take in all.
+    """
 
     __slots__ = ("address", "memory")
 
     def __init__(
-        self, function: int, slots: int, count: int, size: int, rows: int, width: int, by_rows: bool
+        self, function: int, slots: int, chunks: Chunks, iterations: int | None = None
     ) -> None:
-        packed = _JOB.pack(function, slots, count, size, rows, width, by_rows, 0, 0, 0)
-        self.memory = (ctypes.c_int64 * 10).from_buffer_copy(packed)
+        count, size, rows, width = chunks.count, chunks.size, chunks.rows, chunks.width
+        left = _NO_LIMIT if iterations is None else iterations
+        packed = _JOB.pack(function, slots, count, size, rows, width, chunks.by_rows, 0, 0, 0, left)
+        self.memory = (ctypes.c_int64 * (_TURNS + 1)).from_buffer_copy(packed)
         self.address = ctypes.addressof(self.memory)
 
     @property
     def status(self) -> int:
         return int(self.memory[_STATUS])
 
+    @property
+    def shared(self) -> int:
+        """The address of what watched loops share: the status, and the iterations left."""
+        return self.address + 8 * _STATUS
+
+    def take(self, slots: int) -> None:
+        """Give the workers their slots, made when the address of the job was known."""
+        self.memory[_SLOTS] = slots
+
+    def stop(self) -> None:
+        """Have everybody pass over the chunks that are left, and watched loops end."""
+        self.memory[_STATUS] = STOPPED
+
+
+class Control:
+    """What watched loops are given: see `emit/llvm/watchdog.py`."""
+
+    __slots__ = ("_memory", "address")
+
+    def __init__(self, iterations: int | None, look: int | None, shared: int | None = None) -> None:
+        memory = self._memory = _CONTROL(0, _NO_LIMIT if iterations is None else iterations)
+        start = ctypes.addressof(memory)
+        memory[2] = start if shared is None else shared
+        memory[3] = look or 0
+        self.address = start + 16
+
+
+_CONTROL = ctypes.c_int64 * 5
+
 
 class Workers:
     """Threads that sleep between launches and help the caller during one."""
 
-    def __init__(self, dala_drive: int, dala_wait: int) -> None:
-        self.drive: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(dala_drive)
+    def __init__(self, dala_drive: int, dala_wait: int, dala_look: int) -> None:
+        arguments = [ctypes.c_void_p] * 3
+        self.drive: Any = ctypes.CFUNCTYPE(None, *arguments)(dala_drive)
         self._wait: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(
             dala_wait
         )
+        self._look = dala_look
+        self._watches: list[Watch] = []
         self.count = thread_count()
         self._queues: list[SimpleQueue[Job]] = []
         self._lock = threading.Lock()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
 
-    def run(self, job: Job) -> int:
-        """Compute all strips, together; the status that they leave."""
+    def watch(self) -> Watch | None:
+        """What sees signals while the main thread computes; None on others, which get none.
+
+        It is given back by `unwatch`.
+        """
+        if threading.get_ident() != threading.main_thread().ident:
+            return None
+        return self._watches.pop() if self._watches else Watch(self._look)
+
+    def unwatch(self, watch: Watch | None) -> None:
+        """Raise what a handler has raised meanwhile, if one has."""
+        if watch is not None:
+            self._watches.append(watch)
+            watch.check()
+
+    def run(self, job: Job, look: int | None, own: int | None = None) -> int:
+        """Compute all chunks, together; the status that they leave.
+
+        `look` is what sees signals; `own` are the slots of this thread, where they are not those of
+        the others.
+        """
         if not self._queues:
             self._start()
         try:
             for queue in self._queues:
                 queue.put(job)
-            self.drive(job.address)
+            self.drive(job.address, look, own)
         finally:
-            self._settle(job)
+            self._settle(job, look, own)
         return job.status
 
-    def _settle(self, job: Job) -> None:
+    def _settle(self, job: Job, look: int | None, own: int | None) -> None:
         """Return when nobody writes any more: memory must not be reused before, come what may."""
         interrupt: BaseException | None = None
         while True:
             try:
-                self.drive(job.address)
+                self.drive(job.address, look, own)
                 while not self._wait(job.address, _SPINS):
                     time.sleep(_NAP_S)
                 break
             except BaseException as raised:  # Ctrl-C, or what another signal's handler raises
                 interrupt = raised
-                job.memory[_STATUS] = _STOPPED
+                job.stop()
         if interrupt is not None:
             raise interrupt
 
@@ -179,7 +247,7 @@ class Workers:
     def _work(self, queue: SimpleQueue[Job]) -> None:
         while True:
             job = queue.get()
-            self.drive(job.address)
+            self.drive(job.address, None, None)
             del job  # the queue may be silent for long, and the job holds memory
 
     def _forget(self) -> None:

@@ -18,7 +18,7 @@ from dala.errors import DtypeError, KernelTimeoutError, LimitError
 from dala.ir.nodes import Program, Value, used, walk
 from dala.ir.types import F32, F64, S32, S64, Scalar
 from dala.plan.task import Task
-from dala.plan.watchdog import TIMEOUT, max_iterations
+from dala.plan.watchdog import ALL_TOO_FAR, TIMEOUT, TOTAL_TIMEOUT, max_iterations
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
@@ -134,7 +134,7 @@ class WebGpuRunner:
             bound = [target]
             for i in code.shader.inputs:
                 bound.append(inputs[i] if inputs[i].size_bytes else nothing(device))
-            status = device.allocate(_WORD_BYTES) if code.shader.reports else None
+            status = device.allocate(2 * _WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
             firsts = self.grid.firsts(self.task.domain)
@@ -144,31 +144,35 @@ class WebGpuRunner:
                 self._set_arguments(code, params, first)
                 device.record_arguments(self, self.packed)
                 device.dispatch(code.pipeline, self._group(code, bound), self.groups, bound)
-        if status is not None and device.read(status).any():
-            raise self._timeout()
+        if status is not None:
+            device.synchronize()  # hears Ctrl-C; another submission could block on this one
+            found = int(device.read(status).view(np.uint32)[0])
+            if found:
+                raise self._timeout(found)
 
     def _loops(self) -> Loops:
         most = loop_limit(self.device)
         if most is None:
             return "counted" if self.task.may_not_terminate else "free"
-        turns = max_iterations(self.task.program, self.task.shapes)
+        iterations = max_iterations(self.task.program, self.task.shapes)
         if self.grid.kind == "serial":
-            turns = SERIAL * (1 + turns)
+            iterations = SERIAL * (1 + iterations)
         elif self.grid.kind == "rows":
-            turns = -(-self.task.domain[-1] // self.grid.columns) * (1 + turns)
+            iterations = -(-self.task.domain[-1] // self.grid.columns) * (1 + iterations)
         else:
-            turns = self.grid.step * turns
-        if self.task.scattered and turns:
-            turns *= RETRIES
-        return "free" if turns <= most else "checked"
+            iterations = self.grid.step * iterations
+        if self.task.scattered and iterations:
+            iterations *= RETRIES
+        return "free" if iterations <= most else "checked"
 
-    def _timeout(self) -> KernelTimeoutError:
+    def _timeout(self, status: int) -> KernelTimeoutError:
         if self.loops == "counted":
-            return KernelTimeoutError(f"{self.task.name}: {TIMEOUT}")
+            said = TOTAL_TIMEOUT if status & ALL_TOO_FAR else TIMEOUT
+            return KernelTimeoutError(f"{self.task.name}: {said}")
         return KernelTimeoutError(
             f"{self.task.name}: {self.device.name} stops the loops of a position after "
-            f"{loop_limit(self.device):,} turns in all. Do less at a time, or use the CPU device "
-            f"(buffer.to('cpu')). The output is as it was before."
+            f"{loop_limit(self.device):,} iterations in all. Do less at a time, or use the CPU "
+            f"device (buffer.to('cpu')). The output is as it was before."
         )
 
     def _set_arguments(self, code: Compiled, params: Sequence[Number], first: int) -> None:

@@ -30,7 +30,7 @@ class Body(Statements[Operand]):
     """Writes statements, for one position or for as many as the writer has lanes.
 
     `free_order` allows LLVM to reorder float sums: only where a value has one way to be computed,
-    so that it never depends on where in a strip it stands.
+    so that it never depends on where in a chunk it stands.
     """
 
     def __init__(
@@ -43,6 +43,8 @@ class Body(Statements[Operand]):
         self.free_order = free_order
         self.wide: dict[Value, Operand] = {}
         self.mask: Operand | None = None
+        self.watched = ""
+        """The function that grants loops more fuel; empty where no loop runs long."""
 
     # -- values ----------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
-"""The functions of a program: what computes a strip of rows, and the spans of a row.
+"""The functions of a program: what computes a chunk of rows, and the spans of a row.
 
-The strip function goes over its rows. What is the same along a row is computed once for it; then
+The chunk function goes over its rows. What is the same along a row is computed once for it; then
 the row is cut up: its interior, where no read can leave the row, runs in whole vectors (`fast`) and
 a last, masked one (`tail`); what is left on both sides runs element by element, with the border
 rule (`slow`).
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dala.base.record import record, value
+from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.memory import Memory
 from dala.emit.llvm.text import Operand, Writer, llvm_type
@@ -19,10 +20,10 @@ from dala.emit.partition import PAIR, Partition
 from dala.emit.slots import Slot, layout_of
 from dala.ir.channels import over_channels
 from dala.ir.nodes import For, Program, Reduce
-from dala.plan.watchdog import STEP_LIMIT, has_loops
+from dala.plan.watchdog import has_loops
 
-STRIP = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
-"""What every function of strips takes last."""
+CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
+"""What every function of chunks takes last."""
 
 
 @record
@@ -31,7 +32,7 @@ class Target:
 
     Wide rows are computed two vectors at a time; streaming goes past the caches; the inputs named
     in `in_place` are the output itself; with `twin`, the output is written into a second memory,
-    too, whose address is the last slot.
+    too, whose address is the last slot. Where loops may be long they are `watched`.
     """
 
     vector_bits: int
@@ -39,6 +40,7 @@ class Target:
     streaming: bool = False
     in_place: frozenset[str] = frozenset()
     twin: bool = False
+    watched: bool = False
 
 
 @value
@@ -55,7 +57,7 @@ class Options:
 
 
 class Functions:
-    """The functions that compute a strip of a program; `prefix` tells them from another's."""
+    """The functions that compute a chunk of a program; `prefix` tells them from another's."""
 
     def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
         self.program = program
@@ -65,13 +67,14 @@ class Functions:
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
-        self.slots = (*layout_of(program), *[Slot("twin")] * target.twin)
-        self.row_loops = has_loops(self.partition.of_row)
-        self.span_loops = has_loops(self.partition.of_position)
+        more = [Slot("control")] * target.watched + [Slot("twin")] * target.twin
+        self.slots = (*layout_of(program), *more)
+        self.row_loops = target.watched and has_loops(self.partition.of_row)
+        self.span_loops = target.watched and has_loops(self.partition.of_position)
         self.loops = self.row_loops or self.span_loops
         self.declarations: set[str] = set()
         # Where all channels are treated alike, vectors hold channels: nothing is picked apart.
-        flat = over_channels(program) if self.lanes > 1 else None
+        flat = over_channels(program) if self.lanes > 1 and not target.watched else None
         self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
 
     @property
@@ -83,15 +86,22 @@ class Functions:
         )
 
     def texts(self) -> list[str]:
-        """The functions as text; `rows` computes a strip, given the slots one by one."""
+        """The functions as text; `rows` computes a chunk, given the slots one by one."""
         parts = [self._span("slow", 1)]
         if self.lanes > 1:
             made = self.flat or self
             parts += [made._span("fast", made.lanes), made._span("tail", made.lanes)]
         parts.append(self._rows())
+        if self.loops:
+            parts.append(watchdog.refuel(self._refuel))
         if self.flat is not None:
             self.declarations |= self.flat.declarations
         return parts
+
+    @property
+    def _refuel(self) -> str:
+        """Returns the name of the function that grants loops more fuel."""
+        return f"{self.prefix}refuel" if self.loops else ""
 
     # -- arguments -------------------------------------------------------------------------------
 
@@ -103,6 +113,7 @@ class Functions:
         return {
             "out": "%out",
             "twin": "%twin",
+            "control": "%control",
             "input": f"%in.{source}",
             "size": f"%size.{slot.axis}",
             "input size": f"%in.{source}.size.{slot.axis}",
@@ -114,7 +125,7 @@ class Functions:
     def argument_type(self, slot: Slot) -> str:
         if slot.scalar is not None:
             return llvm_type(slot.scalar)
-        if slot.kind in ("out", "twin", "input"):
+        if slot.kind in ("out", "twin", "input", "control"):
             return "ptr"
         return "i32" if slot.kind == "extent" else "i64"
 
@@ -131,7 +142,8 @@ class Functions:
         """The arguments of a span beyond the slots: the row, and what was computed for it."""
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
         passed = [f"{llvm_type(type)} %row.{i}" for i, (_, type) in enumerate(self.passed)]
-        return [*positions, "i64 %row.offset", *passed, "i64 %x.begin", "i64 %x.end"]
+        tank = ["ptr %tank"] if self.span_loops else []
+        return [*positions, "i64 %row.offset", *passed, *tank, "i64 %x.begin", "i64 %x.end"]
 
     # -- spans -----------------------------------------------------------------------------------
 
@@ -141,9 +153,11 @@ class Functions:
         body = Memory(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.interior = lanes > 1
         body.in_place = self.target.in_place
+        body.watched = self._refuel
         for i, (key, type) in enumerate(self.passed):
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))
-        _begin_status(writer, self.span_loops)
+        if self.span_loops:
+            watchdog.begin_span(writer)
         writer.jump("x.head")
         writer.begin("x.head")
         place = len(writer.lines)
@@ -151,7 +165,7 @@ class Functions:
         writer.branch(more, "x.turn", "x.done")
         writer.begin("x.turn")
         if self.span_loops:
-            writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
+            watchdog.begin_position(writer)
         self._set_position(body)
         if name == "tail":
             body.left = writer.emit("i64", "sub nsw i64 %x.end, %x")
@@ -170,6 +184,8 @@ class Functions:
             place, f"  %x = phi i64 [ %x.begin, %entry ], [ {after.text}, %{latch} ]"
         )
         writer.begin("x.done")
+        if self.span_loops:
+            watchdog.give_tank(writer)
         _return_status(writer, self.span_loops)
         self.declarations |= writer.declarations
         arguments = ", ".join([*self._arguments(declare=True), *self._row_arguments()])
@@ -195,11 +211,13 @@ class Functions:
     # -- rows ------------------------------------------------------------------------------------
 
     def _rows(self) -> str:
-        """The function that goes over the rows of a strip."""
+        """The function that goes over the rows of a chunk."""
         writer = Writer()
         body = Memory(self.program, writer, self.variance, free_order=True)
         body.in_place = self.target.in_place
-        _begin_status(writer, self.loops)
+        body.watched = self._refuel
+        if self.loops:
+            watchdog.begin_chunk(writer)
         begin, end = self._interior(writer)
         writer.line("%some = icmp slt i64 %x0, %x1")
         writer.branch(Operand("%some", "i1"), "row.head", "row.done")
@@ -211,7 +229,7 @@ class Functions:
         writer.begin("row.turn")
         self._positions(writer)
         if self.row_loops:
-            writer.line(f"store i64 {STEP_LIMIT}, ptr %budget")
+            watchdog.begin_position(writer)
         for statement in self.partition.of_row:
             body.statement(statement)
         if self.flat is None:
@@ -225,9 +243,11 @@ class Functions:
             place, f"  %row = phi i64 [ %row0, %{entry} ], [ {after.text}, %{latch} ]"
         )
         writer.begin("row.done")
+        if self.loops:
+            watchdog.end_chunk(writer)
         _return_status(writer, self.loops)
         self.declarations |= writer.declarations
-        arguments = ", ".join([*self._arguments(declare=True), *STRIP])
+        arguments = ", ".join([*self._arguments(declare=True), *CHUNK])
         return self._defined("rows", arguments, writer)
 
     def _defined(self, name: str, arguments: str, writer: Writer) -> str:
@@ -340,9 +360,13 @@ class Functions:
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
         passed = [str(body.values[key]) for key, _ in self.passed]
         given = [*self._arguments(declare=False), *positions, "i64 %row.offset", *passed]
+        given += ["ptr %tank"] if self.span_loops else []
         arguments = ", ".join([*given, f"i64 {first}", f"i64 {last}"])
+        if self.span_loops:
+            watchdog.give_tank(writer)
         failed = writer.emit("i32", f"call i32 @{self.prefix}{name}({arguments})")
         if self.span_loops:
+            watchdog.take_tank(writer)
             status = writer.emit("i32", "load i32, ptr %status")
             both = writer.emit("i32", f"or {status}, {failed.text}")
             writer.line(f"store {both}, ptr %status")
@@ -358,14 +382,6 @@ def _unless_empty(writer: Writer, first: str, last: str) -> Iterator[None]:
     yield
     writer.jump(after)
     writer.begin(after)
-
-
-def _begin_status(writer: Writer, loops: bool) -> None:
-    """Room for the steps that loops may take, and for whether they took more."""
-    if loops:
-        writer.line("%budget = alloca i64")
-        writer.line("%status = alloca i32")
-        writer.line("store i32 0, ptr %status")
 
 
 def _return_status(writer: Writer, loops: bool) -> None:

@@ -1,6 +1,6 @@
 """Several programs as one LLVM module, so that what one writes is still in cache for the next.
 
-A strip of a group is computed a few rows at a time: each program in turn is called for the rows
+A chunk of a group is computed a few rows at a time: each program in turn is called for the rows
 that its readers need next. What nobody keeps lies in a window on the stack, which holds only the
 rows that are still to be read; the rows that move out are overwritten.
 """
@@ -8,7 +8,7 @@ rows that are still to be read; the rows that move out are overwritten.
 from __future__ import annotations
 
 from dala.base.record import record
-from dala.emit.llvm.functions import STRIP, Functions, Options, Target
+from dala.emit.llvm.functions import CHUNK, Functions, Options, Target
 from dala.emit.llvm.module import ENTRY, given, module_text, unpacked
 from dala.emit.slots import Slot
 from dala.ir.nodes import Program
@@ -57,7 +57,7 @@ def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
 
 
 class _Entry:
-    """Writes the function that goes through a strip step by step."""
+    """Writes the function that goes through a chunk step by step."""
 
     def __init__(self, members: tuple[Member, ...], made: list[Functions], flat: bool) -> None:
         self.members = members
@@ -102,7 +102,7 @@ class _Entry:
             self._turn(i, item)
         self.line("br label %head")
         self.lines += ["over:", "  ret i32 0"]
-        head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(STRIP)}) #0 {{"
+        head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(CHUNK)}) #0 {{"
         return "\n".join([head, "entry:", *self.lines, "}"])
 
     def _load(self, name: str, slot: int) -> None:

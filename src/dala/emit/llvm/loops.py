@@ -7,10 +7,12 @@ from contextlib import contextmanager
 
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.text import Operand, constant
+from dala.emit.llvm.watchdog import REFUELLED
+from dala.errors import InternalError
 from dala.ir.nodes import For, Reduce, Value, While
 from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, F64, S64
-from dala.plan.watchdog import WHILE_COST
+from dala.plan.watchdog import SLICE, WHILE_COST
 
 SUMMED_IN_ORDER, SUMMED_IN_LANES = 512, 4096
 """Terms that a float sum adds up before it carries the total over, in f64.
@@ -18,14 +20,64 @@ SUMMED_IN_ORDER, SUMMED_IN_LANES = 512, 4096
 Where LLVM is free to spread them over the lanes of vectors, each lane sees few of them.
 """
 
-Turn = Callable[[Operand, list[Operand]], list[Operand]]
+Iteration = Callable[[Operand, list[Operand]], list[Operand]]
+Part = Callable[[Operand, Operand, list[Operand]], list[Operand]]
+"""What is done from an iteration on, for so many iterations."""
 
 
 class Loops(Body):
-    """A body that can go round."""
+    """A body that can go round.
 
-    def counted(self, trips: Operand, initial: list[Operand], turn: Turn) -> list[Operand]:
-        """A loop of `trips` (i64) turns; `turn` gets its number and gives the next values."""
+    Where it is `watched`, loops pay for their iterations as they go: see `emit/llvm/watchdog.py`.
+    """
+
+    def loop(self, trips: Operand, initial: list[Operand], iteration: Iteration) -> list[Operand]:
+        """Emits a loop of `trips` iterations; a watched one ends early when out of fuel."""
+        if not self.watched:
+            return self.counted(trips, initial, iteration)
+
+        def part(first: Operand, count: Operand, carried: list[Operand]) -> list[Operand]:
+            def again(number: Operand, values: list[Operand]) -> list[Operand]:
+                return iteration(self.writer.emit("i64", f"add nsw {number}, {first.text}"), values)
+
+            return self.counted(count, carried, again)
+
+        return self.parts(trips, initial, SLICE, part)
+
+    def parts(self, trips: Operand, initial: list[Operand], size: int, part: Part) -> list[Operand]:
+        """Emits a loop over parts of `size` iterations, each paid for as a whole up front."""
+        writer = self.writer
+        head, pay, inside, done = (writer.label(stem) for stem in ("part", "pay", "go", "end"))
+        before = writer.block
+        writer.jump(head)
+        writer.begin(head)
+        first = Operand(writer.name("n"), "i64")
+        carried = [Operand(writer.name("c"), item.type, item.vector) for item in initial]
+        place = len(writer.lines)
+        with writer.scope():
+            rest = writer.emit("i64", f"sub nsw {trips}, {first.text}")
+            more = writer.emit("i1", f"icmp sgt {rest}, 0")
+            writer.branch(more, pay, done)
+            writer.begin(pay)
+            count = self.ops.extreme("min", S64, rest, Operand(str(size), "i64"))
+            paid = self.spend(count)
+            writer.branch(writer.emit("i1", f"icmp ne {paid}, 0"), inside, done)
+            writer.begin(inside)
+            left = part(first, count, carried)
+            after = writer.emit("i64", f"add nsw {first}, {count.text}")
+        latch = writer.block
+        writer.jump(head)
+        triples = zip(
+            [first, *carried], [Operand("0", "i64"), *initial], [after, *left], strict=True
+        )
+        writer.lines[place:place] = [_phi(*three, before, latch) for three in triples]
+        writer.begin(done)
+        return carried
+
+    def counted(
+        self, trips: Operand, initial: list[Operand], iteration: Iteration
+    ) -> list[Operand]:
+        """Emits a loop of `trips` (i64) iterations; `iteration` maps its number to next values."""
         writer = self.writer
         head, inside, done = (writer.label(stem) for stem in ("loop", "turn", "done"))
         before = writer.block
@@ -38,7 +90,7 @@ class Loops(Body):
         writer.branch(test, inside, done)
         writer.begin(inside)
         with writer.scope():
-            following = turn(number, carried)
+            following = iteration(number, carried)
             after = writer.emit("i64", f"add nsw {number}, 1")
         latch = writer.block
         writer.jump(head)
@@ -55,7 +107,7 @@ class Loops(Body):
             self.shaped(self.value(v), c) for v, c in zip(node.initial, node.carried, strict=True)
         ]
 
-        def turn(number: Operand, carried: list[Operand]) -> list[Operand]:
+        def iteration(number: Operand, carried: list[Operand]) -> list[Operand]:
             self._count(node, number, node.step)
             self.values.update(zip(node.carried, carried, strict=True))
             with self._active(trips, number):
@@ -67,7 +119,7 @@ class Loops(Body):
                     left = [self.ops.select(self.mask, new, old) for new, old in pairs]
             return left
 
-        return self.counted(most, initial, turn)
+        return self.loop(most, initial, iteration)
 
     def _trips(self, node: For | Reduce, step: int) -> tuple[Operand, Operand]:
         """How often each lane goes round, and the most that any of them does; both i64."""
@@ -94,10 +146,10 @@ class Loops(Body):
             function = f"llvm.vector.reduce.smax.{self.writer.suffix(trips)}"
             most = self.writer.call(function, "i64", trips)
             most = Operand(most.text, "i64")
-        return trips, self.spend(most)
+        return trips, most
 
     def _count(self, node: For | Reduce, number: Operand, step: int) -> None:
-        """Set the counter of this turn, also as the i64 that indices are computed with."""
+        """Set the counter of this iteration, also as the i64 that indices are computed with."""
         advance = number
         if step != 1:
             advance = self.writer.emit("i64", f"mul {number}, {step}")
@@ -125,6 +177,8 @@ class Loops(Body):
             self.mask = outer
 
     def while_loop(self, node: While) -> list[Operand]:
+        if not self.watched:
+            raise InternalError(f"{self.program.name}: a loop that may not end is not watched.")
         writer = self.writer
         masked = writer.lanes > 1 and self.variance.condition_varies(node)
         outer = self.mask
@@ -147,10 +201,7 @@ class Loops(Body):
                 self.mask = active
                 function = f"llvm.vector.reduce.or.{writer.suffix(active)}"
                 holds = Operand(writer.call(function, "i1", active).text, "i1")
-            paid = self.spend(Operand(str(WHILE_COST), "i64"))
-            allowed = writer.emit("i1", f"icmp ne {paid}, 0")
-            test = self.ops.binary("and", BOOL, holds, allowed)
-            writer.branch(test, inside, done)
+            self._go_on(holds, inside, done)
             writer.begin(inside)
             left = self.block(node.body)
             left = [self.shaped(item, c) for item, c in zip(left, node.carried, strict=True)]
@@ -167,17 +218,54 @@ class Loops(Body):
         writer.begin(done)
         return carried
 
-    def spend(self, turns: Operand) -> Operand:
-        """The turns themselves while the budget lasts, else 0, and the status says so."""
+    def _go_on(self, holds: Operand, inside: str, done: str) -> None:
+        """Jump inside where the loop goes on and can pay for it: what else there is lies aside."""
         writer = self.writer
-        budget = writer.emit("i64", "load i64, ptr %budget")
-        left = writer.emit("i64", f"sub {budget}, {turns.text}")
-        writer.line(f"store {left}, ptr %budget")
-        over = writer.emit("i1", f"icmp slt {left}, 0")
-        status = writer.emit("i32", "load i32, ptr %status")
-        failed = writer.emit("i32", f"select {over}, i32 1, {status}")
-        writer.line(f"store {failed}, ptr %status")
-        return writer.emit("i64", f"select {over}, i64 0, {turns}")
+        aside, empty, paid = (writer.label(stem) for stem in ("aside", "empty", "paid"))
+        fuel = writer.emit("i64", "load i64, ptr %fuel")
+        left = writer.emit("i64", f"sub {fuel}, {WHILE_COST}")
+        enough = writer.emit("i1", f"icmp sge {left}, 0")
+        writer.branch(self.ops.binary("and", BOOL, holds, enough), paid, aside)
+        writer.begin(aside)
+        writer.branch(holds, empty, done)
+        writer.begin(empty)
+        granted = self.refuel(fuel, Operand(str(WHILE_COST), "i64"))
+        writer.branch(writer.emit("i1", f"icmp ne {granted}, 0"), inside, done)
+        writer.begin(paid)
+        writer.line(f"store {left}, ptr %fuel")
+        writer.jump(inside)
+
+    def spend(self, iterations: Operand) -> Operand:
+        """Returns the iterations if they could be paid for, else 0, and sets the status."""
+        writer = self.writer
+        out, paid = writer.label("out"), writer.label("paid")
+        fuel = writer.emit("i64", "load i64, ptr %fuel")
+        left = writer.emit("i64", f"sub {fuel}, {iterations.text}")
+        writer.line(f"store {left}, ptr %fuel")
+        before = writer.block
+        writer.branch(writer.emit("i1", f"icmp slt {left}, 0"), out, paid)
+        writer.begin(out)
+        granted = self.refuel(fuel, iterations)
+        writer.jump(paid)
+        writer.begin(paid)
+        ways = f"[ {iterations.text}, %{before} ], [ {granted.text}, %{out} ]"
+        return writer.emit("i64", f"phi i64 {ways}")
+
+    def refuel(self, fuel: Operand, iterations: Operand) -> Operand:
+        """The iterations, if there was more to pay them with, else 0."""
+        writer = self.writer
+        taken, mark = (writer.emit("i64", f"load i64, ptr %{name}") for name in ("taken", "mark"))
+        given = f"ptr %control, {fuel}, {taken}, {mark}, {iterations}"
+        found = writer.emit(REFUELLED, f"call {REFUELLED} @{self.watched}({given})")
+        for place, name in enumerate(("fuel", "taken")):
+            part = writer.emit("i64", f"extractvalue {found}, {place}")
+            writer.line(f"store {part}, ptr %{name}")
+        status = writer.emit("i32", f"extractvalue {found}, 2")
+        known = writer.emit("i32", "load i32, ptr %status")
+        both = writer.emit("i32", f"or {known}, {status.text}")
+        writer.line(f"store {both}, ptr %status")
+        allowed = writer.emit("i1", f"icmp eq {status}, 0")
+        return writer.emit("i64", f"select {allowed}, {iterations}, i64 0")
 
     # -- reductions ------------------------------------------------------------------------------
 
@@ -187,12 +275,12 @@ class Loops(Body):
             return self._float_sum(node, trips, most)
         neutral = self.shaped(constant(node.type, neutral_of(node.op, node.type)), node)
 
-        def turn(number: Operand, carried: list[Operand]) -> list[Operand]:
+        def iteration(number: Operand, carried: list[Operand]) -> list[Operand]:
             term = self._term(node, trips, number)
             a, b = self.writer.alike(carried[0], term)
             return [self.ops.binary(node.op, node.type, a, b)]
 
-        return self.counted(most, [neutral], turn)[0]
+        return self.loop(most, [neutral], iteration)[0]
 
     def _term(self, node: Reduce, trips: Operand, number: Operand) -> Operand:
         self._count(node, number, 1)
@@ -210,29 +298,34 @@ class Loops(Body):
         flags = " reassoc" if self.free_order else ""
         zero = self.shaped(constant(node.type, 0.0), node)
         total = self.shaped(constant(F64, 0.0), node)
-        padded = writer.emit("i64", f"add {most}, {size - 1}")
-        blocks = writer.emit("i64", f"udiv {padded}, {size}")
 
-        def block(index: Operand, totals: list[Operand]) -> list[Operand]:
-            first = writer.emit("i64", f"mul {index}, {size}")
-            rest = writer.emit("i64", f"sub {most}, {first.text}")
-            count = self.ops.extreme("min", S64, rest, Operand(str(size), "i64"))
-
-            def turn(number: Operand, carried: list[Operand]) -> list[Operand]:
+        def block(first: Operand, count: Operand, totals: list[Operand]) -> list[Operand]:
+            def iteration(number: Operand, carried: list[Operand]) -> list[Operand]:
                 absolute = writer.emit("i64", f"add nsw {number}, {first.text}")
                 term = self._term(node, trips, absolute)
                 text = f"fadd{flags} {carried[0]}, {term.text}"
                 return [self.ops.emit(term, term.type, text)]
 
-            (part,) = self.counted(count, [zero], turn)
+            (part,) = self.counted(count, [zero], iteration)
             widened = self.ops.convert(part, node.type, F64)
             return [self.ops.binary("add", F64, totals[0], widened)]
 
-        (summed,) = self.counted(blocks, [total], block)
+        def numbered(index: Operand, totals: list[Operand]) -> list[Operand]:
+            first = writer.emit("i64", f"mul {index}, {size}")
+            rest = writer.emit("i64", f"sub {most}, {first.text}")
+            count = self.ops.extreme("min", S64, rest, Operand(str(size), "i64"))
+            return block(first, count, totals)
+
+        if self.watched:
+            (summed,) = self.parts(most, [total], size, block)
+        else:
+            padded = writer.emit("i64", f"add {most}, {size - 1}")
+            blocks = writer.emit("i64", f"udiv {padded}, {size}")
+            (summed,) = self.counted(blocks, [total], numbered)
         return self.ops.convert(summed, F64, node.type)
 
 
 def _phi(name: Operand, first: Operand, again: Operand, before: str, latch: str) -> str:
-    """A value that is `first` when a loop is entered and `again` after each turn."""
+    """A value that is `first` when a loop is entered and `again` after each iteration."""
     sources = f"[ {first.text}, %{before} ], [ {again.text}, %{latch} ]"
     return f"  {name.text} = phi {name.type} {sources}"

@@ -1,9 +1,9 @@
-"""A program as one LLVM module: the functions of its strips, and the entry that is called."""
+"""A program as one LLVM module: the functions of its chunks, and the entry that is called."""
 
 from __future__ import annotations
 
 from dala.base.record import record
-from dala.emit.llvm.functions import STRIP, Functions, Options, Target
+from dala.emit.llvm.functions import CHUNK, Functions, Options, Target
 from dala.emit.slots import Slot
 from dala.ir.nodes import Program
 
@@ -58,13 +58,14 @@ def given(made: Functions) -> list[str]:
 
 def _entry(made: Functions) -> str:
     """The one function that is called from outside: it unpacks the slots."""
-    call = f"  %status = call i32 @{made.prefix}rows({', '.join((*given(made), *STRIP))})"
-    head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(STRIP)}) #0 {{"
+    call = f"  %status = call i32 @{made.prefix}rows({', '.join((*given(made), *CHUNK))})"
+    head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(CHUNK)}) #0 {{"
     return "\n".join([head, "entry:", *unpacked(made), call, "  ret i32 %status", "}"])
 
 
 _METADATA = """\
 attributes #0 = { nounwind }
+attributes #1 = { cold noinline nounwind }
 !0 = !{i32 1}
 !1 = distinct !{!1, !2, !3}
 !2 = !{!"llvm.loop.vectorize.enable", i1 false}

@@ -38,8 +38,8 @@ SECOND_EXIT = "if (args.zero != 0u) { break; }"
 
 
 Loops = Literal["free", "counted", "checked"]
-"""How loops are kept from going on for ever: not at all, where they cannot; by a budget of turns;
-or by the device itself, which stops them, so that it is checked whether they came to their end."""
+"""How loops are kept from running forever: not at all, where they cannot; by a watchdog that counts
+iterations; or by the device, which stops them, so that their completion is checked."""
 
 
 class Body(Statements[str]):
@@ -135,15 +135,15 @@ class Body(Statements[str]):
         return [self.var(variable.type, self.value(first)) for variable, first in pairs]
 
     def _turn(self, carried: tuple[Variable, ...], variables: list[str]) -> None:
-        """Names for what is carried as it is in this turn, so that all change at once."""
+        """Names for what is carried as it is in this iteration, so that all change at once."""
         for variable, name in zip(carried, variables, strict=True):
             self.values[variable] = self.let(variable.type, name)
 
     def for_loop(self, node: For) -> list[str]:
         trips = self.trips(node, node.step)
         variables = self._carry(node.carried, node.initial)
-        with self.turns("0u", trips) as turn:
-            self.count(node, turn, node.step)
+        with self.iterations("0u", trips) as iteration:
+            self.count(node, iteration, node.step)
             self._turn(node.carried, variables)
             self._assign(variables, self.block(node.body))
         return variables
@@ -165,21 +165,21 @@ class Body(Statements[str]):
         return variables
 
     @contextmanager
-    def turns(self, first: str, stop: str, stride: int = 1) -> Iterator[str]:
+    def iterations(self, first: str, stop: str, stride: int = 1) -> Iterator[str]:
         """A loop that counts from a number on, up to another."""
-        turn = self.name("n")
-        self.line(f"var {turn} = {first};")
-        with self.inside(f"for (; {turn} < {stop}; {turn} += {stride}u)"):
-            yield turn
+        iteration = self.name("n")
+        self.line(f"var {iteration} = {first};")
+        with self.inside(f"for (; {iteration} < {stop}; {iteration} += {stride}u)"):
+            yield iteration
         if self.loops == "checked":
-            self.line(f"if ({turn} < {stop}) {{ failed = true; }}")
+            self.line(f"if ({iteration} < {stop}) {{ failed = true; }}")
 
     def trips(self, node: For | Reduce, step: int) -> str:
         """How often the loop goes round, as u32; none where that is past the limit."""
         low, high = (node.start, node.stop) if step > 0 else (node.stop, node.start)
         if isinstance(low, Const) and isinstance(high, Const):
-            turns = len(range(int(node.start.value), int(node.stop.value), step))  # type: ignore[attr-defined]
-            some = f"{min(turns, _MOST_TURNS)}u"
+            iterations = len(range(int(node.start.value), int(node.stop.value), step))  # type: ignore[attr-defined]
+            some = f"{min(iterations, _MOST_TURNS)}u"
             return self._paid(some)
         wide = S64 in (low.type, high.type)
         if wide:
@@ -199,8 +199,8 @@ class Body(Statements[str]):
             )
         return self._paid(some)
 
-    def _paid(self, turns: str) -> str:
-        return self.let(U32, f"spend({turns})", "t") if self.loops == "counted" else turns
+    def _paid(self, iterations: str) -> str:
+        return self.let(U32, f"spend({iterations})", "t") if self.loops == "counted" else iterations
 
     def _word(self, value: Value) -> str:
         """The 32 bits of an integer."""
@@ -208,10 +208,10 @@ class Body(Statements[str]):
             return literal(U32, int(value.value) & _MOST_TURNS)
         return f"u32({self.value(value)})"
 
-    def count(self, node: For | Reduce, turn: str, step: int) -> None:
-        """Set the counter of this turn."""
+    def count(self, node: For | Reduce, iteration: str, step: int) -> None:
+        """Set the counter of this iteration."""
         type = node.counter.type
-        advance = turn if type in (U32, U8) else f"{type.wgsl}({turn})"
+        advance = iteration if type in (U32, U8) else f"{type.wgsl}({iteration})"
         if step != 1:
             advance = f"{advance} * {literal(type, step) if type.kind == 's' else f'{step}u'}"
         start = self.ops.convert(self.value(node.start), node.start.type, type)
@@ -226,7 +226,7 @@ class Body(Statements[str]):
         return self.fold(node, self.trips(node, 1))
 
     def fold(self, node: Reduce, trips: str, first: str = "0u", stride: int = 1) -> str:
-        """The terms of every turn, or of every so many turns from a first one on, as one."""
+        """Reduces the terms of every iteration, or of every `stride`-th from `first` on."""
         if node.op == "add" and node.type.is_float:
             return self._float_sum(node, trips, first, stride)
         total = self.var(node.type, literal(node.type, neutral_of(node.op, node.type)))
@@ -234,8 +234,8 @@ class Body(Statements[str]):
         return total
 
     def _fold_into(self, total: str, node: Reduce, stop: str, first: str, stride: int) -> None:
-        with self.turns(first, stop, stride) as turn:
-            self.count(node, turn, 1)
+        with self.iterations(first, stop, stride) as iteration:
+            self.count(node, iteration, 1)
             (term,) = self.block(node.body)
             self.line(f"{total} = {self.combined(node, total, term)};")
 
@@ -249,7 +249,7 @@ class Body(Statements[str]):
         """Blocks of terms added up, then their sums: an error that grows much more slowly."""
         zero = literal(node.type, 0)
         total, size = self.var(node.type, zero), SUMMED_IN_ORDER * stride
-        with self.turns(first, trips, size) as block:
+        with self.iterations(first, trips, size) as block:
             part = self.var(node.type, zero)
             stop = self.let(U32, f"{block} + min({trips} - {block}, {size}u)", "t")
             self._fold_into(part, node, stop, block, stride)

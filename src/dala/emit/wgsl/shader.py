@@ -14,22 +14,38 @@ from dala.emit.wgsl.packing import is_packed, packed
 from dala.emit.wgsl.tiles import TILE, product_of, tiled_sum
 from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
 from dala.ir.types import F64, U32
+from dala.plan.watchdog import ALL_TOO_FAR, MOST_SLICES, SLICE, STEP_LIMIT, TOO_FAR
 
 ENTRY = "main"
 _FAILED = "var<private> failed: bool;"
-_BUDGET = """\
+_FIRST_ITERATIONS = 1 << 12
+"""Turns of a position that are not counted for all of them: most loops take no more."""
+_BUDGET = f"""\
 var<private> budget: u32;
-fn spend(turns: u32) -> u32 {
-  if (turns > budget) {
+var<private> slices: u32;
+fn spend(iterations: u32) -> u32 {{
+  if (iterations <= budget) {{
+    budget -= iterations;
+    return iterations;
+  }}
+  let more = (iterations - budget - 1u) / {SLICE}u + 1u;
+  if ((more > slices) | (atomicLoad(&status[0]) != 0u)) {{
     failed = true;
+  }} else if (atomicAdd(&status[1], more) >= {MOST_SLICES}u) {{
+    failed = true;
+    atomicOr(&status[0], {ALL_TOO_FAR}u);
+  }}
+  if (failed) {{
     budget = 0u;
+    slices = 0u;
     return 0u;
-  }
-  budget -= turns;
-  return turns;
-}"""
-_REFILL = "budget = 0xfffffffeu;"
-_REPORT = "if (failed) { atomicStore(&status, 1u); }"
+  }}
+  slices -= more;
+  budget += more * {SLICE}u - iterations;
+  return iterations;
+}}"""
+_REFILL = f"budget = {_FIRST_ITERATIONS}u; slices = {STEP_LIMIT // SLICE - 1}u;"
+_REPORT = f"if (failed) {{ atomicOr(&status[0], {TOO_FAR}u); }}"
 
 
 @record
@@ -40,7 +56,7 @@ class Shader:
     inputs: tuple[int, ...]
     """The inputs that are bound, by their place; those computed in place are not."""
     reports: bool
-    """Whether there is a last binding, a word that says if loops went past their limit."""
+    """Whether there is a last binding: whether loops went past a limit, and what all have taken."""
     arguments: Arguments
 
 
@@ -109,9 +125,8 @@ class _Module:
             lines.append(f"@group(0) @binding({place}) var<storage, read> in_{i}: array<{type}>;")
         if self.reports:
             place = len(bound) + 2
-            lines.append(
-                f"@group(0) @binding({place}) var<storage, read_write> status: atomic<u32>;"
-            )
+            words = "var<storage, read_write> status: array<atomic<u32>, 2>;"
+            lines.append(f"@group(0) @binding({place}) {words}")
         return lines
 
     def _body(self) -> Memory:
@@ -281,7 +296,7 @@ class _Module:
                 body.values[statement] = self._shared_reduce(body, statement)
             else:
                 body.statement(statement)
-        with body.turns("local", f"args.size_{last}", size) as column:
+        with body.iterations("local", f"args.size_{last}", size) as column:
             body.line(f"let column = {column};")
             body.line(f"let here = row * args.size_{last} + column;")
             body.line(f"let p{last} = i32(column);")

@@ -73,7 +73,7 @@ def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
     neutral = literal(node.type, neutral_of(node.op, node.type))
     tiles: list[str] = []
     total = body.var(node.type, neutral)
-    with body.turns("0u", trips, TILE) as first:
+    with body.iterations("0u", trips, TILE) as first:
         for load, place in _placed(product):
             body.values[node.counter] = body.let(
                 node.counter.type, f"{node.counter.type.wgsl}({first} + {place})"
@@ -84,13 +84,15 @@ def tiled_sum(body: Memory, product: Product) -> tuple[str, list[str]]:
         body.line("workgroupBarrier();")
         part = body.var(node.type, neutral)
         stop = body.let(U32, f"min({trips} - {first}, {size})", "t")
-        with body.turns("0u", stop) as turn:
+        with body.iterations("0u", stop) as iteration:
             body.values[node.counter] = body.let(
-                node.counter.type, f"{node.counter.type.wgsl}({first} + {turn})"
+                node.counter.type, f"{node.counter.type.wgsl}({first} + {iteration})"
             )
             for number, (load, place) in enumerate(_placed(product)):
                 index = (
-                    f"down * {size} + {turn}" if place == "across" else f"{turn} * {size} + across"
+                    f"down * {size} + {iteration}"
+                    if place == "across"
+                    else f"{iteration} * {size} + across"
                 )
                 body.values[load] = body.let(load.type, f"tile{number}[{index}]")
             for item in node.body.statements:
