@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ml.executor.graphs import computed, expected, graph_of, node, sample
+from ml.executor.graphs import computed, expected, graph_of, node, read_graph, sample
 from ml.executor.test_graph import SHARED, real
 
 from dala import errors
@@ -107,7 +107,7 @@ def created(device, monkeypatch):
 
 def warm(model: bytes, inputs: dict[str, np.ndarray]) -> tuple[Graph, Callable[[], None], int]:
     """A graph, what runs it on its buffers, after it ran twice, and how many launches it makes."""
-    graph, want = Graph.read(model), expected(model, inputs)
+    graph, want = read_graph(model), expected(model, inputs)
     given = {name: compute.from_numpy(item) for name, item in inputs.items()}
     rooms = {name: compute.buffer_zeros(item.shape, "f32") for name, item in want.items()}
 
@@ -140,7 +140,7 @@ def test_a_warm_run_makes_few_calls_and_nothing_on_the_device(model, created):
 )
 def test_a_warm_run_of_a_real_model_makes_few_calls_and_nothing_on_the_device(name, shape, created):
     model = real(name)
-    (given,) = Graph.read(model).inputs
+    (given,) = read_graph(model).inputs
     _, run, launches = warm(model, {given.name: sample(*shape)})
     found = created()
     assert calls_of(run) <= most_calls(launches)
@@ -161,7 +161,7 @@ def test_other_buffers_are_run_without_another_plan(model, created):
 
 @GRAPHS
 def test_a_run_and_the_stages_of_a_pipeline_agree_to_the_bit(model, device):
-    graph, want = Graph.read(model), expected(model, {"x": X})
+    graph, want = read_graph(model), expected(model, {"x": X})
     stages = computed(graph, {"x": X}, want)["y"]
     y = compute.buffer_zeros(want["y"].shape, "f32")
     graph.run({"x": compute.from_numpy(X)}, {"y": y})

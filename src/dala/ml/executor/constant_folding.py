@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ModelError
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import axes_in
+from dala.ml.onnx.contents import Node
+from dala.ml.onnx.tensors import NUMPY_DTYPES
 
 Arrays = Sequence[np.ndarray | None]
 Fold = Callable[[Node, Arrays], np.ndarray]
@@ -59,9 +60,7 @@ def _constant(node: Node, _: Arrays) -> np.ndarray:
 
 
 def _cast(node: Node, given: Arrays) -> np.ndarray:
-    import onnx
-
-    return np.asarray(given[0]).astype(onnx.helper.tensor_dtype_to_np_dtype(node.get("to")))
+    return np.asarray(given[0]).astype(NUMPY_DTYPES[node.get("to")])
 
 
 def _divided(_: Node, given: Arrays) -> np.ndarray:

@@ -20,8 +20,8 @@ from dala.ml.executor import wgsl_convolutions as wgsl
 from dala.ml.executor.epilogue import Formula, Shape, pointwise_stage
 from dala.ml.executor.matmul import dense_stage, dense_takes
 from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import check_convolution, check_planes, numbers_of, require
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage

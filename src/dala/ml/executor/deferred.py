@@ -14,8 +14,8 @@ from dala.base.record import record
 from dala.errors import InternalError
 from dala.ir.types import F32, S32, Scalar
 from dala.ml.executor.epilogue import Formula, Shape
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.pointwise import POINTWISE, STORED, literal
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
 

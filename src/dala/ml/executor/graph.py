@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -15,10 +14,10 @@ from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ml.executor.compiled import CompiledGraph
 from dala.ml.executor.graph_builder import Layout
-from dala.ml.executor.nodes import Contents, Declared, Node, read_contents
 from dala.ml.executor.operators import OPERATORS, missing_of
 from dala.ml.executor.pointwise import STORED
-from dala.ml.onnx.external_data import Bundle
+from dala.ml.onnx.contents import Contents, Node
+from dala.ml.onnx.signature import Tensor
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.pipelines.composite import Stage
 
@@ -50,17 +49,12 @@ class Graph:
         self._placed: dict[Device, _Placed] = {}
         self._lock = threading.Lock()
 
-    @classmethod
-    def read(cls, source: str | os.PathLike[str] | bytes | Bundle) -> Graph:
-        """The graph of an ONNX file, which was checked before, or of its bytes."""
-        return cls(read_contents(source))
-
     @property
-    def inputs(self) -> tuple[Declared, ...]:
+    def inputs(self) -> tuple[Tensor, ...]:
         return self._contents.inputs
 
     @property
-    def outputs(self) -> tuple[Declared, ...]:
+    def outputs(self) -> tuple[Tensor, ...]:
         return self._contents.outputs
 
     def missing(self) -> list[str]:
@@ -119,22 +113,22 @@ class Graph:
             if wanted.name not in inputs:
                 raise ArgumentError(f"input {wanted.name!r} of the model is not given.")
             given = inputs[wanted.name]
-            scalar = STORED.get(wanted.dtype)
+            scalar = STORED.get(wanted.numpy)
             if given.scalar != scalar:
                 raise DtypeError(
-                    f"input {wanted.name!r} is {wanted.dtype}, but {given.dtype} was given."
+                    f"input {wanted.name!r} is {wanted.numpy}, but {given.dtype} was given."
                 )
-            fits = len(given.shape) == len(wanted.shape)
-            for axis, size in zip(wanted.shape, given.shape, strict=False):
-                known = axis if isinstance(axis, int) else free.setdefault(axis, size)
-                fits = fits and (known == size or axis == "?")
+            fits = wanted.accepts(given.shape)
+            for axis, size in zip(wanted.shape or (), given.shape, strict=False):
+                known = axis if isinstance(axis, int) else free.setdefault(axis or "", size)
+                fits = fits and (known == size or axis is None)
             if not fits:
                 raise ShapeError(
                     f"input {wanted.name!r} is {wanted.shape}, but {given.shape} was given."
                 )
 
 
-def _check_names(side: str, given: Mapping[str, Buffer], declared: tuple[Declared, ...]) -> None:
+def _check_names(side: str, given: Mapping[str, Buffer], declared: tuple[Tensor, ...]) -> None:
     known = [item.name for item in declared]
     for name in given:
         if name not in known:

@@ -28,9 +28,9 @@ from dala.ml.executor.deferred import (
 )
 from dala.ml.executor.epilogue import Shape, pointwise_stage
 from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.pointwise import DIV_WHOLE, POINTWISE, VARIADIC, WHOLE, result_of
 from dala.ml.executor.sizes import broadcast, require
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
 

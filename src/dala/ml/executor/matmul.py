@@ -13,8 +13,8 @@ from dala.kernels.base.builtin import written
 from dala.kernels.tensor.matmul import matmul
 from dala.ml.executor.epilogue import Formula, Mask, Shape, reads
 from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import require
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel

@@ -12,8 +12,8 @@ from dala.errors import ModelError
 from dala.ir.types import F32, Scalar
 from dala.ml.executor.deferred import Finish, Later, Rooted, Takes
 from dala.ml.executor.epilogue import Shape
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import check_count
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage

@@ -11,8 +11,8 @@ from dala.ml.executor import reductions as folds
 from dala.ml.executor import spatial as planes
 from dala.ml.executor.constant_folding import FOLDS
 from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Contents, Node
 from dala.ml.executor.pointwise import CASTS, POINTWISE, STORED, WHOLE
+from dala.ml.onnx.contents import Contents, Node
 from dala.runtime.pipelines.composite import Stage
 
 Expand = Callable[[Site], Iterable[Stage]]
@@ -86,12 +86,16 @@ _KNOWN_BEFORE: dict[str, tuple[int, ...]] = {
 def missing_of(contents: Contents) -> list[str]:
     """The nodes that kernels cannot compute, each with the reason."""
     found = [
-        f"input {item.name!r}: {item.dtype} is not held by every device"
+        f"input {item.name!r}: {item.numpy} is not held by every device"
         for item in contents.inputs
-        if item.dtype not in STORED
+        if item.numpy not in STORED
     ]
-    known = set(contents.constants) | {""}
-    whole = {item.name for item in contents.inputs if item.dtype.kind != "f"}
+    found += [
+        f"constant {name!r}: {dtype} is not computed by kernels"
+        for name, dtype in contents.unreadable.items()
+    ]
+    known = {*contents.constants, *contents.unreadable, ""}
+    whole = {item.name for item in contents.inputs if item.numpy.kind != "f"}
     for node in contents.nodes:
         if node.op == "Shape" or (node.op in FOLDS and known.issuperset(node.inputs)):
             known.update(node.outputs)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dala.ir.types import F32, S32, U8, Scalar
-from dala.ml.executor.nodes import Node
+from dala.ml.onnx.contents import Node
 
 Write = Callable[[Node, Sequence[str]], str]
 """The expression of a node, given those of its inputs; "" stands for one that is left out."""

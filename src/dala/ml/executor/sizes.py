@@ -14,7 +14,7 @@ import numpy as np
 
 from dala.errors import ModelError, ShapeError
 from dala.ml.executor.epilogue import Shape
-from dala.ml.executor.nodes import Node
+from dala.ml.onnx.contents import Node
 
 
 def check_count(node: Node, shape: Sequence[int], wanted: Sequence[int]) -> None:

@@ -16,8 +16,8 @@ from dala.kernels.tensor.windows import Windows
 from dala.ml.executor.convolutions import windows_of
 from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import axes_in, check_planes, numbers_of, require
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
