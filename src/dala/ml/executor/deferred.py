@@ -14,7 +14,7 @@ from dala.base.record import record
 from dala.errors import InternalError
 from dala.ir.types import F32, S32, Scalar
 from dala.ml.executor.epilogue import Formula, Shape
-from dala.ml.executor.pointwise import POINTWISE, STORED, literal
+from dala.ml.executor.pointwise import STORED, Write, literal
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
@@ -36,11 +36,12 @@ class Rooted:
 
 @record
 class Later:
-    """A value that is put off."""
+    """A value that is put off: an expression of the node's inputs, or what a kernel computes."""
 
     node: Node
     shape: Shape
     scalar: Scalar
+    write: Write | None = None
     root: Rooted | None = None
 
 
@@ -122,10 +123,10 @@ def formula_of(
     for item in region:
         later = values[item]
         assert isinstance(later, Later)
-        if later.root is None:
+        if later.write is not None:
             terms = [term(source) for source in later.node.inputs]
             known[item] = f"v{len(lines) + 1}"
-            lines.append(f"{known[item]} = {POINTWISE[later.node.op](later.node, terms)}")
+            lines.append(f"{known[item]} = {later.write(later.node, terms)}")
     return Formula(tuple(lines), known[region[-1]]), names
 
 

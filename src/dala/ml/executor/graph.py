@@ -14,7 +14,8 @@ from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ml.executor.compiled import CompiledGraph
 from dala.ml.executor.graph_builder import Layout
-from dala.ml.executor.operators import OPERATORS, missing_of
+from dala.ml.executor.obstacles import obstacles_in
+from dala.ml.executor.operators import OPERATORS
 from dala.ml.executor.pointwise import STORED
 from dala.ml.onnx.contents import Contents, Node
 from dala.ml.onnx.signature import Tensor
@@ -59,7 +60,7 @@ class Graph:
 
     def missing(self) -> list[str]:
         """The nodes that kernels cannot compute, each with the reason; empty if all can be."""
-        return missing_of(self._contents)
+        return obstacles_in(self._contents)
 
     def run(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
         """Computes these outputs on the current device.

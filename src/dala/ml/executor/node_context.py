@@ -80,6 +80,6 @@ class Site:
 
     def defer(self, shape: Sequence[int], finish: Finish, takes: Takes) -> Iterator[Stage]:
         """Leave the result to be computed when it is known what becomes of it."""
-        later = Later(self.node, tuple(shape), F32, Rooted(finish, takes))
+        later = Later(self.node, tuple(shape), F32, root=Rooted(finish, takes))
         self.layout.values[self.node.outputs[0]] = later
         return iter(())

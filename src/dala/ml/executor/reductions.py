@@ -1,42 +1,41 @@
-"""Operators that fold axes: sums and means, extremes, softmax, the place of the largest."""
+"""Operators that reduce axes: sums and means, extremes, softmax, the place of the largest."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dala.ir.types import S32
 from dala.kernels.tensor.normalization import softmax as normalised
 from dala.kernels.tensor.ranking import argmax as largest_place
-from dala.kernels.tensor.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
 from dala.ml.executor.constant_folding import axes_of
 from dala.ml.executor.node_context import Site
 from dala.ml.executor.sizes import axes_in, axis_in
 from dala.runtime.buffers.views import reshaped
+from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-KERNELS = {
-    "ReduceMax": reduce_max,
-    "ReduceMean": reduce_mean,
-    "ReduceMin": reduce_min,
-    "ReduceSum": reduce_sum,
-}
+Expand = Callable[[Site], Iterator[Stage]]
 
 
-def reduce(site: Site) -> Iterator[Stage]:
-    """ReduceSum, ReduceMean, ReduceMax, ReduceMin along axes, or over all of them."""
-    node, shape = site.node, site.shape()
-    given = axes_of(node, site.arrays(), 1)
-    if not given and node.get("noop_with_empty_axes", 0):
-        yield from site.view(shape)
-        return
-    axes = axes_in(node, given, len(shape)) if given else list(range(len(shape)))
-    ones = [1 if axis in axes else size for axis, size in enumerate(shape)]
-    kept = [size for axis, size in enumerate(shape) if axis not in axes]
-    x = site.input()
-    out = site.output(ones if node.get("keepdims", 1) else kept, x.scalar)
-    params = {"axis": tuple(sorted(axes))}
-    yield Stage(KERNELS[node.op], [x], reshaped(out, tuple(ones)), params)
+def reduce_by(kernel: Kernel) -> Expand:
+    """A reduction along axes, or over all of them."""
+
+    def reduce(site: Site) -> Iterator[Stage]:
+        node, shape = site.node, site.shape()
+        given = axes_of(node, site.arrays(), 1)
+        if not given and node.get("noop_with_empty_axes", 0):
+            yield from site.view(shape)
+            return
+        axes = axes_in(node, given, len(shape)) if given else list(range(len(shape)))
+        ones = [1 if axis in axes else size for axis, size in enumerate(shape)]
+        left = [size for axis, size in enumerate(shape) if axis not in axes]
+        x = site.input()
+        out = site.output(ones if node.get("keepdims", 1) else left, x.scalar)
+        params = {"axis": tuple(sorted(axes))}
+        yield Stage(kernel, [x], reshaped(out, tuple(ones)), params)
+
+    return reduce
 
 
 def softmax(site: Site) -> Iterator[Stage]:
