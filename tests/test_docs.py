@@ -15,7 +15,7 @@ from ml.small_models import doubling
 
 import dala
 from dala.gpu import compute
-from dala.ml.catalog import entries as catalogue
+from dala.ml.catalog import entries as catalog
 from dala.ml.sources.downloads import archive_name
 from dala.ml.sources.fetching import take
 
@@ -29,7 +29,7 @@ DOCTESTED = [
     "dala.runtime.commands.stream",
     "dala.gpu.compute",
     "dala.media.filters.catalog",
-    "dala.media.gpu",
+    "dala.media.filters.calls",
     "dala.ml.gpu",
 ]
 
@@ -72,7 +72,7 @@ def test_the_python_about_models_prints_what_it_says(tmp_path, monkeypatch):
     monkeypatch.setenv("DALA_MODELS", str(tmp_path / "models"))
     packages = Path(os.environ["DALA_TEST_PACKAGES"])
     for name in ("mobilenet_v2", "blazeface"):
-        entry = catalogue.find(name)
+        entry = catalog.find(name)
         archive = packages / archive_name(entry.package)
         if not archive.exists():
             pytest.skip(f"{archive.name} is not among the packages")

@@ -1,4 +1,5 @@
 # What a type checker sees of the kernel language: kernels are checked as plain Python.
+import builtins
 from typing import Any, TypeAlias
 
 f32: TypeAlias = float
@@ -7,6 +8,7 @@ s32: TypeAlias = int
 s64: TypeAlias = int
 u32: TypeAlias = int
 u8: TypeAlias = int
+bool: TypeAlias = builtins.bool
 const: TypeAlias = Any
 number: TypeAlias = Any
 Image: TypeAlias = Any

@@ -16,7 +16,7 @@ import dala
 from dala import demo, media
 from dala.cli import main
 from dala.cli.app import app
-from dala.cli.filter_texts import known_filters, read_filter
+from dala.cli.filter_syntax import known_filters, read_filter
 from dala.gpu import compute
 from dala.media.filters.catalog import FILTERS
 from dala.media.pictures import files
@@ -166,7 +166,7 @@ def test_one_filter_is_shown_with_its_ranges(told):
     code, out, _ = told("filters", "blend")
     assert code == 0
     assert "layer  a picture's file; needed" in out
-    assert "alpha  a number, 0 to 1; default 0.5" in out
+    assert "alpha  how opaque the layer is: a number, 0 to 1; default 0.5" in out
     assert "-f blend:layer=picture.png" in out
 
 

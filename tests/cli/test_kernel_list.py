@@ -39,12 +39,13 @@ def test_a_kernel_is_shown_with_its_inputs_parameters_and_text(told):
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "leaky_relu(x, slope: number = 0.01)"
     assert "    x      a buffer that is read\n" in out
-    assert "    slope  a number of the inputs' dtype; default 0.01\n" in out
+    assert "    slope  what negative elements are multiplied by: a number of the inputs'" in out
+    assert "dtype; default 0.01\n" in out
     assert compute.Kernel.lookup("leaky_relu").doc.partition("\n")[0] in out
     _, out, _ = told("kernels", "conv2d")
     assert "weight_and_bias  buffers that are read, one or more: weight, bias" in out
     _, out, _ = told("kernels", "threshold")
-    assert "value  a number, 0 to 1; default 0.5" in out
+    assert "a pixel is white: a number, 0 to 1;" in out
     assert "As a filter: dala filters threshold" in out
 
 
@@ -89,7 +90,9 @@ def test_a_kernel_is_told_to_programs_too(answer):
     said = answer("kernels", "scale")
     assert said["name"] == "scale"
     assert said["inputs"] == ["x"]
-    assert said["params"] == {"factor": {"type": "number"}}
+    assert said["params"] == {
+        "factor": {"type": "number", "doc": "what each element is multiplied by"}
+    }
     assert said["example"] == "compute.run_kernel(\"scale\", [x], output, {'factor': 0.5})"
 
 

@@ -160,7 +160,7 @@ RECIPES = {
 
 @pytest.mark.parametrize("name", RECIPES)
 @pytest.mark.parametrize("shape", [(4, 9), (3, 300)], ids=str)
-def test_a_recipe_may_write_over_its_input(device, name, shape):
+def test_a_composite_kernel_may_write_over_its_input(device, name, shape):
     values = np.random.default_rng(4).standard_normal(shape).astype(np.float32)
     x = compute.from_numpy(values)
     compute.run_kernel(name, [x], x)

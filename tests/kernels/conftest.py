@@ -17,7 +17,7 @@ Run = Callable[..., np.ndarray]
 
 @pytest.fixture(params=["libraries", "kernels"])
 def computed_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What recipes may use: libraries of the host, or kernels alone, as on other devices."""
+    """What composite kernels may use: host calls, or kernels alone, as on other devices."""
     if request.param == "kernels":
         monkeypatch.setattr(Buffer, "is_host", property(lambda _: False))
         monkeypatch.setattr(HostCallKernel, "run", _refuse)

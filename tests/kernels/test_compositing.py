@@ -177,8 +177,8 @@ IMAGE = ((4, 4, 3), "u8")
 @pytest.mark.parametrize(
     ("name", "params", "words"),
     [
-        ("overlay", {"x": 1.5}, "overlay: x is a whole number, not 1.5"),
-        ("overlay", {"y": None}, "overlay: y is a whole number, not None"),
+        ("overlay", {"x": 1.5}, "overlay: x is an integer, not 1.5"),
+        ("overlay", {"y": None}, "overlay: y is an integer, not None"),
         ("overlay", {"alpha": 1.1}, "alpha is a finite number from 0 to 1, not 1.1"),
         ("blend", {"alpha": -0.1}, "blend: alpha is a finite number from 0 to 1, not -0.1"),
         ("blend", {"mode": "glow"}, "blend: mode 'glow' is not known: give normal, multiply, "),

@@ -189,7 +189,7 @@ X, W, OUT = (1, 4, 8, 8), (6, 4, 3, 3), (1, 6, 6, 6)
             OUT,
             {"dilation": 1.5},
             errors.ArgumentError,
-            "dilation is a whole number, not 1.5",
+            "dilation is an integer, not 1.5",
         ),
         ([X, W, (6,), (6,)], OUT, {}, errors.ArgumentError, "4 inputs were given"),
     ],

@@ -161,7 +161,7 @@ def test_the_upper_end_counts_and_what_lies_outside_does_not(run, dtype):
         ("f32", (4,), {}, errors.ArgumentError, "x is f32: give low and high"),
         ("f32", (4,), {"low": 2, "high": 2}, errors.ArgumentError, "low is 2 and high is 2"),
         ("f32", (4,), {"high": math.inf}, errors.ArgumentError, "high is a finite number"),
-        ("u8", (4,), {"low": 0.5}, errors.ArgumentError, "low is a whole number, not 0.5"),
+        ("u8", (4,), {"low": 0.5}, errors.ArgumentError, "low is an integer, not 0.5"),
         ("u8", (4, 4), {}, errors.ShapeError, "the output is (4, 4)"),
     ],
 )

@@ -247,7 +247,7 @@ WANTED = (
         ({"table": np.full((2, 3), 1e300)}, "lut: table has an entry that is no finite number"),
         (
             {"table": np.zeros((2, 3)), "interpolation": "cubic"},
-            "lut: interpolation 'cubic' is not known: give tetrahedral or trilinear.",
+            "lut: interpolation 'cubic' is not known: give tetrahedral, trilinear.",
         ),
     ],
 )

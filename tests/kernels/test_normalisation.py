@@ -115,7 +115,7 @@ def test_layer_norm_of_equal_elements_is_zero(run):
         ([(2, 3), (2,), (2,)], {}, errors.ShapeError, "weight is (2,), but (2, 3) along axis -1"),
         ([(2, 3), (3,), (1,)], {}, errors.ShapeError, "bias is (1,)"),
         ([(2, 3)], {"axis": 4}, errors.ArgumentError, "axis 4 is outside"),
-        ([(2, 3)], {"epsilon": -1}, errors.ArgumentError, "epsilon is a number from 0 on, not -1"),
+        ([(2, 3)], {"epsilon": -1}, errors.ArgumentError, "finite number from 0 on, not -1"),
         ([(2, 3)], {"epsilon": "x"}, errors.ArgumentError, "not 'x'"),
     ],
 )

@@ -7,13 +7,13 @@ import pytest
 from PIL import ImageColor
 
 from dala import gpu as screen
-from dala.cli.filter_texts import read_filter
+from dala.cli.filter_syntax import read_filter
 from dala.errors import ArgumentError
 from dala.images.drawing import Drawing
-from dala.images.drawing_run import drawn
+from dala.images.drawing_renderer import drawn
 from dala.kernels.image.paint import colour_of, names, paint_of
 from dala.media import gpu
-from dala.media.video.filtering.captions import TextLayer
+from dala.media.video.filtering.overlays import TextLayer
 
 
 def test_the_names_are_the_148_of_css_and_transparent():
@@ -45,10 +45,10 @@ def test_every_form_is_red_green_blue_and_alpha(given, levels):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("gren", "'gren' is no colour: .* Did you mean 'green'\\?"),
+        ("gren", "'gren' is no color: .* Did you mean 'green'\\?"),
         ("Yelow", "Did you mean 'yellow'\\?"),
         ("#12345", "a code such as '#ff8000'"),
-        ("", "'' is no colour"),
+        ("", "'' is no color"),
         ((0, 255, 0), "divide levels by 255, or give '#00ff00'"),
         ((0, 255, 0, 128), "divide levels by 255, or give '#00ff0080'"),
         ((0, 1), "a code, a gray, \\(r, g, b\\) or \\(r, g, b, a\\), not \\(0, 1\\)"),

@@ -220,9 +220,9 @@ def test_the_output_has_the_size_of_its_format(shape, params, made):
         ({"from": "rgb"}, "parameter 'to' is missing"),
         ({"from": "rgb", "to": "hsv"}, f"to 'hsv' is not known: give {', '.join(FORMATS)}."),
         ({"from": ["rgb"], "to": "bgr"}, "from ['rgb'] is not known"),
-        ({"from": "rgb", "to": "nv12", "matrix": "bt2020"}, "give 'bt601' or 'bt709'"),
-        ({"from": "rgb", "to": "nv12", "range": []}, "range [] is not known: give 'limited' or"),
-        ({"from": "rgb", "to": "bgr", "width": 1.5}, "width is a whole number, not 1.5"),
+        ({"from": "rgb", "to": "nv12", "matrix": "bt2020"}, "give bt601, bt709"),
+        ({"from": "rgb", "to": "nv12", "range": []}, "range [] is not known: give limited, full"),
+        ({"from": "rgb", "to": "bgr", "width": 1.5}, "width is an integer, not 1.5"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(fail, params, words):

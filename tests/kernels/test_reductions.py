@@ -139,7 +139,7 @@ def test_the_output_may_be_the_input(device):
         (-3, "axis -3 is outside"),
         ((0, 0), "axis 0 is given twice"),
         ((1, -1), "axis 1 is given twice in (1, -1)"),
-        (1.0, "axis is a whole number, not 1.0"),
+        (1.0, "axis is an integer, not 1.0"),
         (True, "not True"),
         ("rows", "not 'rows'"),
     ],

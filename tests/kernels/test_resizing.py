@@ -231,7 +231,7 @@ IMAGE = ((4, 4, 3), "u8")
         (IMAGE, IMAGE, {"method": 3}, errors.ArgumentError, "give nearest, bilinear, bicubic"),
         (IMAGE, IMAGE, {"size": (1, 2, 3)}, errors.ArgumentError, "size is one number or two"),
         (IMAGE, IMAGE, {"size": (1, -2)}, errors.ArgumentError, "at least 0"),
-        (IMAGE, IMAGE, {"size": 2.5}, errors.ArgumentError, "a whole number, not 2.5"),
+        (IMAGE, IMAGE, {"size": 2.5}, errors.ArgumentError, "an integer, not 2.5"),
         (IMAGE, IMAGE, {"size": (3, 2)}, errors.ShapeError, "3 × 2, but the output (4, 4, 3) has"),
         (IMAGE, IMAGE, {"size": (3, 2)}, errors.ShapeError, "has room for 4 × 4."),
         (IMAGE, IMAGE, {"shape": (3, 2)}, errors.ShapeError, "which makes 2 × 3, but the output"),

@@ -88,7 +88,7 @@ def test_what_is_no_size_is_refused_with_all_that_is_one(given):
 
 @pytest.mark.parametrize("given", [(2.5, 3), ("4", 4), (True, 2)])
 def test_sides_are_whole_numbers(given):
-    with pytest.raises(errors.ArgumentError, match="size is a whole number"):
+    with pytest.raises(errors.ArgumentError, match="size is an integer"):
         wanted_size("it", given)
 
 

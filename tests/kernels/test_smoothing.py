@@ -176,7 +176,7 @@ IMAGE = ((4, 4, 3), "u8")
         ("bilateral", {"radius": 257}, "bilateral: radius is 0 to 256, not 257: every pixel"),
         ("bilateral", {"sigma_color": 0}, "sigma_color is a finite number above 0, not 0"),
         ("bilateral", {"sigma_space": "far"}, "sigma_space is a finite number above 0, not 'far'"),
-        ("unsharp", {"radius": 1.5}, "unsharp: radius is a whole number, not 1.5"),
+        ("unsharp", {"radius": 1.5}, "unsharp: radius is an integer, not 1.5"),
         ("unsharp", {"sigma": -1}, "unsharp: sigma is a finite number above 0, not -1"),
         ("unsharp", {"amount": float("inf")}, "unsharp: amount is a finite number, not inf"),
         ("unsharp", {"threshold": -0.1}, "threshold is a finite number from 0 on, not -0.1"),
@@ -184,7 +184,7 @@ IMAGE = ((4, 4, 3), "u8")
         ("denoise", {"border": "none"}, "denoise: border 'none' is not known: give clamp, "),
         ("median", {"radius": 0}, "median: radius is 1 to 2, not 0"),
         ("median", {"radius": 3}, "median: radius is 1 to 2, not 3: a larger one"),
-        ("median", {"radius": 1.0}, "median: radius is a whole number, not 1.0"),
+        ("median", {"radius": 1.0}, "median: radius is an integer, not 1.0"),
     ],
 )
 def test_parameters_that_make_no_sense_are_refused(fail, name, params, words):

@@ -11,8 +11,8 @@ from dala import errors
 from dala.devices import CPU
 from dala.gpu import compute
 from dala.images.frames import Frame
-from dala.media.video.filtering.stages import TEMPORAL
-from dala.media.video.filtering.temporal import FrameMix, MotionBlur, TemporalDenoise
+from dala.media.video.filtering.temporal_filters import FrameMix, MotionBlur, TemporalDenoise
+from dala.media.video.filtering.video_filters import TEMPORAL
 
 MADE = [
     (TemporalDenoise, {"strength": 0.8}),
@@ -182,7 +182,7 @@ def test_frame_mix_takes_the_frame_before_as_it_came(device):
         ("temporal_denoise", {"threshold": 0}, "threshold is a finite number above 0, not 0"),
         ("motion_blur", {"frames": 0}, "frames is 1 to 32, not 0"),
         ("motion_blur", {"frames": 33}, "frames is 1 to 32, not 33"),
-        ("motion_blur", {"frames": 2.5}, "frames is a whole number, not 2.5"),
+        ("motion_blur", {"frames": 2.5}, "frames is an integer, not 2.5"),
         ("frame_mix", {"amount": "much"}, "amount is a finite number from 0 to 1, not 'much'"),
     ],
 )

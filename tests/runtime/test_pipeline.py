@@ -102,7 +102,7 @@ def test_stages_in_place_and_written_again_are_right(device):
     assert compute.read_list(y) == want.tolist()
 
 
-def test_recipes_and_libraries_are_stages_too(device):
+def test_composite_kernels_and_host_calls_are_stages_too(device):
     rng = np.random.default_rng(0)
     a = rng.standard_normal((8, 8)).astype(np.float32)
     x, y, z = compute.from_numpy(a), compute.scratch((8, 8), "f32"), compute.scratch((8, 8), "f32")

@@ -172,7 +172,7 @@ def test_a_library_is_seen():
     assert seen(p) == [("twice", BYTES, BYTES)]
 
 
-def test_a_recipe_shows_its_stages_and_its_copy(device):
+def test_a_composite_kernel_shows_its_stages_and_its_copy(device):
     a = compute.from_numpy(np.zeros((16, 16, 4), np.uint8))
     out = compute.buffer_zeros((16, 16, 4), "u8")
     stages = [stage.kernel.name for stage in compute.Kernel.lookup("blur").stages([a], out)]

@@ -1,4 +1,4 @@
-"""The kernels for people and programs: all of them, or one with everything that it takes."""
+"""Describes kernels, as text or JSON."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from dala.cli import values
+from dala.cli import parameter_values
+from dala.kernels.base.parameters import DeclaredParameter
 from dala.lang.signature import Parameter
 from dala.media.filters.catalog import FILTERS
-from dala.media.filters.catalog import filters as catalogue
 from dala.runtime.kernels.kernel import Kernel
 
 _SAMPLES: dict[str, Any] = {
-    "colour": "#00b140",
+    "color": "#00b140",
     "table": "warm.cube",
     "number": 0.5,
-    "whole": 2,
+    "integer": 2,
     "low": 0.0,
     "high": 1.0,
 }
@@ -29,13 +29,13 @@ _SEVERAL = {"*inputs": ("first", "second")}
 
 
 def described(name: str) -> dict[str, Any]:
-    """One kernel, with all that is said about it."""
+    """Returns the full description of one kernel."""
     kernel = Kernel.lookup(name)
     return {**kernel.describe(), "text": inspect.cleandoc(kernel.doc), "example": _example(kernel)}
 
 
 def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
-    """Everything about one kernel, in lines that are not longer than so many columns."""
+    """Yields the description of one kernel, wrapped to `columns`."""
     kernel = Kernel.lookup(name)
     said = ", ".join([*kernel.inputs, *map(str, kernel.params)])
     yield from wrap(f"{name}({said})", columns, subsequent_indent="    ")
@@ -43,7 +43,7 @@ def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
         yield ""
         yield from wrap(paragraph, columns, initial_indent="    ", subsequent_indent="    ")
     rows = [(other.lstrip("*"), _input(other)) for other in kernel.inputs]
-    rows += [(param.name, _param(name, param)) for param in kernel.params]
+    rows += [(param.name, _param(param)) for param in kernel.params]
     if rows:
         yield ""
     wide = max((len(key) for key, _ in rows), default=0)
@@ -61,18 +61,21 @@ def _input(name: str) -> str:
     return "buffers that are read, one or more: " + ", ".join(_names(name))
 
 
-def _param(kernel: str, param: Parameter) -> str:
-    """What a parameter may be, and what it is unless given."""
+def _param(param: Parameter) -> str:
+    """Returns the text for a parameter: what it does, its values and its default."""
     default = "needed" if param.required else f"default {param.default!r}"
-    return f"{_kind(kernel, param)}; {default}"
+    about = f"{param.about.doc}: " if isinstance(param, DeclaredParameter) else ""
+    return f"{about}{_kind(param)}; {default}"
 
 
-def _kind(kernel: str, param: Parameter) -> str:
-    known = catalogue()[kernel]["params"].get(param.name) if kernel in FILTERS else None
-    if known is not None and known["kind"] in ("choice", "number", "whole"):
-        return values.allowed(known)
-    if known is not None and known["kind"] in _PYTHON:
+def _kind(param: Parameter) -> str:
+    known = _declared(param)
+    if known.get("kind") in _PYTHON:
         return _PYTHON[known["kind"]]
+    if param.kind == "host" and known.get("kind") in ("choice", "number", "integer"):
+        return parameter_values.allowed(known)
+    if "least" in known:
+        return parameter_values.allowed(known)
     if param.type is not None:
         return f"a number, {param.type.name}"
     if param.kind == "const":
@@ -82,16 +85,22 @@ def _kind(kernel: str, param: Parameter) -> str:
     return _OF_DEFAULTS.get(type(param.default), "a value")
 
 
+def _declared(param: Parameter) -> dict[str, Any]:
+    return param.about.describe() if isinstance(param, DeclaredParameter) else {}
+
+
 _PYTHON = {
+    "axes": "an integer, or several",
     "flag": "True or False",
-    "colour": "a colour: a name, a code such as '#00b140', (r, g, b) in 0..1",
-    "size": "a size, of the output's unless given",
+    "color": "a color: a name, a code such as '#00b140', (r, g, b) in 0..1",
+    "size": "two integers, or one for both",
+    "shape": "two integers, or one for both",
     "matrix": "rows of numbers",
     "table": "a .cube file, or an array",
 }
 _OF_DEFAULTS: dict[type, str] = {
     bool: "True or False",
-    int: "a whole number",
+    int: "an integer",
     float: "a number",
     str: "a word",
     type(None): "left to the kernel unless given",
@@ -99,14 +108,14 @@ _OF_DEFAULTS: dict[type, str] = {
 
 
 def _names(given: str) -> tuple[str, ...]:
-    """What the inputs are called that one name with a star stands for."""
+    """Returns the names of the inputs that a starred name stands for."""
     if not given.startswith("*"):
         return (given,)
     return _SEVERAL.get(given) or tuple(given[1:].replace("_and_", "_").split("_"))
 
 
 def _example(kernel: Kernel) -> str:
-    """A call as it may be written: with what is needed, else with the first of what it takes."""
+    """Returns an example call, with the required parameters or the first one."""
     inputs = [name for given in kernel.inputs for name in _names(given)]
     given = [item for item in kernel.params if item.default is not None]
     chosen = [item for item in given if item.required] or given[:1]
@@ -118,11 +127,12 @@ def _example(kernel: Kernel) -> str:
 def _sample(kernel: str, param: Parameter) -> Any:
     if not param.required:
         return param.default
-    known = catalogue()[kernel]["params"].get(param.name, {}) if kernel in FILTERS else {}
+    known = _declared(param)
     if known.get("kind") == "matrix":
         return _MATRICES[kernel]
     if "choices" in known:
         return known["choices"][0 if param.name == "from" else 1]
     if "least" in known:
         return round((3 * known["most"] + known["least"]) / 4, 2)
-    return _SAMPLES.get(known.get("kind", param.name), _SAMPLES["number"])
+    by_kind = _SAMPLES.get(known.get("kind", ""), _SAMPLES["number"])
+    return _SAMPLES.get(param.name, by_kind)

@@ -1,4 +1,4 @@
-"""What is there already: asked about on a terminal, refused elsewhere, or as options say."""
+"""What happens to existing targets: options, else a question on a terminal, else an error."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dala.cli.terminal import say
 from dala.errors import FileError
 
 
-class Existing:
-    """What is to become of files that are there already."""
+class ExistingFiles:
+    """The choice between overwriting and skipping existing files."""
 
     def __init__(self, *, overwrite: bool, skip: bool, quiet: bool, json: bool = False) -> None:
         if overwrite and skip:
@@ -25,7 +25,7 @@ class Existing:
         self._may_ask = not json
 
     def left_alone(self, targets: Sequence[Path]) -> list[Path]:
-        """Those that are there and stay as they are; a FileError unless it is known what to do."""
+        """Returns the existing targets to skip; raises FileError if the user has not chosen."""
         # A device or a pipe is written into, and a folder has rules of its own.
         there = [target for target in targets if target.is_file()]
         if not there or self.overwrite:
@@ -39,7 +39,7 @@ class Existing:
         return there
 
     def _asked(self, there: list[Path], count: int) -> str:
-        """What whoever sits at the terminal wants: overwrite or skip; else a FileError."""
+        """Asks the user, and returns "overwrite" or "skip"; raises FileError for anything else."""
         said = f"{there[0]} is there already"
         if count > 1:
             said = f"{len(there)} of {count} files are there already, such as {there[0]}"

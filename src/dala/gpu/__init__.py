@@ -1,7 +1,7 @@
-"""Compute on any device, and show what was computed.
+"""Compute on any device, and show the results.
 
-`dala.gpu.compute` has buffers and kernels. The names here are of surfaces: pictures in a window, in
-a notebook, or off-screen.
+`dala.gpu.compute` has buffers and kernels. All other names are those of `dala.surfaces`: pictures
+in a window, in a notebook, or off-screen.
 """
 
 from __future__ import annotations
@@ -11,71 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dala.gpu import compute as compute
-    from dala.surfaces.drawing import annotate as annotate
-    from dala.surfaces.drawing import batch as batch
-    from dala.surfaces.drawing import draw_circle as draw_circle
-    from dala.surfaces.drawing import draw_image as draw_image
-    from dala.surfaces.drawing import draw_line as draw_line
-    from dala.surfaces.drawing import draw_rect as draw_rect
-    from dala.surfaces.drawing import draw_round_rect as draw_round_rect
-    from dala.surfaces.drawing import draw_text as draw_text
-    from dala.surfaces.drawing import fill_circle as fill_circle
-    from dala.surfaces.drawing import fill_rect as fill_rect
-    from dala.surfaces.drawing import fill_round_rect as fill_round_rect
-    from dala.surfaces.drawing import load_image as load_image
-    from dala.surfaces.drawing import set_clip as set_clip
-    from dala.surfaces.loop import Frame as Frame
-    from dala.surfaces.loop import LoopStats as LoopStats
-    from dala.surfaces.loop import loop as loop
-    from dala.surfaces.showing import clear as clear
-    from dala.surfaces.showing import create_surface as create_surface
-    from dala.surfaces.showing import destroy_surface as destroy_surface
-    from dala.surfaces.showing import get_pixels as get_pixels
-    from dala.surfaces.showing import present as present
-    from dala.surfaces.showing import resize_surface as resize_surface
-    from dala.surfaces.showing import save as save
-    from dala.surfaces.showing import set_pixels as set_pixels
-    from dala.surfaces.surface import Surface as Surface
+    from dala.surfaces import *  # noqa: F403
+else:  # type checkers would take any name for one of these
 
-_HOMES = {
-    "Frame": "loop",
-    "LoopStats": "loop",
-    "Surface": "surface",
-    "annotate": "drawing",
-    "batch": "drawing",
-    "clear": "showing",
-    "create_surface": "showing",
-    "destroy_surface": "showing",
-    "draw_circle": "drawing",
-    "draw_image": "drawing",
-    "draw_line": "drawing",
-    "draw_rect": "drawing",
-    "draw_round_rect": "drawing",
-    "draw_text": "drawing",
-    "fill_circle": "drawing",
-    "fill_rect": "drawing",
-    "fill_round_rect": "drawing",
-    "get_pixels": "showing",
-    "load_image": "drawing",
-    "loop": "loop",
-    "present": "showing",
-    "resize_surface": "showing",
-    "save": "showing",
-    "set_clip": "drawing",
-    "set_pixels": "showing",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Names are loaded when they are first used, so that whoever only computes need not."""
-    if name == "compute":
-        return importlib.import_module("dala.gpu.compute")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'dala.gpu' has no attribute {name!r}")
-    found = getattr(importlib.import_module(f"dala.surfaces.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> Any:
+        """Loads names on first use, so that programs that only compute do not load surfaces."""
+        if name == "compute":
+            return importlib.import_module("dala.gpu.compute")
+        try:
+            found = getattr(importlib.import_module("dala.surfaces"), name)
+        except AttributeError:
+            raise AttributeError(f"module 'dala.gpu' has no attribute {name!r}") from None
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:
-    return ["compute", *_HOMES]
+    return ["compute", *dir(importlib.import_module("dala.surfaces"))]

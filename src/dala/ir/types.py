@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -76,6 +76,11 @@ BOOL = Scalar("bool", "b", 1, "bool", "?", "i1", "bool", "")
 
 DTYPES = {scalar.name: scalar for scalar in (F32, F64, S32, S64, U32, U8)}
 """What a buffer of a user's can hold, by name."""
+DtypeName: TypeAlias = Literal["f32", "f64", "s32", "s64", "u32", "u8"]
+"""The names of `DTYPES`, for type checkers; a test compares both."""
+NumpyName: TypeAlias = Literal["float32", "float64", "int32", "int64", "uint32", "uint8"]
+DtypeLike: TypeAlias = DtypeName | NumpyName | Scalar | np.dtype[Any] | type[Any]
+"""What stands for a dtype."""
 STORED = {**DTYPES, U16.name: U16}
 """All that memory may hold, by name."""
 SCALARS = {**STORED, BOOL.name: BOOL}

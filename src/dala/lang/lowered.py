@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from dala.base.latest import Latest
+from dala.base.lru_cache import LruCache
 from dala.ir.nodes import Program
 from dala.lang.lower import Definition, Special
 
 MOST_PROGRAMS = 4096
 
-_programs: Latest[tuple[Any, ...], Program] = Latest(MOST_PROGRAMS)
+_programs: LruCache[tuple[Any, ...], Program] = LruCache(MOST_PROGRAMS)
 
 
 def lowered(definition: Definition, special: Special) -> Program:

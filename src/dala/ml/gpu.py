@@ -6,15 +6,18 @@ pipeline: `pipeline.add(kernel=model, inputs=[tensor], output=logits)`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dala.ml.catalog.entries import MODELS, find
 from dala.ml.models.loading import load_model
-from dala.ml.models.model import Model, require_model
+from dala.ml.models.model import Model, Options, Seen, require_model
 from dala.ml.models.prediction import predict, predict_async
 from dala.ml.models.ranking import top_k
 from dala.ml.models.recognition import recognise
 from dala.ml.results.results import Classification, Detection, Keypoint, Pose, Segmentation
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 __all__ = [
     "Classification",
@@ -34,7 +37,7 @@ __all__ = [
 
 
 def available_models() -> list[str]:
-    """The names of all models of the catalogue.
+    """The names of all models of the catalog.
 
     >>> from dala.ml import gpu
     >>> "mobilenet_v2" in gpu.available_models()
@@ -44,17 +47,22 @@ def available_models() -> list[str]:
 
 
 def model_info(model: str | Model) -> dict[str, Any]:
-    """What is known of a model: a name of the catalogue, or one that was loaded.
+    """What is known of a model: a name of the catalog, or one that was loaded.
 
-    Of a name: task, input, labels, licence, source and hashes. Of a loaded model also its declared
+    Of a name: task, input, labels, license, source and hashes. Of a loaded model also its declared
     inputs and outputs, what computes it, and where.
     """
     return model.info() if isinstance(model, Model) else find(model).describe()
 
 
 def predict_frame(
-    model: Model, frame: Any, width: int | None = None, height: int | None = None, **options: Any
-) -> Any:
+    model: Model[Seen],
+    frame: Any,
+    width: int | None = None,
+    height: int | None = None,
+    **options: Unpack[Options],
+) -> Seen:
     """What the model sees in a frame, as `model(frame)` gives it; also of bytes with their size."""
     size = None if width is None or height is None else (width, height)
-    return recognise(require_model("predict_frame", model), frame, options, size)
+    seen: Seen = recognise(require_model("predict_frame", model), frame, options, size)
+    return seen

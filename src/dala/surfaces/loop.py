@@ -1,4 +1,4 @@
-"""The frame loop: a function is called for each frame, at an even pace, until it is to end."""
+"""The frame loop: calls a function for each frame, at a steady rate."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from dala.errors import ArgumentError
 from dala.surfaces.surface import Surface
 
 POLL_S = 1 / 30
-"""The longest that a window waits until somebody looks what happened to it."""
+"""The longest time between polls of a window's events."""
 _ROUNDING = 1e-6
-"""Of a frame's slot: a clock that is this little early counts as on time."""
+"""The share of a period by which a clock may be early and count as on time."""
 
 End = Literal["closed", "stopped", "frames", "interrupted"]
 
 
 @record
 class Frame:
-    """What a function of `loop` is told about the frame that it makes.
+    """What the function of `loop` gets for each frame.
 
     `number` counts frames from 0. `time` is how many seconds the loop had run when the frame began,
     `dt` how many since the frame before it did, 0.0 in the first. `dropped` is how many frames had
@@ -36,7 +36,7 @@ class Frame:
 
 @record
 class LoopStats:
-    """What became of a loop.
+    """The result of a loop.
 
     `frames` were made and presented, and `dropped` left out because the ones before took too long.
     `fps` is how many were made in a second. `ended` says why: the window was "closed" or the
@@ -58,11 +58,11 @@ class Clock(Protocol):
         """Seconds since some moment."""
 
     def sleep(self, duration_s: float) -> None:
-        """Return that much later."""
+        """Waits."""
 
 
 class Wall:
-    """The clock on the wall."""
+    """The real clock."""
 
     def now_s(self) -> float:
         return time.perf_counter()
@@ -72,7 +72,7 @@ class Wall:
 
 
 class Pace:
-    """When frames are due: at multiples of a period since the start, so that errors do not add up.
+    """Schedules frames at multiples of a period since the start, so that errors do not add up.
 
     A frame that is late begins at once. One whose whole slot has passed is dropped.
     """
@@ -84,14 +84,14 @@ class Pace:
         self._slot = 0
 
     def wait_s(self, now_s: float) -> float:
-        """How long it is until the next frame is due."""
+        """Returns the time until the next frame is due."""
         if self._fps is None:
             return 0.0
         early = self._slot - (now_s - self._start_s) * self._fps
         return early / self._fps if early > _ROUNDING else 0.0
 
     def begin(self, now_s: float) -> None:
-        """Take the slot that it is time for; those before it that nobody took are dropped."""
+        """Starts the frame that is due now; missed ones before it are dropped."""
         if self._fps is not None:
             current = math.floor((now_s - self._start_s) * self._fps + _ROUNDING)
             self.dropped += max(0, current - self._slot)
@@ -104,7 +104,7 @@ def loop(
     fps: float | None = 60,
     frames: int | None = None,
 ) -> LoopStats:
-    """Call `fn(frame)` and present the surface, `fps` times a second, and tell how that went.
+    """Calls `fn(frame)` and presents the surface `fps` times a second; returns statistics.
 
     It ends when the window is closed, when `fn` returns False (that frame is not shown), after
     `frames` frames, or when the user interrupts the program; none of them ends the program. With
@@ -133,7 +133,7 @@ def run(
     frames: int | None,
     clock: Clock,
 ) -> LoopStats:
-    """The loop, by any clock."""
+    """Runs the loop with any clock."""
     start_s = before_s = clock.now_s()
     pace = Pace(fps, start_s)
     number = 0
@@ -170,7 +170,7 @@ def _show(surface: Surface) -> None:
 
 
 def _wait(surface: Surface, pace: Pace, clock: Clock) -> bool:
-    """Return when the next frame is due, or as soon as nobody would see it: then False."""
+    """Waits until the next frame is due; returns False if the surface is closed before."""
     while True:
         canvas = surface._canvas
         if canvas is not None:

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dala.base.atomic_file import replace_data
 from dala.base.printable import printable
 
 _MAGIC = b"dala object 1\n"
@@ -28,7 +29,6 @@ _BY_FOLDER = os.open in os.supports_dir_fd
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # A pipe is not waited for.
 _READ = os.O_RDONLY | _PLAIN | getattr(os, "O_NONBLOCK", 0)
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
 
 _told: set[Path] = set()
 """Folders whose refusal was told: a process compiles many kernels."""
@@ -82,34 +82,16 @@ class _Place:
 
     def read(self, name: str) -> bytes:
         """What is in an entry; nothing where it is no plain file, or may be written by others."""
-        with os.fdopen(self._open(name, _READ), "rb") as file:
+        with os.fdopen(os.open(self._located(name), _READ, dir_fd=self.number), "rb") as file:
             found = os.fstat(file.fileno())
             return file.read() if stat.S_ISREG(found.st_mode) and not _fault(found) else b""
 
     def write(self, name: str, data: bytes) -> None:
-        """Put an entry in its place when it is whole."""
-        # Not from tempfile: its import takes 4 ms, half of a first run from this cache.
-        new = f".{name}-{os.urandom(8).hex()}"
-        file = os.fdopen(self._open(new, _WRITE), "wb")
-        try:
-            with file:
-                file.write(data)
-            os.replace(
-                self._named(new),
-                self._named(name),
-                src_dir_fd=self.number,
-                dst_dir_fd=self.number,
-            )
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(self._named(new), dir_fd=self.number)
-            raise
+        """Write an entry, which only this user may read."""
+        replace_data(self._located(name), data, permissions=0o600, folder=self.number)
 
-    def _open(self, name: str, flags: int) -> int:
-        return os.open(self._named(name), flags, 0o600, dir_fd=self.number)
-
-    def _named(self, name: str) -> str | Path:
-        return self.path / name if self.number is None else name
+    def _located(self, name: str) -> Path:
+        return self.path / name if self.number is None else Path(name)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import wgpu
 
-from dala.base.latest import Latest
+from dala.base.lru_cache import LruCache
 from dala.devices.webgpu.memory import GpuMemory
 from dala.devices.webgpu.runner import nothing
 from dala.emit.wgsl.grid import MOST_GROUPS
@@ -30,8 +30,8 @@ class WebGpuText:
         self.device = device
         self.name = name
         self.module = module
-        self._groups: Latest[Any, Any] = Latest(MOST_BOUND)
-        self._uniforms: Latest[bytes, Any] = Latest(MOST_BOUND)
+        self._groups: LruCache[Any, Any] = LruCache(MOST_BOUND)
+        self._uniforms: LruCache[bytes, Any] = LruCache(MOST_BOUND)
         device.check()
         with device.guard(), self._explained("does not compile"):
             self.pipeline, self.layout = self._compiled()

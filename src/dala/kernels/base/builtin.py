@@ -1,37 +1,115 @@
-"""How a built-in kernel comes to be known by its name."""
+"""How a built-in kernel is declared and comes to be known by its name."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, overload
 
 from dala.devices import using
 from dala.ir.nodes import Border
+from dala.ir.types import Scalar
 from dala.kernels.base import language
-from dala.kernels.base.limits import LIMITS, hold
+from dala.kernels.base.parameters import DeclaredParameter, Param, annotate, declare, hold
 from dala.lang.lower import Definition
-from dala.lang.signature import REQUIRED, Parameter
 from dala.lang.source import from_function, from_text
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers
 from dala.runtime.kernels.kernel import KERNELS, Kernel
-from dala.runtime.pipelines.composite import CompositeKernel, Expand, HostCallKernel, Library, Stage
+from dala.runtime.kernels.specialization import Consts, Types
+from dala.runtime.pipelines.composite import CompositeKernel, Expand, HostCallKernel, Library
 
 Inputs = Sequence[Buffer]
 Given = dict[str, Any]
-"""The parameters of a recipe, by name, with their defaults filled in."""
+"""The parameters of a composite kernel by name, checked, with their defaults filled in."""
+
+FILTERS: dict[str, DeclaredKernel | BuiltinKernel] = {}
+"""The kernels that make an image of an image, by name: those that were declared with a group."""
 
 
-def builtin(function: Callable[..., Any]) -> Kernel:
-    """A kernel of the language, registered by the function's name; parsed when first run."""
-    made = helper(function)
-    KERNELS[made.name] = made
-    return made
+class DeclaredKernel(CompositeKernel):
+    """A composite kernel whose parameters are checked by their declarations."""
+
+    def __init__(
+        self,
+        name: str,
+        doc: str,
+        inputs: tuple[str, ...],
+        params: tuple[DeclaredParameter, ...],
+        expand: Expand,
+        group: str = "",
+    ) -> None:
+        super().__init__(name, doc, inputs, params, expand)
+        self.group = group
+
+    def complete(self, params: Params | None) -> dict[str, Any]:
+        return hold(self.name, self.params, super().complete(params))
+
+
+class DispatchedKernel(DeclaredKernel):
+    """A composite kernel of one stage on the very buffers given, which sees to aliases itself."""
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        with using(check_buffers(self.name, self.inputs, inputs, output)):
+            for stage in self.stages(inputs, output, params):
+                stage.kernel.run(stage.inputs, stage.output, stage.params)
+
+
+class BuiltinKernel(Kernel):
+    """A function of the kernel language with declared parameters; parsed when first run."""
+
+    def __init__(
+        self, function: Callable[..., Any], declared: Mapping[str, Param], group: str = ""
+    ) -> None:
+        doc = inspect.cleandoc(function.__doc__ or "")
+        super().__init__(
+            function.__name__, doc, lambda: Definition(from_function(function), "clamp")
+        )
+        self.group = group
+        self._declared = declared
+
+    @property
+    def params(self) -> tuple[DeclaredParameter, ...]:
+        return self._annotated
+
+    @cached_property
+    def _annotated(self) -> tuple[DeclaredParameter, ...]:
+        return annotate(super().params, self._declared)
+
+    def sort_params(
+        self, scalars: tuple[Scalar, ...], params: Params | None
+    ) -> tuple[Consts, Types, list[bool | int | float]]:
+        held = hold(self.name, self.params, params) if isinstance(params, Mapping) else params
+        return super().sort_params(scalars, held)
+
+
+@overload
+def builtin(function: Callable[..., Any], /) -> BuiltinKernel: ...
+@overload
+def builtin(
+    *, group: str = "", **params: Param
+) -> Callable[[Callable[..., Any]], BuiltinKernel]: ...
+def builtin(
+    function: Callable[..., Any] | None = None, /, *, group: str = "", **params: Any
+) -> Any:
+    """A kernel of the language, registered by the function's name.
+
+    Defaults are in the function's signature; all else about its parameters is declared here.
+    """
+
+    def register(function: Callable[..., Any]) -> BuiltinKernel:
+        made = BuiltinKernel(function, params, group)
+        KERNELS[made.name] = made
+        if group:
+            FILTERS[made.name] = made
+        return made
+
+    return register if function is None else register(function)
 
 
 def helper(function: Callable[..., Any], border: Border = "clamp") -> Kernel:
-    """A kernel of the language that recipes use, not registered."""
+    """A kernel of the language that composite kernels use, not registered."""
     doc = inspect.cleandoc(function.__doc__ or "")
     return Kernel(function.__name__, doc, lambda: Definition(from_function(function), border))
 
@@ -42,62 +120,34 @@ def zero_outside(function: Callable[..., Any]) -> Kernel:
 
 
 def written(name: str, text: str) -> Kernel:
-    """A kernel whose text was made for a number of axes, not registered."""
+    """A kernel whose text was generated for a number of axes, not registered."""
     return Kernel(name, "", lambda: Definition(from_text(text, {"dala": language}, f"<{name}>")))
 
 
-def library(*inputs: str) -> Callable[[Library], HostCallKernel]:
-    """A step that a library computes on arrays, for recipes to use."""
+def host_call(*inputs: str) -> Callable[[Library], HostCallKernel]:
+    """A step that a library computes on arrays of the host, for composite kernels to use."""
     return lambda call: HostCallKernel(call.__name__, inputs, call)
 
 
-def recipe(*inputs: str, **params: Any) -> Callable[[Expand], CompositeKernel]:
-    """A kernel that its function expands into stages; `params` are names with their defaults."""
-    return _registered(CompositeKernel, inputs, params)
+def composite(*inputs: str, group: str = "", **params: Param) -> Callable[[Expand], DeclaredKernel]:
+    """A kernel that its function expands into stages; one with a group is a filter of images."""
+    return _registered(DeclaredKernel, inputs, group, params)
 
 
-def choice(*inputs: str, **params: Any) -> Callable[[Expand], CompositeKernel]:
+def dispatch(*inputs: str, group: str = "", **params: Param) -> Callable[[Expand], DeclaredKernel]:
     """A kernel that is one of several, depending on its buffers."""
-    return _registered(Choice, inputs, params)
-
-
-class Choice(CompositeKernel):
-    """A recipe of one stage on the very buffers given, whose kernel sees to aliases itself."""
-
-    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
-        with using(check_buffers(self.name, self.inputs, inputs, output)):
-            for stage in self.stages(inputs, output, params):
-                stage.kernel.run(stage.inputs, stage.output, stage.params)
+    return _registered(DispatchedKernel, inputs, group, params)
 
 
 def _registered(
-    kind: type[CompositeKernel], inputs: tuple[str, ...], params: dict[str, Any]
-) -> Callable[[Expand], CompositeKernel]:
-    declared = tuple(Parameter(name, "host", None, default) for name, default in params.items())
-    optional = [name for name, default in params.items() if default is None]
-
-    def register(expand: Expand) -> CompositeKernel:
+    kind: type[DeclaredKernel], inputs: tuple[str, ...], group: str, params: Mapping[str, Param]
+) -> Callable[[Expand], DeclaredKernel]:
+    def register(expand: Expand) -> DeclaredKernel:
         name, doc = expand.__name__, inspect.cleandoc(expand.__doc__ or "")
-
-        def held(inputs: Sequence[Buffer], output: Buffer, given: Given) -> Iterator[Stage]:
-            return expand(inputs, output, hold(name, given, optional))
-
-        made = kind(name, doc, inputs, declared, held if name in LIMITS else expand)
+        made = kind(name, doc, inputs, declare(**params), expand, group)
         KERNELS[name] = made
+        if group:
+            FILTERS[name] = made
         return made
 
     return register
-
-
-__all__ = [
-    "REQUIRED",
-    "Given",
-    "Inputs",
-    "builtin",
-    "choice",
-    "helper",
-    "library",
-    "recipe",
-    "written",
-    "zero_outside",
-]

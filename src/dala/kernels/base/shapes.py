@@ -1,4 +1,4 @@
-"""What a recipe is given, checked: numbers, and shapes collapsed to as few axes as matter."""
+"""Arguments of composite kernels, checked: numbers, and shapes of as few axes as matter."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dala.runtime.buffers.buffer import Buffer
 Shape = tuple[int, ...]
 
 
-def whole_number(kernel: str, name: str, value: Any) -> int:
+def integer_of(kernel: str, name: str, value: Any) -> int:
     """The value as an int; an ArgumentError where it is none."""
     try:
         if not isinstance(value, bool):
             return operator.index(value)
     except TypeError:
         pass
-    raise ArgumentError(f"{kernel}: {name} is a whole number, not {value!r}.")
+    raise ArgumentError(f"{kernel}: {name} is an integer, not {value!r}.")
 
 
 def number_within(
@@ -58,7 +58,7 @@ def pair_of(kernel: str, name: str, value: Any, least: int) -> tuple[int, int]:
         raise ArgumentError(
             f"{kernel}: {name} is one number or two, (vertical, horizontal), not {value!r}."
         )
-    down, across = (whole_number(kernel, name, item) for item in given)
+    down, across = (integer_of(kernel, name, item) for item in given)
     if min(down, across) < least:
         raise ArgumentError(f"{kernel}: {name} = {value!r}, but it is at least {least}.")
     return down, across
@@ -66,7 +66,7 @@ def pair_of(kernel: str, name: str, value: Any, least: int) -> tuple[int, int]:
 
 def axis_of(kernel: str, axis: Any, rank: int) -> int:
     """The axis counted from the front; an ArgumentError where the input has no such axis."""
-    number = whole_number(kernel, "axis", axis)
+    number = integer_of(kernel, "axis", axis)
     if not -rank <= number < rank:
         allowed = f"give {-rank} to {rank - 1}" if rank else "it is a single number"
         raise ArgumentError(

@@ -13,10 +13,11 @@ from typing import Any
 from dala.errors import ShapeError
 from dala.ir.types import F32
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.blurs import blur, spread_of
-from dala.kernels.image.images import border_of, require_image
+from dala.kernels.image.images import require_image
+from dala.kernels.image.parameters import border_param, spread_params
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage
@@ -25,7 +26,7 @@ LEAST_WEIGHT = 1e-6
 """The share of background around a pixel below which no colour can be told from it."""
 
 
-@recipe("image", "mask", radius=None, sigma=None, border="clamp")
+@composite("image", "mask", group="compositing", **spread_params(15), border=border_param())
 def background_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image with a Gaussian blur where the mask is 0, and as it was where it is 1
 
@@ -37,7 +38,7 @@ def background_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[S
     name = "background_blur"
     image, mask = inputs
     radius, sigma = spread_of(name, params, radius=15)
-    given = {"radius": radius, "sigma": sigma, "border": border_of(name, params)}
+    given = {"radius": radius, "sigma": sigma, "border": params["border"]}
     _require_fitting(name, image, output)
     sampled, mask = _sampled(name, image, mask)
     yield from sampled
@@ -47,12 +48,12 @@ def background_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[S
     yield Stage(_reveal_kernel(len(image.shape) == 2), [image, blurred, mask], output)
 
 
-@recipe("image", "background", "mask")
+@composite("image", "background", "mask", group="compositing")
 def background_replace(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image where the mask is 1, and the background, of the same size, where it is 0
 
     x becomes m · x + (1 - m) · b, alpha too, which is 1 where one of them has none. On a gray image
-    a coloured background is its luma.
+    a colored background is its luma.
     """
     name = "background_replace"
     image, background, mask = inputs

@@ -7,7 +7,9 @@ from typing import Any
 
 from dala.ir.types import F32
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import SHARE
+from dala.kernels.base.parameters import number
 from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.colors import recoloured
 from dala.kernels.image.images import require_image
@@ -27,13 +29,19 @@ LIFT = 0.2
 """What full strength adds, times x · (1 - x)."""
 
 
-@recipe("image", strength=0.3)
+@composite(
+    "image",
+    group="smoothing",
+    strength=number(
+        "how much skin is smoothed; 0 leaves it as it was", 0.3, usual=(0, 1), limit=SHARE
+    ),
+)
 def beauty(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Skin smoothed and lifted a little, with a strength of 0 to 1; all else stays as it was
 
     x + strength · skin · (0.2 · x · (1 - x) - 0.8 · (x - s)), where s is the `bilateral` mean with
     radius 3, sigma_color 0.2 and sigma_space 3, and x - s the fine detail. skin is
-    1 - smoothstep(0.75, 1.25, d), where d is how far s is from the colour of skin:
+    1 - smoothstep(0.75, 1.25, d), where d is how far s is from the color of skin:
     √(((Cb - 0.4) / 0.1)² + ((Cr - 0.6) / 0.08)²), Cb = 0.5 + (B - luma) / 1.772 and
     Cr = 0.5 + (R - luma) / 1.402. Gray has no skin. Alpha stays as it was.
     """

@@ -21,11 +21,11 @@ from dala.errors import ArgumentError
 from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import LARGEST_RADIUS
-from dala.kernels.base.shapes import positive_number
-from dala.kernels.image.images import checked_border, flat, radius_of, reader
+from dala.kernels.image.images import checked_border, flat, reader
 from dala.kernels.image.narrow_blurs import MOST_NARROW, MOST_NARROW_BOX, narrow_boxes, narrow_means
+from dala.kernels.image.parameters import AROUND, radius_param, spread_params
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.wide_blurs import wide_boxes, wide_means
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
@@ -46,7 +46,7 @@ FARTHEST_SIGMAS = 6.2
 """Pixels that are more sigmas away weigh less than an f32 shows beside the nearest."""
 
 
-@recipe("image", radius=None, sigma=None, border="clamp", premultiply=False)
+@composite("image", group="smoothing", **spread_params(3), **AROUND)
 @premultiplied
 def blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A Gaussian blur of 2 · radius + 1 taps along each axis
@@ -65,12 +65,12 @@ def blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield from gaussian(inputs[0], output, border, radius, sigma)
 
 
-@recipe("image", radius=1, border="clamp", premultiply=False)
+@composite("image", group="smoothing", radius=radius_param(1), **AROUND)
 @premultiplied
 def box_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The mean of the (2 · radius + 1)² pixels around each"""
-    radius = radius_of("box_blur", params)
-    (image,), border = inputs, checked_border("box_blur", inputs[0], output, params)
+    (image,), radius = inputs, params["radius"]
+    border = checked_border("box_blur", image, output, params)
     if 0 in output.shape:
         return
     is_narrow = image.scalar == output.scalar == U8 and output.is_host
@@ -103,11 +103,11 @@ def spread_of(kernel: str, params: Given, *, radius: int) -> tuple[int, float]:
     Without both, the radius is the one given here.
     """
     if params["sigma"] is None:
-        reach = radius if params["radius"] is None else radius_of(kernel, params)
+        reach = radius if params["radius"] is None else params["radius"]
         return reach, max(reach / 2, LEAST_SIGMA)
-    sigma = positive_number(kernel, "sigma", params["sigma"])
+    sigma = params["sigma"]
     if params["radius"] is not None:
-        return radius_of(kernel, params), sigma
+        return params["radius"], sigma
     if sigma > LARGEST_RADIUS / SIGMAS:
         raise ArgumentError(
             f"{kernel}: sigma = {params['sigma']!r} makes the radius {SIGMAS} · sigma, but that is "

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base.builtin import Given
-from dala.kernels.base.shapes import Shape, whole_number
+from dala.kernels.base.shapes import Shape, integer_of
 from dala.kernels.image.images import require_image
 from dala.kernels.image.sizes import exact_size, is_relative, wanted_size
 from dala.runtime.buffers.buffer import Buffer
-
-
-def one_of(kernel: str, name: str, params: Given, known: Sequence[str]) -> str:
-    """The parameter, which is one of the words that are known; an ArgumentError names them."""
-    for word in known:
-        if params[name] == word:
-            return word
-    raise ArgumentError(f"{kernel}: {name} {params[name]!r} is not known: give {', '.join(known)}.")
 
 
 def sized(kernel: str, shape: Shape, params: Given, *, relative: bool = False) -> Shape:
@@ -82,7 +73,7 @@ def _pair(kernel: str, name: str, order: str, given: Any, least: int) -> tuple[i
     both = given if isinstance(given, tuple | list) else (given, given)
     if len(both) != 2:
         raise ArgumentError(f"{kernel}: {name} is one number or two, {order}, not {given!r}.")
-    first, second = (whole_number(kernel, name, item) for item in both)
+    first, second = (integer_of(kernel, name, item) for item in both)
     if min(first, second) < least:
         raise ArgumentError(f"{kernel}: {name} = {given!r}, but it is at least {least}.")
     return first, second

@@ -15,8 +15,9 @@ from dala.devices import Device, current_device, using
 from dala.devices.device import forget_oldest
 from dala.ir.types import U8, U16
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import REQUIRED, Given, Inputs, builtin, choice, helper
-from dala.kernels.base.shapes import number_within
+from dala.kernels.base.builtin import Given, Inputs, builtin, dispatch, helper
+from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
+from dala.kernels.base.parameters import number
 from dala.lang.marks import ScalarMark
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.kernels.kernel import function
@@ -45,13 +46,19 @@ def gray(old: Any, light: Any) -> Any:
     return dala.rgba(light, light, light, old.a)
 
 
-@choice("image")
+@dispatch("image", group="color")
 def grayscale(inputs: Inputs, output: Buffer, _: Given) -> Iterator[Stage]:
-    """The luma of each pixel in every colour channel, or in the one of a gray output"""
+    """The luma of each pixel in every color channel, or in the one of a gray output"""
     yield Stage(_weigh_levels if _is_narrow(inputs, output) else _weigh, inputs, output)
 
 
-@choice("image", value=REQUIRED)
+@dispatch(
+    "image",
+    group="color",
+    value=number(
+        "how much is added to each channel, where white is 1", usual=(-1, 1), limit=Limit(-1, 1)
+    ),
+)
 def brightness(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x + value"""
     value = params["value"]
@@ -63,40 +70,59 @@ def brightness(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         yield Stage(_shift, inputs, output, {"value": value})
 
 
-@builtin
+@builtin(
+    group="color",
+    value=number("how much farther from middle gray; -1 leaves nothing but gray", usual=(-1, 2)),
+)
 def contrast(image: dala.Image, value: dala.f32) -> Any:
     """(1 + value) · (x - 0.5) + 0.5"""
     return recoloured(image.pixel, (1.0 + value) * (image.pixel - 0.5) + 0.5)
 
 
-@builtin
+@builtin(
+    group="color",
+    value=number("how much farther from gray; -1 leaves no color", usual=(-1, 2)),
+)
 def saturation(image: dala.Image, value: dala.f32) -> Any:
-    """luma + (1 + value) · (x - luma): -1 leaves no colour"""
+    """luma + (1 + value) · (x - luma): -1 leaves no color"""
     light = dala.luma(image.pixel)
     return recoloured(image.pixel, light + (1.0 + value) * (image.pixel - light))
 
 
-@builtin
+@builtin(
+    group="color",
+    stops=number("how many times the light doubles", unit="stops", usual=(-4, 4)),
+)
 def exposure(image: dala.Image, stops: dala.f32) -> Any:
     """x · 2^stops"""
     return recoloured(image.pixel, image.pixel * dala.exp2(stops))
 
 
-@builtin
+@builtin(group="color")
 def invert(image: dala.Image) -> Any:
     """1 - x"""
     return recoloured(image.pixel, 1.0 - image.pixel)
 
 
-@choice("image", degrees=REQUIRED)
+@dispatch(
+    "image",
+    group="color",
+    degrees=number("how far around the color wheel", unit="degrees", usual=(-180, 180)),
+)
 def hue(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Colours turned by an angle, in degrees, as CSS hue-rotate does"""
-    angle = math.radians(number_within("hue", "degrees", params["degrees"]) % 360)
+    """Colors turned by an angle, in degrees, as CSS hue-rotate does"""
+    angle = math.radians(params["degrees"] % 360)
     matrix = _HUE + math.cos(angle) * _HUE_COS + math.sin(angle) * _HUE_SIN
     yield Stage(mix_channels, inputs, output, entries(matrix))
 
 
-@choice("image", intensity=0.8)
+@dispatch(
+    "image",
+    group="color",
+    intensity=number(
+        "the share of brown; 0 leaves the image as it was", 0.8, usual=(0, 1), limit=SHARE
+    ),
+)
 def sepia(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The brown of old photographs as CSS sepia makes it, with an intensity of 0 to 1"""
     intensity = params["intensity"]
@@ -104,7 +130,11 @@ def sepia(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield Stage(mix_channels, inputs, output, entries(matrix))
 
 
-@choice("image", value=REQUIRED)
+@dispatch(
+    "image",
+    group="color",
+    value=number("the gamma; above 1 lightens midtones", usual=(0.1, 5), limit=ABOVE_0),
+)
 def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x^(1/value), and 0 where x is negative"""
     exponent = 1 / params["value"]
@@ -115,7 +145,11 @@ def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(_raise, inputs, output, {"exponent": exponent})
 
 
-@choice("image", value=0.5)
+@dispatch(
+    "image",
+    group="color",
+    value=number("the luma above which a pixel is white", 0.5, usual=(0, 1), limit=SHARE),
+)
 def threshold(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """White where luma > value, else black"""
     value = params["value"]
@@ -124,7 +158,13 @@ def threshold(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield Stage(_separate, inputs, output, {"limit": limit})
 
 
-@choice("image", exposure=1.0)
+@dispatch(
+    "image",
+    group="color",
+    exposure=number(
+        "how strongly highlights are compressed", 1.0, usual=(0.1, 10), limit=Limit(1e-6, 1e6)
+    ),
+)
 def hdr(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Highlights tamed: (1 - exp(-exposure · x)) / (1 - exp(-exposure))"""
     half = params["exposure"] / 2
@@ -137,11 +177,27 @@ def hdr(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(_tone_map, inputs, output, {"half": half, "scale": scale})
 
 
-@choice("image", intensity=0.5, radius=0.75, softness=0.45)
+@dispatch(
+    "image",
+    group="color",
+    intensity=number("how dark the corners become", 0.5, usual=(0, 1), limit=SHARE),
+    radius=number(
+        "how far from the center it is darkest, in shares of the height and the width",
+        0.75,
+        usual=(0, 1.5),
+        limit=FROM_0,
+    ),
+    softness=number(
+        "how wide the way from bright to dark is, in the same shares",
+        0.45,
+        usual=(0.01, 1),
+        limit=ABOVE_0,
+    ),
+)
 def vignette(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Darkened towards the corners: x · (1 - intensity · smoothstep(radius - softness, radius, d))
 
-    d is how far a pixel is from the centre in shares of the height and the width: 0.5 in the middle
+    d is how far a pixel is from the center in shares of the height and the width: 0.5 in the middle
     of an edge, 0.707 in a corner. Intensity is 0 to 1, softness above 0.
     """
     radius, bright = params["radius"], params["radius"] - params["softness"]

@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from dala.errors import ArgumentError, ShapeError
+from dala.errors import ShapeError
 from dala.ir.types import U8, U32
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, choice, helper
-from dala.kernels.base.shapes import require_alike, whole_number
+from dala.kernels.base.builtin import Given, Inputs, dispatch, helper
+from dala.kernels.base.limits import SHARE
+from dala.kernels.base.parameters import choice, integer, number
+from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.blend_modes import COLOURS, CURVES
 from dala.kernels.image.images import require_image
 from dala.runtime.buffers.buffer import Buffer
@@ -29,16 +31,26 @@ FARTHEST = 1 << 30
 """A layer that is as far away is not seen."""
 
 
-@choice("image", "layer", x=0, y=0, alpha=1.0)
+@dispatch(
+    "image",
+    "layer",
+    group="compositing",
+    x=integer(
+        "where the left of the layer lies; it may be outside", 0, unit="pixels", usual=(-4096, 4096)
+    ),
+    y=integer(
+        "where the top of the layer lies; it may be outside", 0, unit="pixels", usual=(-4096, 4096)
+    ),
+    alpha=number("how opaque the layer is", 1.0, usual=(0, 1), limit=SHARE),
+)
 def overlay(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The layer over the image, its upper left corner at (x, y), by source-over
 
     The layer is of any size; what lies outside of the image is cut off. Its alpha, 1 where it has
-    none, is multiplied by `alpha`, from 0 to 1. On a gray image a coloured layer is its luma.
+    none, is multiplied by `alpha`, from 0 to 1. On a gray image a colored layer is its luma.
     """
     image, layer = _checked("overlay", inputs, output)
-    given = {name: whole_number("overlay", name, params[name]) for name in ("x", "y")}
-    place = {name: max(-FARTHEST, min(at, FARTHEST)) for name, at in given.items()}
+    place = {name: max(-FARTHEST, min(params[name], FARTHEST)) for name in ("x", "y")}
     alpha = params["alpha"]
     if 0 in layer.shape:
         # Reads of what is not there are zeros: as the image itself is, it is hidden by alpha 0.
@@ -50,7 +62,13 @@ def overlay(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield Stage(kernel, [image, seen], output, {**place, "alpha": alpha})
 
 
-@choice("image", "layer", mode="normal", alpha=0.5)
+@dispatch(
+    "image",
+    "layer",
+    group="compositing",
+    mode=choice("the formula that mixes both colors", *MODES, default="normal"),
+    alpha=number("how opaque the layer is", 0.5, usual=(0, 1), limit=SHARE),
+)
 def blend(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The layer blended with an image of its size, as the W3C compositing formulas say
 
@@ -67,8 +85,7 @@ def blend(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
             f"blend: the image is {image.shape}, but the layer is {layer.shape}: give one of the "
             f"same height and width (resize it), or place it with overlay."
         )
-    mode = _mode(params["mode"])
-    kernel = _blend_kernel(mode, _channels(image))
+    kernel = _blend_kernel(params["mode"], _channels(image))
     yield Stage(kernel, inputs, output, {"alpha": params["alpha"]})
 
 
@@ -82,13 +99,6 @@ def _checked(kernel: str, inputs: Inputs, output: Buffer) -> tuple[Buffer, Buffe
 
 def _channels(image: Buffer) -> int:
     return image.shape[2] if len(image.shape) == 3 else 1
-
-
-def _mode(given: Any) -> str:
-    mode = given.replace("_", "-") if isinstance(given, str) else given
-    if mode in MODES:
-        return str(mode)
-    raise ArgumentError(f"blend: mode {given!r} is not known: give {', '.join(MODES)}.")
 
 
 # -- kernels ---------------------------------------------------------------------------------------

@@ -14,21 +14,22 @@ import numpy as np
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import REQUIRED, Given, Inputs, choice, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, dispatch, helper
+from dala.kernels.base.parameters import choice, flag, integer, number, other
 from dala.kernels.base.shapes import (
     Shape,
-    number_within,
     require_alike,
     require_shape,
-    whole_number,
 )
-from dala.kernels.image.canvas import one_of, require_axes, require_images, sized
-from dala.kernels.image.images import border_of, flat
+from dala.kernels.image.canvas import require_axes, require_images, sized
+from dala.kernels.image.images import flat
 from dala.kernels.image.interpolation import METHODS, warp_kernel
-from dala.kernels.image.premultiplied import flag_of, premultiplied
+from dala.kernels.image.parameters import PREMULTIPLY, border_param, shape_param, size_param
+from dala.kernels.image.premultiplied import premultiplied
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
 
+METHOD = choice("how a pixel between others is found", *METHODS, default="bilinear")
 DIRECTIONS = ("horizontal", "vertical", "both")
 TURNS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 """Cosine and sine of whole quarter turns."""
@@ -36,7 +37,14 @@ FURTHEST = 1e30
 """Numbers of a matrix beyond this are taken for this: outside any image, but not beyond f32."""
 
 
-@choice("image", x=0, y=0, width=None, height=None)
+@dispatch(
+    "image",
+    group="geometry",
+    x=integer("the first column", 0, unit="pixels", usual=(0, 8192)),
+    y=integer("the first row", 0, unit="pixels", usual=(0, 8192)),
+    width=integer("how many columns; all that follow unless given", None, usual=(1, 8192)),
+    height=integer("how many rows; all that follow unless given", None, usual=(1, 8192)),
+)
 def crop(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The rectangle of an image whose upper left pixel is (x, y)
 
@@ -46,17 +54,16 @@ def crop(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     require_images("crop", image, output)
     wanted = _crop_shape([image.shape], params)
     require_shape("crop", output, f"the rectangle of the image {image.shape}", wanted)
-    left, top = (whole_number("crop", name, params[name]) for name in ("x", "y"))
-    yield Stage(_move, inputs, output, _moved(across=(1, 0, left), down=(0, 1, top)))
+    yield Stage(_move, inputs, output, _moved(across=(1, 0, params["x"]), down=(0, 1, params["y"])))
 
 
 @crop.sized
 def _crop_shape(shapes: Sequence[Shape], params: Given) -> Shape:
     require_axes("crop", shapes[0])
     tall, wide, *channels = shapes[0]
-    x, y = (whole_number("crop", name, params[name]) for name in ("x", "y"))
-    width = _length("width", params["width"], wide - x)
-    height = _length("height", params["height"], tall - y)
+    x, y = params["x"], params["y"]
+    width = wide - x if params["width"] is None else params["width"]
+    height = tall - y if params["height"] is None else params["height"]
     if min(x, y, width, height) < 0 or x + width > wide or y + height > tall:
         raise ShapeError(
             f"crop: {width} × {height} pixels at x = {x}, y = {y} are not all inside the image, "
@@ -65,11 +72,15 @@ def _crop_shape(shapes: Sequence[Shape], params: Given) -> Shape:
     return height, width, *channels
 
 
-def _length(name: str, value: Any, rest: int) -> int:
-    return rest if value is None else whole_number("crop", name, value)
-
-
-@choice("image", direction="horizontal")
+@dispatch(
+    "image",
+    group="geometry",
+    direction=choice(
+        "horizontal swaps left and right, vertical top and bottom",
+        *DIRECTIONS,
+        default="horizontal",
+    ),
+)
 def flip(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image turned over: left and right swapped, or top and bottom, or both
 
@@ -78,7 +89,7 @@ def flip(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (image,) = inputs
     require_images("flip", image, output)
     require_alike("flip", image, output)
-    direction = one_of("flip", "direction", params, DIRECTIONS)
+    direction = params["direction"]
     height, width = image.shape[:2]
     if direction == "vertical" and image.scalar == output.scalar:
         yield Stage(_turn_over, [flat(image)], flat(output))
@@ -88,12 +99,18 @@ def flip(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield Stage(_move, inputs, output, _moved(across, down))
 
 
-@recipe(
-    "image", degrees=REQUIRED, expand=False, method="bilinear", border="zero", premultiply=False
+@composite(
+    "image",
+    group="geometry",
+    degrees=number("the angle, counter-clockwise", unit="degrees", usual=(-180, 180)),
+    expand=flag("make the output as large as the whole rotated image needs"),
+    method=METHOD,
+    border=border_param("zero"),
+    premultiply=PREMULTIPLY,
 )
 @premultiplied
 def rotate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The image rotated about its centre, counter-clockwise
+    """The image rotated about its center, counter-clockwise
 
     The output has the image's size, or with `expand` room for the whole of it:
     |w · cos| + |h · sin| pixels by |w · sin| + |h · cos|, rounded up. Quarter turns that fit into
@@ -103,7 +120,6 @@ def rotate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     require_images("rotate", image, output)
     wanted = _rotate_shape([image.shape], params)
     require_shape("rotate", output, f"the image {image.shape}", wanted)
-    method, border = one_of("rotate", "method", params, METHODS), border_of("rotate", params)
     cosine, sine = _direction(params["degrees"])
     (height, width), (tall, wide) = image.shape[:2], output.shape[:2]
     across, down = (cosine, -sine), (sine, cosine)
@@ -121,7 +137,8 @@ def rotate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         "about_y": (tall - 1) / 2,
     }
     given = {"xx": across[0], "xy": across[1], "yx": down[0], "yy": down[1], **middles}
-    yield Stage(warp_kernel(method, border, len(image.shape) == 2), inputs, output, given)
+    kernel = warp_kernel(params["method"], params["border"], len(image.shape) == 2)
+    yield Stage(kernel, inputs, output, given)
 
 
 @rotate.sized
@@ -129,7 +146,7 @@ def _rotate_shape(shapes: Sequence[Shape], params: Given) -> Shape:
     require_axes("rotate", shapes[0])
     height, width, *channels = shapes[0]
     cosine, sine = _direction(params["degrees"])
-    if not flag_of("rotate", "expand", params["expand"]):
+    if not params["expand"]:
         return shapes[0]
     return *_turned(height, width, cosine, sine), *channels
 
@@ -142,31 +159,32 @@ def _turned(height: int, width: int, cosine: float, sine: float) -> tuple[int, i
     return math.ceil(round(tall, 6)), math.ceil(round(wide, 6))
 
 
-def _direction(degrees: Any) -> tuple[float, float]:
+def _direction(degrees: float) -> tuple[float, float]:
     """Cosine and sine of an angle, exact for quarter turns."""
-    angle = number_within("rotate", "degrees", degrees) % 360
+    angle = degrees % 360
     if angle % 90 == 0:
         return TURNS[int(angle // 90) % 4]
     return math.cos(math.radians(angle)), math.sin(math.radians(angle))
 
 
-@recipe(
+@composite(
     "image",
-    matrix=REQUIRED,
-    inverse=False,
-    size=None,
-    method="bilinear",
-    border="zero",
-    premultiply=False,
-    shape=None,
+    group="geometry",
+    matrix=other("matrix", "2 × 3 numbers that map (x, y, 1) of the image to (x, y) of the output"),
+    inverse=flag("take the matrix as the map from the output to the image"),
+    size=size_param("the output, the image's own unless given"),
+    method=METHOD,
+    border=border_param("zero"),
+    premultiply=PREMULTIPLY,
+    shape=shape_param("the output"),
 )
 @premultiplied
 def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image moved by a 2 × 3 matrix, which maps (x, y, 1) of the image to (x, y) of the output
 
-    With `inverse` it maps the output to the image. Centres of pixels are at whole numbers. `size`
+    With `inverse` it maps the output to the image. Centers of pixels are at whole numbers. `size`
     of the output is (width, height), the image's own unless given; `shape` is the same as an array
-    has it, (height, width), in its place. By method, a pixel is: "nearest", the one whose centre is
+    has it, (height, width), in its place. By method, a pixel is: "nearest", the one whose center is
     nearest; "bilinear", the mean of 4; "bicubic", of 16 by cubic convolution with a = -0.75. Those
     outside are what the border rule says.
     """
@@ -174,8 +192,6 @@ def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
     require_images("warp_affine", image, output)
     wanted = _warp_shape([image.shape], params)
     require_shape("warp_affine", output, f"the image {image.shape}", wanted)
-    method = one_of("warp_affine", "method", params, METHODS)
-    border = border_of("warp_affine", params)
     (xx, xy, x0), (yx, yy, y0) = _matrix(params["matrix"], params["inverse"])
     # About the middle of the output positions are smaller, and keep more of their fractions.
     tall, wide = output.shape[:2]
@@ -183,7 +199,8 @@ def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
     given = {"xx": xx, "xy": xy, "yx": yx, "yy": yy, "about_x": about_x, "about_y": about_y}
     given["middle_x"] = xx * about_x + xy * about_y + x0
     given["middle_y"] = yx * about_x + yy * about_y + y0
-    yield Stage(warp_kernel(method, border, len(image.shape) == 2), inputs, output, given)
+    kernel = warp_kernel(params["method"], params["border"], len(image.shape) == 2)
+    yield Stage(kernel, inputs, output, given)
 
 
 @warp_affine.sized
@@ -191,7 +208,7 @@ def _warp_shape(shapes: Sequence[Shape], params: Given) -> Shape:
     return sized("warp_affine", shapes[0], params)
 
 
-def _matrix(matrix: Any, inverse: Any) -> list[list[float]]:
+def _matrix(matrix: Any, inverse: bool) -> list[list[float]]:
     """The matrix that maps the output to the image."""
     try:
         found = np.array(matrix, np.float64)
@@ -199,7 +216,7 @@ def _matrix(matrix: Any, inverse: Any) -> list[list[float]]:
         found = np.zeros(0)
     if found.shape != (2, 3) or not np.isfinite(found).all():
         raise ArgumentError(f"warp_affine: matrix is 2 × 3 finite numbers, not {matrix!r}.")
-    if not flag_of("warp_affine", "inverse", inverse):
+    if not inverse:
         try:
             back = np.linalg.inv(np.vstack([found, [0, 0, 1]]))[:2]
         except np.linalg.LinAlgError:

@@ -9,7 +9,9 @@ import numpy as np
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import REQUIRED, Given, Inputs, choice, helper
+from dala.kernels.base.builtin import Given, Inputs, dispatch, helper
+from dala.kernels.base.limits import SHARE, Limit
+from dala.kernels.base.parameters import number, other
 from dala.kernels.image.colors import entries, mix_channels
 from dala.kernels.image.images import require_image
 from dala.kernels.image.paint import colour_of
@@ -17,6 +19,7 @@ from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
 
 NEUTRAL_K = 6500
+LEAST_K, MOST_K = 2000, 40_000
 LUMA = np.array([0.299, 0.587, 0.114])
 STEEPEST = 1e30
 """How alpha rises without a blend."""
@@ -29,11 +32,15 @@ _LINEAR_OF_XYZ = np.array(
 """Linear sRGB of CIE XYZ, as IEC 61966-2-1 gives it."""
 
 
-@choice("image", matrix=REQUIRED)
+@dispatch(
+    "image",
+    group="color",
+    matrix=other("matrix", "the factors: 3 × 3, 3 × 4 or 4 × 5, a row for each channel made"),
+)
 def color_matrix(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A matrix applied to (r, g, b, a, 1), with a row for each channel that it makes
 
-    3 × 3 mixes colours, 3 × 4 also adds its last column, 4 × 5 makes alpha as well. Without a
+    3 × 3 mixes colors, 3 × 4 also adds its last column, 4 × 5 makes alpha as well. Without a
     fourth row alpha stays as it was. An image without alpha has an alpha of 1.
     """
     matrix = _matrix(params["matrix"])
@@ -45,9 +52,25 @@ def color_matrix(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stag
         yield Stage(_mix_with_alpha, inputs, output, entries(matrix, "rgba1"))
 
 
-@choice("image", temperature=NEUTRAL_K, tint=0)
+@dispatch(
+    "image",
+    group="color",
+    temperature=number(
+        "the temperature of the light that is taken for white; higher makes the image warmer",
+        NEUTRAL_K,
+        unit="kelvin",
+        usual=(2000, 12000),
+        limit=Limit(LEAST_K, MOST_K),
+    ),
+    tint=number(
+        "how far the light is off towards green; higher makes the image more magenta",
+        0,
+        usual=(-1, 1),
+        limit=Limit(-1, 1),
+    ),
+)
 def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Colours as if the light, of a temperature in kelvin and a tint, had been white
+    """Colors as if the light, of a temperature in kelvin and a tint, had been white
 
     Each channel is multiplied by w(6500) / w(temperature), all three then by what keeps the luma of
     gray. w is the white of that temperature as sRGB stores it: the Planckian locus by Krystek's
@@ -61,14 +84,24 @@ def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
     yield Stage(_multiply, inputs, output, {"red": red, "green": green, "blue": blue})
 
 
-@choice("image", color=REQUIRED, similarity=0.1, blend=0.05)
+@dispatch(
+    "image",
+    group="compositing",
+    color=other("color", "the color that becomes transparent"),
+    similarity=number(
+        "the distance of chroma up to which nothing is left", 0.1, usual=(0.01, 1), limit=SHARE
+    ),
+    blend=number(
+        "how much further away all is kept; between, alpha rises", 0.05, usual=(0, 1), limit=SHARE
+    ),
+)
 def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Transparent where the chroma is near that of a colour, into an RGBA image
+    """Transparent where the chroma is near that of a color, into an RGBA image
 
     With d = √((ΔCb² + ΔCr²) / 2), Cb = (b - luma) / 1.772 and Cr = (r - luma) / 1.402, alpha is
     multiplied by (d - similarity) / blend, kept in 0..1: nothing is left up to a distance of
     similarity, all from similarity + blend on. With a blend of 0 there is nothing between. The
-    colour is a name such as "green", a code such as "#00b140", or (r, g, b) in 0..1; similarity
+    color is a name such as "green", a code such as "#00b140", or (r, g, b) in 0..1; similarity
     and blend are 0 to 1.
     """
     (image,) = inputs
@@ -98,7 +131,7 @@ def _keyed_shape(shapes: Any, _: Given) -> tuple[int, ...]:
         return (*shapes[0][:2], 4)
     raise ShapeError(
         f"chroma_key: the image is {shapes[0]}, but only (height, width, 3) and (height, width, 4) "
-        f"have colours to tell apart."
+        f"have colors to tell apart."
     )
 
 

@@ -6,33 +6,14 @@ import math
 from functools import cache
 from typing import Any
 
-from dala.errors import ArgumentError, ShapeError
-from dala.ir.nodes import BORDERS, Border
+from dala.errors import ShapeError
+from dala.ir.nodes import Border
 from dala.kernels.base.builtin import Given
-from dala.kernels.base.limits import LARGEST_RADIUS
-from dala.kernels.base.shapes import require_alike, whole_number
+from dala.kernels.base.shapes import require_alike
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import function
 from dala.runtime.kernels.specialization import image_channels
-
-
-def radius_of(kernel: str, params: Given) -> int:
-    """The parameter `radius`; an ArgumentError where it is none."""
-    radius = whole_number(kernel, "radius", params["radius"])
-    if 0 <= radius <= LARGEST_RADIUS:
-        return radius
-    raise ArgumentError(f"{kernel}: radius is 0 to {LARGEST_RADIUS}, not {radius}.")
-
-
-def border_of(kernel: str, params: Given) -> Border:
-    """The parameter `border`; an ArgumentError that names those there are."""
-    for border in BORDERS:
-        if params["border"] == border:
-            return border
-    raise ArgumentError(
-        f"{kernel}: border {params['border']!r} is not known: give {', '.join(BORDERS)}."
-    )
 
 
 def require_image(kernel: str, what: str, image: Buffer) -> None:
@@ -49,7 +30,8 @@ def checked_border(kernel: str, image: Buffer, output: Buffer, params: Given) ->
     require_image(kernel, "the image", image)
     require_image(kernel, "the output", output)
     require_alike(kernel, image, output)
-    return border_of(kernel, params)
+    border: Border = params["border"]
+    return border
 
 
 def flat(image: Buffer) -> Buffer:

@@ -15,7 +15,8 @@ from dala.devices import Device, current_device, using
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import REQUIRED, Given, Inputs, choice, helper
+from dala.kernels.base.builtin import Given, Inputs, dispatch, helper
+from dala.kernels.base.parameters import choice, other
 from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.cube import LARGEST_CUBE, LARGEST_CURVE, Cube, read_cube, stamp_of
 from dala.kernels.image.images import require_image
@@ -28,12 +29,21 @@ MOST_TABLES = 8
 """Tables that are remembered, the latest ones."""
 
 
-@choice("image", table=REQUIRED, interpolation="tetrahedral")
+@dispatch(
+    "image",
+    group="color",
+    table=other("table", "the colors: a .cube file, or an array of (n, n, n, 3) or (n, 3)"),
+    interpolation=choice(
+        "how colors between the entries of a cube are found",
+        *INTERPOLATIONS,
+        default="tetrahedral",
+    ),
+)
 def lut(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The colour that a table has for each colour; alpha stays as it was
+    """The color that a table has for each color; alpha stays as it was
 
     The table is the path of a `.cube` file, or an array over 0..1: (n, n, n, 3), indexed by blue,
-    green and red, or (n, 3), a curve for each channel. A colour outside of what the table spans is
+    green and red, or (n, 3), a curve for each channel. A color outside of what the table spans is
     the nearest inside. With x at (n - 1) · (x - least) / (most - least) a curve is linear between
     its entries. In a cube, "tetrahedral" weighs four corners of the cell: the fractions in falling
     order f₁ ≥ f₂ ≥ f₃, it starts at the cell's first corner with 1 - f₁ and goes one step along the
@@ -43,12 +53,8 @@ def lut(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     require_image("lut", "the image", image)
     require_image("lut", "the output", output)
     require_alike("lut", image, output)
-    interpolation = params["interpolation"]
-    if interpolation not in INTERPOLATIONS:
-        known = " or ".join(INTERPOLATIONS)
-        raise ArgumentError(f"lut: interpolation {interpolation!r} is not known: give {known}.")
     table = _table(params["table"], current_device())
-    kernel = _cube_kernel(interpolation) if table.is_cube else _map_curves
+    kernel = _cube_kernel(params["interpolation"]) if table.is_cube else _map_curves
     yield Stage(kernel, [image, table.entries], output, table.params)
 
 

@@ -8,8 +8,10 @@ from itertools import combinations
 
 from dala.ir.nodes import Border
 from dala.kernels.base import language
-from dala.kernels.base.builtin import Given, Inputs, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite
+from dala.kernels.base.limits import Limit
 from dala.kernels.image.images import checked_border
+from dala.kernels.image.parameters import AROUND, radius_param
 from dala.kernels.image.premultiplied import premultiplied
 from dala.lang.lower import Definition
 from dala.lang.source import from_text
@@ -24,7 +26,14 @@ SORTING = {
 """Which of so many values to compare, and exchange if need be, so that they are in order."""
 
 
-@recipe("image", radius=1, border="clamp", premultiply=False)
+@composite(
+    "image",
+    group="smoothing",
+    radius=radius_param(
+        1, (1, 2), limit=Limit(1, 2, advice=": a larger one can be had by filtering again")
+    ),
+    **AROUND,
+)
 @premultiplied
 def median(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The median of the (2 · radius + 1)² pixels around each, by channel; radius is 1 or 2"""

@@ -10,37 +10,37 @@ from dala.errors import ShapeError
 from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, choice, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, dispatch, helper
+from dala.kernels.base.parameters import number
 from dala.kernels.image.colors import gray
-from dala.kernels.image.images import (
-    border_of,
-    checked_border,
-    flat,
-    radius_of,
-    reader,
-    require_image,
-)
+from dala.kernels.image.images import checked_border, flat, reader, require_image
+from dala.kernels.image.parameters import AROUND, border_param, radius_param
 from dala.kernels.image.premultiplied import premultiplied
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
 
-@recipe("image", radius=1, border="clamp", premultiply=False)
+@composite("image", group="detail", radius=radius_param(1, (0, 50)), **AROUND)
 @premultiplied
 def erode(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The least of the (2 · radius + 1)² pixels around each, by channel"""
     yield from _extremes("erode", inputs[0], output, params)
 
 
-@recipe("image", radius=1, border="clamp", premultiply=False)
+@composite("image", group="detail", radius=radius_param(1, (0, 50)), **AROUND)
 @premultiplied
 def dilate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The greatest of the (2 · radius + 1)² pixels around each, by channel"""
     yield from _extremes("dilate", inputs[0], output, params)
 
 
-@choice("image", amount=0.5, border="clamp", premultiply=False)
+@dispatch(
+    "image",
+    group="detail",
+    amount=number("how much of the detail is added", 0.5, usual=(0, 3)),
+    **AROUND,
+)
 @premultiplied
 def sharpen(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x + amount · (4x - up - down - left - right)"""
@@ -49,14 +49,13 @@ def sharpen(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield Stage(kernel, inputs, output, {"amount": params["amount"]})
 
 
-@recipe("image", border="clamp")
+@composite("image", group="detail", border=border_param())
 def edge_detect(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """How steep the luma is, by Sobel: √(across² + down²), in every colour channel
+    """How steep the luma is, by Sobel: √(across² + down²), in every color channel
 
     A step from 0 to 1 gives 4, which a u8 image stores as 255. Alpha stays as it was.
     """
     (image,) = inputs
-    border = border_of("edge_detect", params)
     require_image("edge_detect", "the image", image)
     require_image("edge_detect", "the output", output)
     if image.shape[:2] != output.shape[:2]:
@@ -66,7 +65,7 @@ def edge_detect(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
         )
     light = scratch(image.shape[:2], F32)
     yield Stage(_take_luma, [image], light)
-    yield Stage(_sobel_kernel(border), [light, image], output)
+    yield Stage(_sobel_kernel(params["border"]), [light, image], output)
 
 
 # -- minima and maxima -----------------------------------------------------------------------------
@@ -75,7 +74,7 @@ def edge_detect(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
 def _extremes(kernel: str, image: Buffer, output: Buffer, params: Given) -> Iterator[Stage]:
     """Stages that take the extreme of three pixels, across and then down, until all are covered."""
     border = checked_border(kernel, image, output, params)
-    radius, least = radius_of(kernel, params), kernel == "erode"
+    radius, least = params["radius"], kernel == "erode"
     # Zeros outside are met by the first pass; later ones find them in what it made of the edge.
     later: Border = "clamp" if border == "zero" else border
     height, width = image.shape[:2]

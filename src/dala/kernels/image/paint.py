@@ -75,7 +75,7 @@ def paint_of(what: str, name: str, value: Any) -> Paint:
     given = list(value) if several else [value] * 3
     if len(given) not in (3, 4):
         raise ArgumentError(
-            f"{what}: {name} is a colour's name, a code, a gray, (r, g, b) or (r, g, b, a), not "
+            f"{what}: {name} is a color's name, a code, a gray, (r, g, b) or (r, g, b, a), not "
             f"{value!r}."
         )
     if several and _are_levels(given):
@@ -101,7 +101,7 @@ def _of_text(what: str, name: str, text: str) -> Paint:
     code = names().get(text.lower(), text)
     if not _CODE.fullmatch(code):
         raise ArgumentError(
-            f"{what}: {name} {text!r} is no colour: give a name such as 'white', a code such as "
+            f"{what}: {name} {text!r} is no color: give a name such as 'white', a code such as "
             f"'#ff8000', or numbers from 0 to 1, a gray or (r, g, b).{hint(text.lower(), names())}"
         )
     digits = code[1:] if len(code) > 5 else "".join(2 * digit for digit in code[1:])

@@ -9,8 +9,9 @@ from typing import Any
 from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
 from dala.ir.types import F32, U8
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import REQUIRED, Given, Inputs, helper, recipe
-from dala.kernels.base.shapes import Shape, whole_number
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.parameters import choice, integer
+from dala.kernels.base.shapes import Shape
 from dala.kernels.image.pixel_pairs import expand_pairs, rearrange_pairs, reduce_pairs, repack_pairs
 from dala.kernels.image.pixel_planes import (
     expand_gray,
@@ -19,7 +20,7 @@ from dala.kernels.image.pixel_planes import (
     unweave,
     weave,
 )
-from dala.kernels.image.video_levels import Levels, levels_of
+from dala.kernels.image.video_levels import RANGES, WEIGHTS, Levels, levels_of
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
@@ -34,15 +35,20 @@ MOST_BYTES = 1 << 31
 Size = tuple[int, int]
 
 
-@recipe(
+@composite(
     "image",
+    group="geometry",
     **{
-        "from": REQUIRED,
-        "to": REQUIRED,
-        "matrix": "bt601",
-        "range": "limited",
-        "width": None,
-        "height": None,
+        "from": choice("the format that the image has", *FORMATS),
+        "to": choice("the format that it is converted to", *FORMATS),
+        "matrix": choice("the standard of the YUV side", *WEIGHTS, default="bt601"),
+        "range": choice("whether luma is 16 to 235 or 0 to 255", *RANGES, default="limited"),
+        "width": integer(
+            "the width of a YUV image in one axis", None, unit="pixels", usual=(1, 8192)
+        ),
+        "height": integer(
+            "the height of a YUV image in one axis", None, unit="pixels", usual=(1, 8192)
+        ),
     },
 )
 def convert(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
@@ -51,15 +57,15 @@ def convert(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     Alpha is added as opaque or dropped; gray is 0.299 R + 0.587 G + 0.114 B. Of yuv420p and nv12,
     with `matrix` "bt601" or "bt709" and `range` "limited" or "full", gray is the luma itself, in
     full range; a luma below the black of its range is black. A level of chroma is that of its 2 × 2
-    pixels, and the mean of their colours makes it; where the size is odd the edge counts twice.
+    pixels, and the mean of their colors makes it; where the size is odd the edge counts twice.
 
     These two are u8, (height · 3/2, width) where both are even, or any size in one axis: the plane
     Y, then U and V, one after another in yuv420p and in turns in nv12. `width` and `height` say how
     large such an image is where neither side tells.
     """
     (image,) = inputs
-    source, target = _formats(params)
-    levels = levels_of("convert", params["matrix"], params["range"])
+    source, target = params["from"], params["to"]
+    levels = levels_of(params["matrix"], params["range"])
     _require_dtype(source, "the image", image)
     _require_dtype(target, "the output", output)
     own = _own_size(source, "the image", image.shape)
@@ -80,7 +86,7 @@ def convert(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
 @convert.sized
 def _converted(shapes: Sequence[Shape], params: Given) -> Shape:
-    source, target = _formats(params)
+    source, target = params["from"], params["to"]
     size = _size(_own_size(source, "the image", shapes[0]), params)
     _require_shape(source, "the image", shapes[0], size)
     if source in PLANES and target in PLANES:
@@ -89,15 +95,6 @@ def _converted(shapes: Sequence[Shape], params: Given) -> Shape:
 
 
 # -- what is given ---------------------------------------------------------------------------------
-
-
-def _formats(params: Given) -> tuple[str, str]:
-    for name in ("from", "to"):
-        if not isinstance(params[name], str) or params[name] not in FORMATS:
-            raise ArgumentError(
-                f"convert: {name} {params[name]!r} is not known: give {', '.join(FORMATS)}."
-            )
-    return params["from"], params["to"]
 
 
 def _require_dtype(format: str, what: str, image: Buffer) -> None:
@@ -125,10 +122,7 @@ def _own_size(format: str, what: str, shape: Shape) -> Size | None:
 
 def _size(found: Size | None, params: Given) -> Size:
     """Height and width, from a shape or as they are given."""
-    given = [
-        None if params[name] is None else whole_number("convert", name, params[name])
-        for name in ("height", "width")
-    ]
+    given = [params[name] for name in ("height", "width")]
     if found is None:
         if given[0] is None or given[1] is None or min(given[0], given[1]) < 0:
             raise ArgumentError(

@@ -11,7 +11,6 @@ from functools import wraps
 from typing import Any
 
 from dala.devices import using
-from dala.errors import ArgumentError
 from dala.ir.types import F32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, helper
@@ -21,7 +20,7 @@ from dala.runtime.pipelines.composite import Expand, Stage
 
 
 def premultiplied(expand: Expand) -> Expand:
-    """The filter with a parameter `premultiply`, which its recipe declares as False.
+    """The filter with a parameter `premultiply`, which its kernel declares.
 
     It filters its first input. With `premultiply=True` and RGBA on both sides, what it gets are
     f32 colours times alpha; those of the output are divided by its alpha, and 0 where that is not
@@ -31,8 +30,7 @@ def premultiplied(expand: Expand) -> Expand:
     @wraps(expand)
     def expand_premultiplied(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         image, *others = inputs
-        asked = flag_of(expand.__name__, "premultiply", params["premultiply"])
-        if not asked or not _is_rgba(image) or not _is_rgba(output):
+        if not params["premultiply"] or not _is_rgba(image) or not _is_rgba(output):
             yield from expand(inputs, output, params)
             return
         with using(image.device):
@@ -42,13 +40,6 @@ def premultiplied(expand: Expand) -> Expand:
         yield Stage(_divide, [filtered], output)
 
     return expand_premultiplied
-
-
-def flag_of(kernel: str, name: str, value: Any) -> bool:
-    """The value as a bool; an ArgumentError where it is none."""
-    if isinstance(value, bool):
-        return value
-    raise ArgumentError(f"{kernel}: {name} is True or False, not {value!r}.")
 
 
 def _is_rgba(image: Buffer) -> bool:

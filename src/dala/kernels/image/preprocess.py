@@ -14,11 +14,13 @@ from dala.devices import current_device
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, U8
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
-from dala.kernels.base.shapes import number_within
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import SHARE
+from dala.kernels.base.parameters import choice, number, other
 from dala.kernels.image import axis_parts, resampling
 from dala.kernels.image.canvas import require_room
 from dala.kernels.image.fitting import FITS
+from dala.kernels.image.parameters import shape_param, size_param
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel, function
@@ -36,24 +38,24 @@ NORMALS: dict[str, tuple[Triple, Triple]] = {
 LAYOUTS, ORDERS = ("nchw", "nhwc"), ("rgb", "bgr")
 
 
-@recipe(
+@composite(
     "image",
-    size=None,
-    mean=None,
-    std=None,
-    layout="nchw",
-    normalize=None,
-    fit="stretch",
-    order="rgb",
-    fill=0.0,
-    shape=None,
+    size=size_param("the tensor, the output's own unless given"),
+    mean=other("any", "what is subtracted: one number, or three", None),
+    std=other("any", "what is divided by then: one number, or three", None),
+    layout=choice("the order of the tensor's axes", *LAYOUTS, default="nchw"),
+    normalize=other("any", f"mean and std by name: True, {', '.join(NORMALS)}", None),
+    fit=choice("what becomes of the image's proportions", *FITS, default="stretch"),
+    order=choice("the order of the channels", *ORDERS, default="rgb"),
+    fill=number("the gray around a letterboxed image", 0.0, limit=SHARE),
+    shape=shape_param("the tensor"),
 )
 def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """An image, resized and normalised, as a tensor (1, 3, h, w)
+    """An image, resized and normalized, as a tensor (1, 3, h, w)
 
     With layout "nhwc" it is (1, h, w, 3). The image is gray, RGB or RGBA, u8 or f32; alpha is
     dropped. `size` is (w, h), the output's own unless given; `shape` is the same as an array has
-    it, (h, w), in its place. Between pixels it is bilinear, with half-pixel centres; an axis that
+    it, (h, w), in its place. Between pixels it is bilinear, with half-pixel centers; an axis that
     shrinks to a half or less is averaged over what each new pixel covers. `fit` says what becomes
     of the image's proportions: "stretch" gives it the tensor's, "crop" takes the largest middle
     part that has the tensor's, "letterbox" puts all of it into the middle and makes the rest
@@ -66,10 +68,7 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     """
     (image,) = inputs
     height, width, channels = _image(image)
-    layout = _one_of("layout", params["layout"], LAYOUTS)
-    order = _one_of("order", params["order"], ORDERS)
-    fit = _one_of("fit", params["fit"], FITS)
-    fill = number_within("preprocess", "fill", params["fill"], 0, 1)
+    layout, order, fit, fill = (params[name] for name in ("layout", "order", "fit", "fill"))
     mean, deviation = _normal(params)
     tall, wide = _target(output, params, layout)
     if 0 in output.shape:
@@ -106,15 +105,6 @@ def _affine(mean: Triple, deviation: Triple, full: float, order: str) -> dict[st
     return given | {f"shift_{i}": -middle / each for i, (middle, each) in enumerate(normals)}
 
 
-def _one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
-    if value in known:
-        return str(value)
-    *others, last = map(repr, known)
-    raise ArgumentError(
-        f"preprocess: {name} {value!r} is not known: give {', '.join(others)} or {last}."
-    )
-
-
 def _image(image: Buffer) -> tuple[int, int, int]:
     """Height, width and channels of an image; an error where it is none."""
     shape = image.shape
@@ -136,7 +126,7 @@ def _target(output: Buffer, params: Given, layout: str) -> tuple[int, int]:
     fits = len(shape) == 4 and shape[0] == 1 and shape[1 if layout == "nchw" else 3] == 3
     if not (output.scalar.is_float or (output.scalar == U8 and params["normalize"] == "levels")):
         raise DtypeError(
-            f"preprocess: the output is {output.dtype}, but normalised values are floats: give "
+            f"preprocess: the output is {output.dtype}, but normalized values are floats: give "
             f"f32, or u8 with normalize='levels'."
         )
     if not fits:

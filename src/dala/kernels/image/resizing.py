@@ -11,13 +11,15 @@ from typing import Any
 
 from dala.ir.types import F32, S64, U8, U32
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.parameters import choice, other
 from dala.kernels.base.shapes import Shape
 from dala.kernels.image import resampling
-from dala.kernels.image.canvas import one_of, require_images, require_room, sized
+from dala.kernels.image.canvas import require_images, require_room, sized
 from dala.kernels.image.geometry import crop
 from dala.kernels.image.images import flat
 from dala.kernels.image.paint import colour_of
+from dala.kernels.image.parameters import GRAY, PREMULTIPLY, shape_param, size_param
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.sizes import is_relative, wanted_size
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -25,13 +27,21 @@ from dala.runtime.buffers.views import view
 from dala.runtime.pipelines.composite import Stage
 
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos", "area")
+METHOD = choice("how a new pixel is made of old ones", *METHODS, default="bilinear")
 GATHERED = 4.0
 """What a pixel read anywhere costs, where one read along a row costs 1."""
 GATHERED_WHOLE = 1.5
 """The same of a pixel that is gathered as one word."""
 
 
-@recipe("image", size=None, method="bilinear", premultiply=False, shape=None)
+@composite(
+    "image",
+    group="geometry",
+    size=size_param("the output, its own unless given", relative=True),
+    method=METHOD,
+    premultiply=PREMULTIPLY,
+    shape=shape_param("the output"),
+)
 @premultiplied
 def resize(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image in another size, antialiased when it shrinks
@@ -42,8 +52,8 @@ def resize(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     that box, also where the image is smaller, and "fill:640x360" covers it with the middle of the
     image. Sides that follow are rounded.
 
-    Pixel i of n has its centre at (i + 0.5) / n of an axis. By method, a new pixel is: "nearest",
-    the old one that its centre lies in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes),
+    Pixel i of n has its center at (i + 0.5) / n of an axis. By method, a new pixel is: "nearest",
+    the old one that its center lies in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes),
     the mean of those around, weighed by the filter at their distance in old pixels, or in new ones
     along an axis that shrinks; "area", the mean of all that it covers, shrinking or growing. Pixels
     outside do not count.
@@ -51,7 +61,6 @@ def resize(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (image,) = inputs
     require_images("resize", image, output)
     require_room("resize", params, output.shape, output.shape[:2], image.shape)
-    method = one_of("resize", "method", params, METHODS)
     if 0 in output.shape:
         return
     part = _part(image, params["size"])
@@ -59,7 +68,7 @@ def resize(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         middle = scratch((part["height"], part["width"], *image.shape[2:]), image.scalar)
         yield Stage(crop, [image], middle, part)
         image = middle
-    yield from _resized("resize", image, output, method)
+    yield from _resized("resize", image, output, params["method"])
 
 
 def _part(image: Buffer, size: Any) -> dict[str, int] | None:
@@ -77,10 +86,18 @@ def _resize_shape(shapes: Sequence[Shape], params: Given) -> Shape:
     return sized("resize", shapes[0], params, relative=True)
 
 
-@recipe("image", size=None, color=114 / 255, method="bilinear", premultiply=False, shape=None)
+@composite(
+    "image",
+    group="geometry",
+    size=size_param("the frame, the output's own unless given"),
+    color=other("color", "what the rest of the frame is filled with", GRAY),
+    method=METHOD,
+    premultiply=PREMULTIPLY,
+    shape=shape_param("the frame"),
+)
 @premultiplied
 def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The image scaled to fit into a frame, centred, the rest filled with a colour
+    """The image scaled to fit into a frame, centered, the rest filled with a color
 
     `size` of the frame is (width, height), the output's own unless given; `shape` is the same as an
     array has it, (height, width), in its place. The side that fits tighter fills the frame; the
@@ -91,14 +108,13 @@ def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (image,) = inputs
     require_images("letterbox", image, output)
     require_room("letterbox", params, output.shape, output.shape[:2])
-    method = one_of("letterbox", "method", params, METHODS)
     red, green, blue = colour_of("letterbox", "color", params["color"])
     if 0 in output.shape:
         return
     tall, wide = output.shape[:2]
     height, width = fitted(image.shape[:2], (tall, wide))
     inner = scratch((height, width, *image.shape[2:]), output.scalar)
-    yield from _resized("letterbox", image, inner, method)
+    yield from _resized("letterbox", image, inner, params["method"])
     place = {"top": (tall - height) // 2, "left": (wide - width) // 2}
     yield Stage(_frame, [inner], output, {**place, "red": red, "green": green, "blue": blue})
 

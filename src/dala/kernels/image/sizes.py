@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from dala.base.record import value
 from dala.errors import ArgumentError
-from dala.kernels.base.shapes import whole_number
+from dala.kernels.base.shapes import integer_of
 
 Size = tuple[int, int]
 """Width and height."""
@@ -79,7 +79,7 @@ def wanted_size(what: str, given: Any) -> WantedSize:
         return given
     found = _read(given) if isinstance(given, str) else None
     if isinstance(given, tuple | list) and len(given) == 2:
-        sides = [None if item is None else whole_number(what, "size", item) for item in given]
+        sides = [None if item is None else integer_of(what, "size", item) for item in given]
         kinds: dict[tuple[bool, bool], Kind]
         kinds = {(True, True): "exact", (True, False): "width", (False, True): "height"}
         kind = kinds.get((sides[0] is not None, sides[1] is not None))
@@ -106,7 +106,7 @@ def exact_size(what: str, given: Any, most: int | None = None) -> Size:
         raise ArgumentError(
             f"{what}: size is (width, height), or a text such as '1280x720', not {given!r}."
         )
-    width, height = (whole_number(what, "size", item) for item in pair)
+    width, height = (integer_of(what, "size", item) for item in pair)
     if min(width, height) < 1 or (most is not None and max(width, height) > most):
         bounds = "from 1 on" if most is None else f"1 to {most} pixels each way"
         raise ArgumentError(f"{what}: size is (width, height), {bounds}, not {given!r}.")

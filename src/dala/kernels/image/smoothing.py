@@ -12,10 +12,12 @@ from dala.devices import Device, current_device, using
 from dala.ir.nodes import Border
 from dala.ir.types import F32, U8
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
-from dala.kernels.base.shapes import number_within, positive_number
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
+from dala.kernels.base.parameters import number
 from dala.kernels.image.blurs import MOST_TAPS, gaussian, reach_of, weigh_down, weights_of
-from dala.kernels.image.images import checked_border, radius_of, reader
+from dala.kernels.image.images import checked_border, reader
+from dala.kernels.image.parameters import AROUND, radius_param
 from dala.kernels.image.premultiplied import premultiplied
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernels.kernel import Kernel, function
@@ -29,9 +31,26 @@ NOTHING = -1000.0
 """The logarithm of what counts as no weight."""
 TINY = 1e-9
 DENOISE_RADIUS = 3
+MOST_BILATERAL = 256
 
 
-@recipe("image", radius=2, sigma=1.0, amount=1.0, threshold=0, border="clamp", premultiply=False)
+@composite(
+    "image",
+    group="detail",
+    radius=radius_param(2, (0, 50)),
+    sigma=number(
+        "the standard deviation of the Gaussian",
+        1.0,
+        unit="pixels",
+        usual=(0.1, 25),
+        limit=ABOVE_0,
+    ),
+    amount=number("how much of the detail is added", 1.0, usual=(0, 5)),
+    threshold=number(
+        "the difference up to which a channel stays as it was", 0, usual=(0, 1), limit=FROM_0
+    ),
+    **AROUND,
+)
 @premultiplied
 def unsharp(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x + amount · (x - blur x) where x and blur x differ by more than threshold, else x
@@ -39,12 +58,8 @@ def unsharp(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     The blur is that of the kernel `blur`. The threshold is in 0..1 and held against each channel.
     """
     (image,), border = inputs, checked_border("unsharp", inputs[0], output, params)
-    radius = radius_of("unsharp", params)
-    sigma = positive_number("unsharp", "sigma", params["sigma"])
-    given = {
-        "amount": number_within("unsharp", "amount", params["amount"]),
-        "threshold": number_within("unsharp", "threshold", params["threshold"], 0),
-    }
+    radius, sigma = params["radius"], params["sigma"]
+    given = {name: params[name] for name in ("amount", "threshold")}
     blurred, reach = scratch(image.shape, F32), reach_of(radius, sigma)
     if reach > MOST_TAPS:
         yield from gaussian(image, blurred, border, radius, sigma)
@@ -56,14 +71,40 @@ def unsharp(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(across, [image, blurred, weights], output, {"radius": reach, **given})
 
 
-@recipe("image", radius=2, sigma_color=0.1, sigma_space=2.0, border="clamp", premultiply=False)
+@composite(
+    "image",
+    group="smoothing",
+    radius=radius_param(
+        2,
+        (0, 10),
+        limit=Limit(
+            0,
+            MOST_BILATERAL,
+            advice=": every pixel in a circle of it is looked at. Filter a smaller image instead",
+        ),
+    ),
+    sigma_color=number(
+        "the distance of colors at which a pixel counts for less",
+        0.1,
+        usual=(0.01, 1),
+        limit=ABOVE_0,
+    ),
+    sigma_space=number(
+        "the distance at which a pixel counts for less",
+        2.0,
+        unit="pixels",
+        usual=(0.1, 10),
+        limit=ABOVE_0,
+    ),
+    **AROUND,
+)
 @premultiplied
 def bilateral(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The mean of the pixels around each, those of other colours counting less
+    """The mean of the pixels around each, those of other colors counting less
 
     As OpenCV's bilateralFilter: over pixels up to `radius` away, in a circle, with the weights
     exp(-d² / (2 · sigma_space²) - c² / (2 · sigma_color²)). d is the distance in pixels; c that of
-    the colours: how far the channels are apart, added up. All channels of a pixel have one weight,
+    the colors: how far the channels are apart, added up. All channels of a pixel have one weight,
     and alpha is one of them.
     """
     border = checked_border("bilateral", inputs[0], output, params)
@@ -78,14 +119,21 @@ def bilateral(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     )
 
 
-@recipe("image", strength=0.5, border="clamp", premultiply=False)
+@composite(
+    "image",
+    group="smoothing",
+    strength=number(
+        "how much is smoothed; 0 leaves the image as it was", 0.5, usual=(0, 1), limit=SHARE
+    ),
+    **AROUND,
+)
 @premultiplied
 def denoise(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Noise smoothed away, edges kept, with a strength of 0 to 1
 
     The mean of the pixels up to 3 away, in a circle, with the weights
     exp(-d² / (2 · (3 · strength)²) - c² / (2 · (0.3 · strength)²)). d is the distance in pixels; c
-    that of the colours, as `bilateral` has it, but in the image blurred with radius 1 and sigma 1:
+    that of the colors, as `bilateral` has it, but in the image blurred with radius 1 and sigma 1:
     it shows which pixels are alike under the noise. Strength 0 leaves the image as it was.
     """
     (image,), border = inputs, checked_border("denoise", inputs[0], output, params)

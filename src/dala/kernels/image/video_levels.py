@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dala.base.record import value
-from dala.errors import ArgumentError
 
 WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
 """What red and blue add to the luma."""
@@ -64,11 +63,6 @@ class Levels:
         }
 
 
-def levels_of(kernel: str, matrix: object, range_: object) -> Levels:
-    """What the parameters `matrix` and `range` stand for; an ArgumentError that names all."""
-    for name, given, known in (("matrix", matrix, WEIGHTS), ("range", range_, RANGES)):
-        if not isinstance(given, str) or given not in known:
-            raise ArgumentError(
-                f"{kernel}: {name} {given!r} is not known: give {' or '.join(map(repr, known))}."
-            )
-    return Levels(*WEIGHTS[str(matrix)], *RANGES[str(range_)])
+def levels_of(matrix: str, range_: str) -> Levels:
+    """What the parameters `matrix` and `range` stand for."""
+    return Levels(*WEIGHTS[matrix], *RANGES[range_])

@@ -16,11 +16,12 @@ from typing import Any
 from dala.errors import ArgumentError, ShapeError
 from dala.ir.types import Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
-from dala.kernels.base.shapes import require_shape, whole_number
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.parameters import integer
+from dala.kernels.base.shapes import require_shape
 from dala.kernels.tensor import patches
 from dala.kernels.tensor.reductions import accumulator
-from dala.kernels.tensor.windows import Windows, padded, windows_of
+from dala.kernels.tensor.windows import STEPS, Windows, padded, windows_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
@@ -33,7 +34,13 @@ DEEP, MANY = 64, 32
 """Elements of a window and channels of an output from which on BLAS is the faster."""
 
 
-@recipe("x", "*weight_and_bias", stride=1, padding=0, dilation=1, groups=1)
+@composite(
+    "x",
+    "*weight_and_bias",
+    group="",
+    **STEPS,
+    groups=integer("how many parts the channels are split into, each convolved by itself", 1),
+)
 def conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The convolution of planes x (n, c, h, w) with weight (o, c / groups, kh, kw), plus bias (o,)
 
@@ -41,11 +48,11 @@ def conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     "same" pads so that a stride of 1 keeps the size. The window is not flipped. Bias may be left
     out. Integers wrap in the output's dtype. On the CPU, BLAS multiplies many channels of floats.
     """
-    groups = whole_number("conv2d", "groups", params["groups"])
+    groups = params["groups"]
     yield from _convolution("conv2d", inputs, output, params, groups)
 
 
-@recipe("x", "*weight_and_bias", stride=1, padding=0, dilation=1)
+@composite("x", "*weight_and_bias", group="", **STEPS)
 def depthwise_conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The convolution of each channel of x (n, c, h, w) with a window of its own, (c, 1, kh, kw)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from dala.ir.types import promote
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, builtin, choice, helper
+from dala.kernels.base.builtin import Given, Inputs, builtin, dispatch, helper
+from dala.kernels.base.parameters import number
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
 
@@ -43,7 +44,7 @@ def _divide_whole(a: Any, b: Any) -> Any:
     return a // b
 
 
-@choice("a", "b")
+@dispatch("a", "b")
 def elementwise_div(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """a / b; integers are rounded down, and 0 where b is 0"""
     met = promote(inputs[0].scalar, inputs[1].scalar)
@@ -63,13 +64,13 @@ def elementwise_max(a: Any, b: Any) -> Any:
     return max(a, b)
 
 
-@builtin
+@builtin(factor=number("what each element is multiplied by"))
 def scale(x: Any, factor: dala.number) -> Any:
     """x · factor"""
     return x * factor
 
 
-@builtin
+@builtin(slope=number("what negative elements are multiplied by"))
 def relu(x: Any, slope: dala.number = 0) -> Any:
     """x where it is positive, else x · slope"""
     return x if x > 0 or x != x else (x * slope if slope != 0 else 0)
@@ -81,7 +82,7 @@ def relu6(x: Any) -> Any:
     return dala.clamp(x, 0, 6)
 
 
-@builtin
+@builtin(slope=number("what negative elements are multiplied by"))
 def leaky_relu(x: Any, slope: dala.number = 0.01) -> Any:
     """x where it is positive, else x · slope"""
     return x if x > 0 or x != x else (x * slope if slope != 0 else 0)
@@ -131,7 +132,7 @@ def abs(x: Any) -> Any:
     return dala.abs(x)
 
 
-@builtin
+@builtin(low=number("the least that is kept"), high=number("the most that is kept"))
 def clamp(x: Any, low: dala.number, high: dala.number) -> Any:
     """x, but at least low and at most high"""
     return dala.clamp(x, low, high)
@@ -143,7 +144,7 @@ def cast(x: Any) -> Any:
     return x
 
 
-@builtin
+@builtin(value=number("what each element becomes"))
 def fill(value: dala.number) -> Any:
     """The value, everywhere"""
     return value

@@ -17,7 +17,8 @@ from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, library, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_call
+from dala.kernels.base.parameters import flag, integer
 from dala.kernels.base.shapes import around, axis_of
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.buffers.views import reshaped
@@ -29,7 +30,11 @@ NARROW = 16
 MOST_TABLES = 16
 
 
-@recipe("x", axis=-1, inverse=False)
+@composite(
+    "x",
+    axis=integer("the axis that is transformed, the pairs not counted", -1),
+    inverse=flag("the inverse transform, divided by n"),
+)
 def fft(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The Fourier transform along an axis; complex numbers are pairs along a last axis of 2
 
@@ -58,7 +63,7 @@ def fft(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield from _passes(x, output, axis, bool(inverse))
 
 
-@library("x")
+@host_call("x")
 def transform(x: np.ndarray, *, out: np.ndarray, axis: int, inverse: bool) -> None:
     """NumPy's transform of pairs, or of real numbers."""
     pairs = np.result_type(out.dtype, np.complex64)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cache
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, library, recipe, written
-from dala.kernels.base.shapes import around, axis_of, require_shape, whole_number
+from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_call, written
+from dala.kernels.base.parameters import integer, number, other
+from dala.kernels.base.shapes import around, axis_of, integer_of, number_within, require_shape
 from dala.kernels.tensor.reductions import averaging
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -25,7 +25,7 @@ MOST_JOINED = 4
 """Inputs that one kernel joins: a device may give it few buffers at a time."""
 
 
-@recipe("*inputs", axis=0)
+@composite("*inputs", axis=integer("the axis along which inputs follow each other", 0))
 def concat(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The inputs one after another along an axis"""
     first = inputs[0]
@@ -53,7 +53,7 @@ def concat(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield from _joined([item for item in inputs if item.shape[axis]], output, axis)
 
 
-@library("*inputs")
+@host_call("*inputs")
 def join(*inputs: np.ndarray, out: np.ndarray, axis: int) -> None:
     """NumPy's concatenation, which copies whole rows."""
     np.concatenate(inputs, axis, out=out)
@@ -85,7 +85,7 @@ def _joining_kernel(count: int) -> Kernel:
     return written("concat", f"def concat({', '.join(names)}):\n    " + "\n    ".join(lines))
 
 
-@recipe("x", "indices", axis=0)
+@composite("x", "indices", axis=integer("the axis that indices count along", 0))
 def gather(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The elements of x that indices name along an axis
 
@@ -136,7 +136,11 @@ def _gathering_kernel(signed: bool, rows: bool) -> Kernel:
     return helper(gather_rows if rows else gather_elements)
 
 
-@recipe("x", low=0, high=None)
+@composite(
+    "x",
+    low=other("any", "the number at which the first bin begins", 0),
+    high=number("the number at which the last bin ends; a bin for each integer unless given", None),
+)
 def histogram(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """How many elements fall into each bin, as many bins as the output is long
 
@@ -155,16 +159,16 @@ def histogram(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
             raise ArgumentError(
                 f"histogram: x is {x.dtype}: give low and high, the range that the bins divide."
             )
-        params = {"low": whole_number("histogram", "low", low)}
+        params = {"low": integer_of("histogram", "low", low)}
         yield Stage(_count_values, [flat], output, params)
         return
-    for name, value in (("low", low), ("high", high)):
-        if not isinstance(value, Real) or not math.isfinite(value):
-            raise ArgumentError(f"histogram: {name} is a finite number, not {value!r}.")
+    low = number_within("histogram", "low", low)
     if not low < high:
-        raise ArgumentError(f"histogram: low is {low} and high is {high}: low is the smaller one.")
+        raise ArgumentError(
+            f"histogram: low is {low:g} and high is {high:g}: low is the smaller one."
+        )
     bins = output.shape[0]
-    params = {"low": float(low), "high": float(high), "scale": bins / (high - low)}
+    params = {"low": low, "high": high, "scale": bins / (high - low)}
     kernel = _count_range(SCALARS[averaging(x.scalar, x.scalar).name])
     yield Stage(kernel, [flat], output, params)
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, library, recipe, written
+from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_call, written
+from dala.kernels.base.parameters import other
 from dala.kernels.base.shapes import Shape, axes_of, require_shape
 from dala.kernels.tensor.elementwise import cast
 from dala.kernels.tensor.reductions import MOST_COUNTED, accumulator
@@ -33,7 +34,7 @@ LARGE_BYTES = 2 << 20
 # -- products --------------------------------------------------------------------------------------
 
 
-@recipe("a", "b")
+@composite("a", "b")
 def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The matrix product of a and b; with three axes, one product for each place of the first
 
@@ -55,7 +56,7 @@ def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield Stage(_product_kernel(to, bool(batch)), [a, b], output)
 
 
-@library("a", "b")
+@host_call("a", "b")
 def multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray) -> None:
     """NumPy's product, which BLAS computes."""
     with np.errstate(all="ignore"):
@@ -103,7 +104,10 @@ def _product_kernel(to: Any, batch: bool) -> Kernel:
 # -- transposition ---------------------------------------------------------------------------------
 
 
-@recipe("x", axes=None)
+@composite(
+    "x",
+    axes=other("axes", "the input's axis for each of the output; reversed unless given", None),
+)
 def transpose(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x with its axes in another order, reversed unless it is given
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from numbers import Real
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import FROM_0
+from dala.kernels.base.parameters import integer, number, other
 from dala.kernels.base.shapes import around, axes_of, axis_of, require_alike, runs_of
 from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.reductions import FEW_ROWS, RUN, Parts, averaging, reduced
@@ -35,7 +36,7 @@ def _is_by_row(parts: Parts) -> bool:
 # -- softmax ---------------------------------------------------------------------------------------
 
 
-@recipe("x", axis=-1)
+@composite("x", axis=integer("the axis along which elements add up to 1", -1))
 def softmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """exp(x) along an axis, divided by its sum"""
     (x,) = inputs
@@ -106,11 +107,15 @@ def _shares(x: Any, largest: Any, total: Any) -> Any:
 # -- layer normalisation ---------------------------------------------------------------------------
 
 
-@recipe("*x_weight_bias", axis=-1, epsilon=1e-5)
+@composite(
+    "*x_weight_bias",
+    axis=other("axes", "the axes that are normalized, which are neighbors", -1),
+    epsilon=number("what is added to the variance", 1e-5, limit=FROM_0),
+)
 def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """(x - mean) / √(variance + epsilon) along an axis, or several that are neighbours
+    """(x - mean) / √(variance + epsilon) along an axis, or several that are neighbors
 
-    Inputs are x, or x, weight and bias, which have the shape of those axes: the normalised elements
+    Inputs are x, or x, weight and bias, which have the shape of those axes: the normalized elements
     are multiplied by the one, and the other is added.
     """
     if len(inputs) not in (1, 3):
@@ -124,7 +129,7 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         return
     outer, n, inner = parts
     scalar = averaging(output.scalar, x.scalar)
-    params = {"epsilon": _epsilon(params["epsilon"])}
+    params = {"epsilon": params["epsilon"]}
     weight, bias = (reshaped(item, (n,)) for item in inputs[1:]) if inputs[1:] else (None, None)
     if weight is None or bias is None:
         weight, bias = scratch((n,), scalar), scratch((n,), scalar)
@@ -155,7 +160,7 @@ def _normalised(x: Buffer, axis: Any, affine: Inputs) -> Parts:
     if len(runs) != 1:
         raise ArgumentError(
             f"layer_norm: axis {axis!r} of an input of {len(x.shape)} axes: give one axis, or "
-            f"several that are neighbours."
+            f"several that are neighbors."
         )
     wanted = tuple(x.shape[axis] for axis in axes)
     for name, item in zip(("weight", "bias"), affine, strict=False):
@@ -165,12 +170,6 @@ def _normalised(x: Buffer, axis: Any, affine: Inputs) -> Parts:
                 f"{wanted}: it has one element for each."
             )
     return around(x.shape, *runs[0])
-
-
-def _epsilon(value: Any) -> float:
-    if isinstance(value, Real) and 0 <= float(value) < float("inf"):
-        return float(value)
-    raise ArgumentError(f"layer_norm: epsilon is a number from 0 on, not {value!r}.")
 
 
 @cache

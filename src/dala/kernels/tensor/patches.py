@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from dala.kernels.base.builtin import library
+from dala.kernels.base.builtin import host_call
 from dala.kernels.tensor.windows import Windows, padded
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
@@ -38,7 +38,7 @@ def convolved(
     yield Stage(multiply_patches, inputs, target, given)
 
 
-@library("planes", "weight")
+@host_call("planes", "weight")
 def multiply_patches(
     planes: np.ndarray,
     weight: np.ndarray,

@@ -9,10 +9,10 @@ from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe, zero_outside
+from dala.kernels.base.builtin import Given, Inputs, composite, helper, zero_outside
 from dala.kernels.base.shapes import pair_of, require_shape
 from dala.kernels.tensor.reductions import averaging
-from dala.kernels.tensor.windows import windows_of
+from dala.kernels.tensor.windows import WINDOW, windows_of
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
@@ -20,7 +20,7 @@ from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
 
-@recipe("x", size=2, stride=None, padding=0)
+@composite("x", group="", **WINDOW)
 def max_pool(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The largest element of each window of x (…, h, w); NaN where one is
 
@@ -30,7 +30,7 @@ def max_pool(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield from _pooled("max_pool", _max_pool, inputs[0], output, params)
 
 
-@recipe("x", size=2, stride=None, padding=0)
+@composite("x", group="", **WINDOW)
 def avg_pool(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The mean of each window of x (…, h, w), of those elements that lie inside x
 

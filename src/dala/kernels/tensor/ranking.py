@@ -10,7 +10,8 @@ from typing import Any
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import S32, S64, U8, Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.parameters import flag, other
 from dala.kernels.base.shapes import around, axis_of, require_shape
 from dala.kernels.tensor.matmul import transposed
 from dala.kernels.tensor.reductions import BLOCK, LONG_ROW, MOST_COUNTED, reduced_shapes, row_kernel
@@ -30,7 +31,7 @@ SHORT_SEARCH = 1 << 12
 # -- the largest -----------------------------------------------------------------------------------
 
 
-@recipe("x", axis=None)
+@composite("x", axis=other("axes", "the axis that is searched; all of them unless given", None))
 def argmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The position of the largest element along an axis, or among all; the first of equals
 
@@ -122,7 +123,11 @@ def _largest_of_blocks(x: Any, blocks: Any) -> Any:
 # -- the k largest ---------------------------------------------------------------------------------
 
 
-@recipe("x", largest=True, indices=False)
+@composite(
+    "x",
+    largest=flag("the largest, in descending order; else the smallest, in ascending order", True),
+    indices=flag("give positions in place of values"),
+)
 def top_k(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The k largest elements of each row in descending order, k being the output's last size
 

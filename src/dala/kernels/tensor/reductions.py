@@ -15,7 +15,8 @@ from typing import Any
 from dala.errors import ShapeError
 from dala.ir.types import F32, F64, S64, U8, U32, Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.parameters import other
 from dala.kernels.base.shapes import Shape, around, axes_of, require_shape, runs_of
 from dala.kernels.tensor.elementwise import cast, fill
 from dala.lang.marks import SCALARS
@@ -34,8 +35,10 @@ MOST_COUNTED = 1 << 31
 
 Parts = tuple[int, int, int]
 
+AXIS = other("axes", "the axes that are reduced, one or several; all unless given", None)
 
-@recipe("x", axis=None)
+
+@composite("x", axis=AXIS)
 def reduce_sum(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The sum along one axis or several, or of all elements
 
@@ -45,7 +48,7 @@ def reduce_sum(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     yield from _planned("reduce_sum", sum, inputs[0], output, params["axis"])
 
 
-@recipe("x", axis=None)
+@composite("x", axis=AXIS)
 def reduce_mean(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The mean along one axis or several, or of all elements
 
@@ -54,13 +57,13 @@ def reduce_mean(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
     yield from _planned("reduce_mean", sum, inputs[0], output, params["axis"], mean=True)
 
 
-@recipe("x", axis=None)
+@composite("x", axis=AXIS)
 def reduce_max(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The largest element along one axis or several, or of all; NaN where one is"""
     yield from _planned("reduce_max", max, inputs[0], output, params["axis"])
 
 
-@recipe("x", axis=None)
+@composite("x", axis=AXIS)
 def reduce_min(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The smallest element along one axis or several, or of all; NaN where one is"""
     yield from _planned("reduce_min", min, inputs[0], output, params["axis"])

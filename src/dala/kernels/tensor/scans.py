@@ -15,7 +15,8 @@ from dala.devices import current_device
 from dala.errors import ArgumentError
 from dala.ir.types import Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.parameters import flag, integer
 from dala.kernels.base.shapes import around, axis_of, require_alike
 from dala.kernels.tensor import shared_scans
 from dala.kernels.tensor.elementwise import fill
@@ -36,7 +37,11 @@ NARROW = 16
 """Columns fewer than this are turned into rows."""
 
 
-@recipe("x", axis=-1, exclusive=False)
+@composite(
+    "x",
+    axis=integer("the axis that is summed along", -1),
+    exclusive=flag("leave the element itself out of its sum"),
+)
 def prefix_sum(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The sum of each element and all before it along an axis
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.ir.types import F32, F64, S32, S64, Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import helper, library
+from dala.kernels.base.builtin import helper, host_call
 from dala.lang.calls import Function
 from dala.lang.marks import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -46,7 +46,7 @@ def rank_function(scalar: Scalar, largest: bool) -> Function:
     return rank
 
 
-@library("x")
+@host_call("x")
 def sort(x: np.ndarray, *, out: np.ndarray, largest: bool) -> None:
     """The positions of the first elements of each row, by NumPy's stable sort."""
     count = out.shape[1]

@@ -5,13 +5,30 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from dala.base.record import changed
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import zero_outside
+from dala.kernels.base.parameters import other
 from dala.kernels.base.shapes import pair_of
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
+
+STRIDE = other("axes", "how far windows are apart: one number, or (vertical, horizontal)", 1)
+PADDING = other("axes", "zeros added at each end: one number, (vertical, horizontal) or 'same'", 0)
+STEPS = {
+    "stride": STRIDE,
+    "padding": PADDING,
+    "dilation": other("axes", "how far the taps of a window are apart: one number, or two", 1),
+}
+"""Parameters of convolutions."""
+WINDOW = {
+    "size": other("axes", "the size of a window: one number, or (vertical, horizontal)", 2),
+    "stride": changed(STRIDE, default=None, doc=f"{STRIDE.doc}; its size unless given"),
+    "padding": PADDING,
+}
+"""Parameters of pools."""
 
 
 @dataclass(frozen=True, slots=True)

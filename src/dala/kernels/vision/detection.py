@@ -8,8 +8,10 @@ from typing import Any
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import S32
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
-from dala.kernels.base.shapes import number_within, positive_number, require_shape, whole_number
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import ABOVE_0, SHARE
+from dala.kernels.base.parameters import integer, number
+from dala.kernels.base.shapes import require_shape
 from dala.kernels.vision.suppression import overlap
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
@@ -21,23 +23,23 @@ BEFORE_CLASSES = 5
 # -- rows of YOLO ----------------------------------------------------------------------------------
 
 
-@recipe("rows", threshold=0.0)
+@composite("rows", threshold=number("the score below which a row counts for nothing", 0.0))
 def yolo_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The confidence of each row of YOLO times the probability of its likeliest class
 
-    Rows are (n, 5 + classes): centre x, centre y, width, height, confidence, and a probability for
+    Rows are (n, 5 + classes): center x, center y, width, height, confidence, and a probability for
     each class. A row with NaN in these scores 0, and so does one whose confidence is less than
     `threshold`, of which the classes are not looked at.
     """
     (rows,) = inputs
     _require_rows("yolo_scores", rows)
-    threshold = number_within("yolo_scores", "threshold", params["threshold"])
+    threshold = params["threshold"]
     require_shape("yolo_scores", output, f"rows {rows.shape}", rows.shape[:1])
     if output.shape[0]:
         yield Stage(_row_scores, [rows], output, {"threshold": threshold})
 
 
-@recipe("rows", "positions")
+@composite("rows", "positions")
 def yolo_classes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The likeliest class of the rows of YOLO at the given positions, the first of equals
 
@@ -51,7 +53,7 @@ def yolo_classes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stag
         yield Stage(_row_classes, [rows, positions], output)
 
 
-@recipe("rows", "positions")
+@composite("rows", "positions")
 def yolo_boxes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The boxes (x0, y0, x1, y1) of the rows of YOLO at the given positions"""
     rows, positions = inputs
@@ -65,7 +67,7 @@ def yolo_boxes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
 def _require_rows(kernel: str, rows: Buffer) -> None:
     if len(rows.shape) != 2 or rows.shape[1] <= BEFORE_CLASSES:
         raise ShapeError(
-            f"{kernel}: rows is {rows.shape}, but it has to be (n, 5 + classes): centre x, centre "
+            f"{kernel}: rows is {rows.shape}, but it has to be (n, 5 + classes): center x, center "
             f"y, width, height, confidence, and one column for each class."
         )
 
@@ -108,7 +110,7 @@ def _row_boxes(rows: Any, positions: Any) -> Any:
 # -- anchors ---------------------------------------------------------------------------------------
 
 
-@recipe("values", column=0)
+@composite("values", column=integer("the column of the scores", 0))
 def anchor_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The sigmoid of one column of what a detector gives for its anchors, 0 for NaN"""
     (values,) = inputs
@@ -118,11 +120,16 @@ def anchor_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
         yield Stage(_scores_of_column, [values], output, {"column": column})
 
 
-@recipe("values", "anchors", column=0, scale=1.0)
+@composite(
+    "values",
+    "anchors",
+    column=integer("the first column of a box", 0),
+    scale=number("how many units of values make the size of the image", 1.0, limit=ABOVE_0),
+)
 def decode_anchors(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Boxes and key points, from their offsets to anchors: x0, y0, x1, y1, and x, y of each point
 
-    Values are (n, columns), of which those from `column` on are the offset of the centre x and y,
+    Values are (n, columns), of which those from `column` on are the offset of the center x and y,
     width, height, and the offsets of points x and y, all of them times `scale`. Anchors are (n, 2),
     x and y. The output has as many columns of these as are wanted.
     """
@@ -133,7 +140,7 @@ def decode_anchors(inputs: Inputs, output: Buffer, params: Given) -> Iterator[St
             f"decode_anchors: the output is {output.shape}, but it has to be (n, 4 + 2 · points)."
         )
     column = _column("decode_anchors", values, params["column"], columns)
-    scale = positive_number("decode_anchors", "scale", params["scale"])
+    scale = params["scale"]
     n = values.shape[0]
     if anchors.shape != (n, 2):
         raise ShapeError(
@@ -146,9 +153,8 @@ def decode_anchors(inputs: Inputs, output: Buffer, params: Given) -> Iterator[St
         yield Stage(_boxes_and_points, [values, anchors], output, given)
 
 
-def _column(kernel: str, values: Buffer, given: Any, count: int) -> int:
+def _column(kernel: str, values: Buffer, column: int, count: int) -> int:
     """The first of so many columns; an error where there are not as many."""
-    column = whole_number(kernel, "column", given)
     if len(values.shape) != 2:
         raise ShapeError(f"{kernel}: values is {values.shape}, but it has to be (n, columns).")
     if not 0 <= column <= values.shape[1] - count:
@@ -179,7 +185,13 @@ def _boxes_and_points(values: Any, anchors: Any, column: dala.s32, share: dala.f
 # -- one of many -----------------------------------------------------------------------------------
 
 
-@recipe("rows", "scores", "kept", iou=0.3, threshold=0.0)
+@composite(
+    "rows",
+    "scores",
+    "kept",
+    iou=number("the overlap above which boxes are merged", 0.3, limit=SHARE),
+    threshold=number("the score from which on a box counts", 0.0),
+)
 def merge_overlapping(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """For each row that was kept, the mean of those it stands for, weighed by their scores
 
@@ -201,8 +213,8 @@ def merge_overlapping(inputs: Inputs, output: Buffer, params: Given) -> Iterator
     _require_positions("merge_overlapping", kept)
     wanted = (*kept.shape, rows.shape[1])
     require_shape("merge_overlapping", output, f"{kept.shape[0]} kept of {rows.shape}", wanted)
-    iou = number_within("merge_overlapping", "iou", params["iou"], 0, 1)
-    threshold = number_within("merge_overlapping", "threshold", params["threshold"])
+    iou = params["iou"]
+    threshold = params["threshold"]
     if 0 in output.shape:
         return
     owners = scratch(scores.shape, S32)

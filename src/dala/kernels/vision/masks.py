@@ -12,7 +12,8 @@ from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe, zero_outside
+from dala.kernels.base.builtin import Given, Inputs, composite, helper, zero_outside
+from dala.kernels.base.parameters import other
 from dala.kernels.base.shapes import number_within, positive_number
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernels.kernel import Kernel
@@ -21,11 +22,12 @@ from dala.runtime.pipelines.composite import Stage
 MOST_TABLES = 32
 """Tables that are remembered, the latest ones."""
 
+AREA = other("any", "the part of the mask that the image covers, (top, left, height, width)", None)
 Span = tuple[float, float]
 """Where an image lies along an axis of a mask: from, and how far."""
 
 
-@recipe("mask", area=None)
+@composite("mask", area=AREA)
 def class_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A mask of classes in the size of the image: each pixel has that of the place it lies in
 
@@ -44,13 +46,13 @@ def class_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     yield Stage(_picking_kernel(mask.scalar, output.scalar), [mask, rows, columns], output)
 
 
-@recipe("mask", area=None)
+@composite("mask", area=AREA)
 def soft_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A mask of floats in the size of the image, interpolated between the four nearest elements
 
     `area` is the part of the mask that the image covers, (top, left, height, width), all of it
-    unless given; outside the mask it is 0. Elements have their centre in their middle, and beyond
-    the outermost centres the mask goes on as it is there.
+    unless given; outside the mask it is 0. Elements have their center in their middle, and beyond
+    the outermost centers the mask goes on as it is there.
     """
     (mask,) = inputs
     down, across = _spans("soft_mask", mask, output, params["area"])

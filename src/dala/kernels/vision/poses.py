@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.errors import DtypeError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import ABOVE_0, Limit
+from dala.kernels.base.parameters import integer, number
 from dala.kernels.base.shapes import (
-    number_within,
-    positive_number,
     require_alike,
     require_shape,
-    whole_number,
 )
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.kernel import function
@@ -25,24 +24,33 @@ WIDEST = 8
 """The largest radius of a window that is searched."""
 
 
-@recipe("heatmaps", radius=1)
+@composite(
+    "heatmaps",
+    radius=integer("how far around a peak nothing is larger", 1, limit=Limit(0, WIDEST)),
+)
 def heatmap_peaks(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The sigmoid of a heatmap where nothing around is larger, and 0 elsewhere
 
     Heatmaps are (height, width, maps); around are those up to `radius` away along both axes. Equal
-    neighbours are all peaks; NaN is none, and hides none.
+    neighbors are all peaks; NaN is none, and hides none.
     """
     (heatmaps,) = inputs
     _require_maps("heatmap_peaks", "heatmaps", heatmaps)
     require_alike("heatmap_peaks", heatmaps, output)
-    radius = whole_number("heatmap_peaks", "radius", params["radius"])
-    if not 0 <= radius <= WIDEST:
-        raise ArgumentError(f"heatmap_peaks: radius is from 0 to {WIDEST}, not {radius}.")
     if 0 not in output.shape:
-        yield Stage(_peaks, [heatmaps], output, {"radius": radius})
+        yield Stage(_peaks, [heatmaps], output, {"radius": params["radius"]})
 
 
-@recipe("roots", "heatmaps", "offsets", "forward", "backward", "hops", stride=16, threshold=0.0)
+@composite(
+    "roots",
+    "heatmaps",
+    "offsets",
+    "forward",
+    "backward",
+    "hops",
+    stride=number("how far cells are apart", 16, unit="pixels", limit=ABOVE_0),
+    threshold=number("the score of a root from which on its pose is followed", 0.0),
+)
 def decode_poses(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The points (x, y, score) of poses, each followed from one point along the tree of points
 
@@ -74,10 +82,8 @@ def decode_poses(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stag
     if len(roots.shape) != 1:
         raise ShapeError(f"decode_poses: roots is {roots.shape}, but it has to be (n,).")
     require_shape("decode_poses", output, f"roots {roots.shape}", (*roots.shape, points, 3))
-    stride = positive_number("decode_poses", "stride", params["stride"])
-    threshold = number_within("decode_poses", "threshold", params["threshold"])
     if 0 not in output.shape:
-        yield Stage(_follow, inputs, output, {"stride": stride, "threshold": threshold})
+        yield Stage(_follow, inputs, output, params)
 
 
 def _require_maps(kernel: str, name: str, maps: Buffer) -> None:

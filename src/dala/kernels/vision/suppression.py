@@ -15,8 +15,9 @@ from typing import Any
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, F64, S32, U32
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, helper, recipe
-from dala.kernels.base.shapes import number_within, whole_number
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.limits import SHARE, Limit
+from dala.kernels.base.parameters import integer, number
 from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.ranking import top_k
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -30,7 +31,14 @@ MOST_CANDIDATES = 8192
 """Each candidate has a bit for each other one: 8 MB."""
 
 
-@recipe("*boxes_scores_classes", iou=0.45, threshold=0.0, candidates=1024)
+@composite(
+    "*boxes_scores_classes",
+    iou=number("the overlap above which a box is suppressed", 0.45, limit=SHARE),
+    threshold=number("the score from which on a box counts", 0.0),
+    candidates=integer(
+        "how many of the best boxes are looked at", 1024, limit=Limit(1, MOST_CANDIDATES)
+    ),
+)
 def non_maximum_suppression(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The positions of the boxes that overlap no better one, the best first, and -1 after the last
 
@@ -41,13 +49,7 @@ def non_maximum_suppression(inputs: Inputs, output: Buffer, params: Given) -> It
     `candidates` are looked at. A box or score with NaN or infinity in it is none.
     """
     boxes, scores, *classes = _checked(inputs, output)
-    iou = number_within("non_maximum_suppression", "iou", params["iou"], 0, 1)
-    threshold = number_within("non_maximum_suppression", "threshold", params["threshold"])
-    most = whole_number("non_maximum_suppression", "candidates", params["candidates"])
-    if not 1 <= most <= MOST_CANDIDATES:
-        raise ArgumentError(
-            f"non_maximum_suppression: candidates is from 1 to {MOST_CANDIDATES}, not {most}."
-        )
+    iou, threshold, most = (params[name] for name in ("iou", "threshold", "candidates"))
     if 0 in output.shape:
         return
     n = scores.shape[0]

@@ -7,7 +7,8 @@ from typing import Any
 from dala.kernels.image.sizes import FORMS
 from dala.media.filters.catalog import filters, range_of
 
-_ORDERS = {"size": "(width, height)", "shape": "(height, width)"}
+_SHARED = ("border", "premultiply")
+"""Parameters that mean the same wherever they are, which the page says once."""
 
 
 def markdown() -> str:
@@ -27,7 +28,12 @@ def markdown() -> str:
             f"**{other}**{' (or a model)' * (other in item['optional'])}"
             for other in item["inputs"][1:]
         ]
-        params = [f"`{_argument(*each)}`{_allowed(*each)}" for each in item["params"].items()]
+        params = [
+            f"`{_argument(*each)}` {each[1]['doc']}{_allowed(*each)}"
+            for each in item["params"].items()
+            if each[0] not in _SHARED
+        ]
+        params += [f"`{_argument(*each)}`" for each in item["params"].items() if each[0] in _SHARED]
         takes = "<br>".join([*others, *params]) or "–"
         rows.append(f"| `{name}` | {takes} | {item['doc'].replace('|', '∣')} |")
     return "\n".join(rows[1:])
@@ -38,15 +44,13 @@ def _argument(name: str, param: dict[str, Any]) -> str:
 
 
 def _allowed(name: str, param: dict[str, Any]) -> str:
-    """What a parameter may be, unless every filter that has it takes the same."""
-    if name == "border" or param["kind"] == "flag":
-        return ""
+    """What a parameter may be, in parentheses."""
+    said = ""
     if "choices" in param:
-        return f" {', '.join(param['choices'])}"
-    if param["kind"] in ("number", "whole"):
-        rule = f"; {param['rule']}" if "rule" in param else ""
-        return f" {'whole, ' * (param['kind'] == 'whole')}{range_of(param)}{rule}"
-    if param["kind"] in _ORDERS:
-        texts = f", or a text: {FORMS}" if param.get("relative") else ""
-        return f" {_ORDERS[param['kind']]}{texts}"
-    return "" if param["kind"] == name else f" {param['kind']}"
+        said = ", ".join(param["choices"])
+    elif param["kind"] in ("number", "integer"):
+        parts = ["integer" * (param["kind"] == "integer"), range_of(param)]
+        said = "; ".join([", ".join(filter(None, parts)), *filter(None, [param.get("rule")])])
+    elif param.get("relative"):
+        said = f"or a text: {FORMS}"
+    return f" ({said})" if said else ""

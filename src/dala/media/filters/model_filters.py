@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dala.errors import ArgumentError, either
-from dala.kernels.base.limits import LIMITS
+from dala.kernels.base.limits import Limit
+from dala.kernels.base.parameters import declare, integer, other
 from dala.lang.signature import Parameter
 from dala.ml.catalog.entries import MODELS
 from dala.ml.models.annotation import DETECT
@@ -20,8 +21,18 @@ SEGMENTING = "selfie_segmentation"
 MASKED = ("background_blur", "background_replace")
 """Filters whose last image is a mask, which a model makes where none is given."""
 MASK = "mask"
-_EVERY = Parameter("every", "host", None, 1)
-_MASKING = (Parameter("model", "host", None, SEGMENTING), _EVERY)
+MOST_FRAMES = 1000
+_EVERY = integer(
+    "after how many frames of a video the model is run again",
+    1,
+    unit="frames",
+    usual=(1, 100),
+    limit=Limit(1, MOST_FRAMES),
+)
+_MASKING = declare(
+    model=other("model", "what makes the mask where none is given", SEGMENTING), every=_EVERY
+)
+_DETECTING = declare(every=_EVERY)
 
 
 def filter_kernel(name: str | Kernel) -> Kernel:
@@ -36,7 +47,7 @@ def filter_params(name: str | Kernel) -> tuple[Parameter, ...]:
     kernel = filter_kernel(name)
     if name in MASKED:
         return (*kernel.params, *_MASKING)
-    return (*kernel.params, _EVERY) if kernel is DETECT else kernel.params
+    return (*kernel.params, *_DETECTING) if kernel is DETECT else kernel.params
 
 
 def optional_images(name: str) -> tuple[str, ...]:
@@ -58,7 +69,7 @@ def model_of(name: str, params: Mapping[str, Any]) -> Model:
 
 def every_of(name: str, params: Mapping[str, Any]) -> int:
     """After how many frames the model is run again; an ArgumentError where it is no such number."""
-    return int(LIMITS[name]["every"].hold(name, "every", params.get("every", 1)))
+    return int(_EVERY.hold(name, "every", params.get("every", 1)))
 
 
 def step_kernel(name: str | Kernel, given: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What a picture's file holds beside its pixels: read from one file, written into another."""
+"""Metadata of pictures: EXIF, XMP, texts and resolution, read from files and written to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dala.media.pictures.formats import PictureFormat
 
 _ORIENTATION, _EXIF, _GPS, _INTEROP = 0x0112, 0x8769, 0x8825, 0xA005
 PARTS = (_EXIF, _GPS)
-"""Directories of tags inside of EXIF."""
+"""The tag directories inside EXIF."""
 _COLOR_SPACE, _SRGB = 0xA001, 1
 _WIDTH, _HEIGHT = 0xA002, 0xA003
 # How a TIFF lays out its own pixels, and what is kept apart: not about the picture.
@@ -30,7 +30,7 @@ _XMP_ORIENTATION = re.compile(
 )
 _COMMENT = "Comment"
 _JPEG_EXIF_BYTES, _JPEG_XMP_BYTES = 65_533, 65_504
-"""The most that fits into one part of a JPEG, of which each has one."""
+"""The most that fits into the one JPEG segment that each has."""
 
 
 @record
@@ -42,21 +42,21 @@ class Metadata:
     """
 
     format: str
-    """That of the file, as Pillow names it."""
+    """The file's format, by Pillow's name."""
     bits: int
-    """For each value of a pixel, in the file."""
+    """Bits per channel in the file."""
     profile: str | None = None
-    """The name of the colour profile that the colours were converted from, if not sRGB."""
+    """The color profile that the colors were converted from, if not sRGB."""
     exif: bytes | None = None
     xmp: bytes | None = None
     texts: Mapping[str, str] = {}
-    """Notes by their titles, of a PNG; a comment is one."""
+    """Text chunks of a PNG by keyword, and comments of other formats."""
     dpi: tuple[float, float] | None = None
     unread: tuple[str, ...] = ()
-    """What else the file holds."""
+    """Metadata in the file that is not read."""
 
     def tags(self) -> dict[str, Any]:
-        """The EXIF by the names of its tags; those about a place are in `GPSInfo`.
+        """Returns the EXIF by tag name; location tags are in `GPSInfo`.
 
         >>> from dala import media
         >>> image, metadata = media.load("photo.jpg", with_metadata=True)  # doctest: +SKIP
@@ -77,7 +77,7 @@ class Metadata:
 
 
 def read_metadata(image: Any, format: str, bits: int, profile: str | None) -> Metadata:
-    """What Pillow's image says beside its pixels, of the picture turned upright and in sRGB."""
+    """Returns the metadata of Pillow's image, as it applies to the upright picture in sRGB."""
     exif, xmp, unread = None, None, []
     try:
         exif = _upright_exif(image)
@@ -98,7 +98,7 @@ def read_metadata(image: Any, format: str, bits: int, profile: str | None) -> Me
 
 
 def _upright_exif(image: Any) -> bytes | None:
-    """The EXIF of a picture that was turned upright and converted to sRGB, without thumbnails."""
+    """Returns the EXIF for the upright picture in sRGB, without orientation and thumbnails."""
     from PIL import Image
 
     found = image.getexif()
@@ -133,12 +133,12 @@ def _resolution(info: Mapping[str, Any]) -> tuple[float, float] | None:
     return (across, down) if 1 < across < 1e6 and 1 < down < 1e6 else None  # else no inch is meant
 
 
-def options_for(
+def save_options(
     metadata: Metadata | None, format: PictureFormat, size: tuple[int, int]
 ) -> tuple[dict[str, Any], list[str]]:
-    """What Pillow is told to write beside pixels of that (width, height); and what it cannot hold.
+    """Returns Pillow's options for saving the metadata, and what the format cannot hold.
 
-    That colours are sRGB is said in any case.
+    That colors are sRGB is said in any case.
     """
     from PIL import PngImagePlugin
 
@@ -168,14 +168,14 @@ def options_for(
     lost += [f"its text {key}" for key in texts]
     lost += given.unread
     if given.profile is not None:
-        lost.append(f"the colour profile {given.profile} (its colours are sRGB now)")
+        lost.append(f"the color profile {given.profile} (its colors are sRGB now)")
     return options, lost
 
 
 def _exif_for(
     metadata: Metadata, size: tuple[int, int], format: str, lost: list[str]
 ) -> bytes | None:
-    """The EXIF for a picture of that size in sRGB; None where there is none to write."""
+    """Returns the EXIF for a picture of that size in sRGB, or None if there is none to write."""
     if format in ("PNG", "TIFF") and metadata.exif is None:
         return None  # these say it by other means, or not at all
     exif = _parsed(metadata.exif)
@@ -192,7 +192,7 @@ def _exif_for(
 
 
 def _tiff_tags(exif: bytes | None, xmp: bytes | None) -> Any:
-    """The tags of a TIFF's own directory; its parts are put in by `tiff_parts`."""
+    """Returns the tags of a TIFF's main directory; `tiff_tags` adds the EXIF directories."""
     tags = _parsed(exif)
     for part in PARTS:
         tags.pop(part, None)
@@ -201,8 +201,8 @@ def _tiff_tags(exif: bytes | None, xmp: bytes | None) -> Any:
     return tags
 
 
-def parts_of(metadata: Metadata | None, size: tuple[int, int]) -> dict[int, dict[int, Any]]:
-    """The directories of EXIF and GPS tags, for a picture of that (width, height)."""
+def exif_directories(metadata: Metadata | None, size: tuple[int, int]) -> dict[int, dict[int, Any]]:
+    """Returns the EXIF and GPS directories for a picture of that (width, height)."""
     if metadata is None or metadata.exif is None:
         return {}
     exif = _parsed(_exif_for(metadata, size, "TIFF", []))
@@ -237,7 +237,7 @@ def _png_info(info: Any, xmp: bytes | None, texts: Mapping[str, str]) -> Any:
 
 
 def checked_metadata(given: Any) -> Metadata | None:
-    """The metadata itself; an ArgumentError where it is none."""
+    """Returns the metadata; raises ArgumentError if it is something else."""
     if given is None or isinstance(given, Metadata):
         return given
     raise ArgumentError(
@@ -247,7 +247,7 @@ def checked_metadata(given: Any) -> Metadata | None:
 
 
 def lost_pixels(image: Any, format: str, bits: int) -> list[str]:
-    """What of a file's pixels is not in the array that is made of them."""
+    """Returns what the array loses of a file's pixels: bits, and frames after the first."""
     lost = []
     if bits > 8:
         lost.append(f"its {bits} bits for each value are cut to 8")
@@ -259,7 +259,7 @@ def lost_pixels(image: Any, format: str, bits: int) -> list[str]:
 
 
 def bits_of(image: Any, format: str, data: bytes) -> int:
-    """How many bits a value of a pixel has in the file."""
+    """Returns the bits per channel in the file."""
     if format == "PNG":
         return data[24]
     if format == "TIFF":

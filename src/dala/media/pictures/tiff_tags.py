@@ -1,4 +1,4 @@
-"""Directories of EXIF tags put into TIFF files: libtiff, which compresses, cannot write them."""
+"""Adds EXIF directories to TIFF files: libtiff, which compresses, cannot write them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 _ENTRY_BYTES = 12
 _LONG = 4
-"""The type of an offset."""
+"""The TIFF type of an offset."""
 
 
-def with_parts(tiff: bytes, parts: Mapping[int, Mapping[int, Any]]) -> bytes:
-    """The file with each part, a directory of tags, and the tag in its own that points to it.
+def with_exif_directories(tiff: bytes, parts: Mapping[int, Mapping[int, Any]]) -> bytes:
+    """Returns the file with the directories appended, and tags in its main one that point to them.
 
     What is there stays where it is; its first directory is written anew, behind all else.
     """

@@ -1,10 +1,9 @@
-"""A page that shows every filter at work on the sample picture, with what it needs beside it."""
+"""Writes the gallery: a page that shows every filter applied to the sample picture."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from dala import __version__
+from dala.base.atomic_file import create_temporary_folder
+from dala.base.file_path import checked_path
 from dala.base.text_file import write_text
 from dala.devices import current_device
-from dala.errors import ArgumentError, FileError
+from dala.errors import FileError
 from dala.media.gpu import apply_filter, filters
 from dala.media.pictures import files
 from dala.media.showcase import gallery_page, sample
-from dala.media.showcase.examples import CUBE_NAME, Example, Material
+from dala.media.showcase.filter_examples import CUBE_NAME, Example, Material
 from dala.media.showcase.gallery_page import Card
 
 INDEX_NAME = "index.html"
 WEIGHTY = ("models",)
-"""The group of filters that cannot be shown without the weights of a model."""
+"""The filter groups that need a model's weights."""
 _QUALITY = 88
 _OWN_SUFFIXES = (".webp", ".cube")
 
@@ -32,7 +33,7 @@ _OWN_SUFFIXES = (".webp", ".cube")
 def write_gallery(
     folder: str | os.PathLike[str], *, height: int = sample.HEIGHT, width: int = sample.WIDTH
 ) -> Path:
-    """Render every filter on the current device into a folder; the path of its page, index.html.
+    """Renders every filter on the current device into a folder; returns the path of index.html.
 
     Those that need the weights of a model are left out; masks are painted, as the picture is.
     The folder is new, empty, or an earlier gallery, which is replaced; one that holds anything else
@@ -53,7 +54,7 @@ def write_gallery(
 
 
 def render(name: str, example: Example, folder: Path) -> np.ndarray:
-    """What a filter makes of its example on the current device; the folder has its table."""
+    """Returns the filtered example, computed on the current device; the folder holds its table."""
     given = {
         param: str(folder / value) if isinstance(value, str) and value == CUBE_NAME else value
         for param, value in example.params.items()
@@ -63,7 +64,7 @@ def render(name: str, example: Example, folder: Path) -> np.ndarray:
 
 
 def _card(folder: Path, name: str, described: Mapping[str, Any], material: Material) -> Card:
-    """A filter's pictures, written into the folder, and what the page says of it."""
+    """Writes a filter's pictures into the folder, and returns its card for the page."""
     example = material.example(name, described)
     after = render(name, example, folder)
     files.save(after, folder / f"{name}.webp", quality=_QUALITY)
@@ -87,12 +88,8 @@ def _card(folder: Path, name: str, described: Mapping[str, Any], material: Mater
 
 
 def _target(folder: Any) -> Path:
-    """The folder to write, which may be replaced; else an error that says why not."""
-    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
-        raise ArgumentError(f"a folder is named by a text or a path, not by {folder!r}.")
-    if "\0" in str(os.fspath(folder)):
-        raise ArgumentError(f"{folder!r} names no folder: it has a NUL in it.")
-    target = Path(folder).absolute()
+    """Returns the folder to write; raises FileError if it holds something else than a gallery."""
+    target = checked_path("a folder", folder).absolute()
     try:
         if not target.exists():
             return target
@@ -113,7 +110,7 @@ def _target(folder: Any) -> Path:
 
 
 def _is_gallery(folder: Path, names: list[str]) -> bool:
-    """Whether a folder holds what was written here before, and nothing else."""
+    """Returns whether a folder holds an earlier gallery and nothing else."""
     if not all(_is_own(name) and (folder / name).is_file() for name in names):
         return False
     index = folder / INDEX_NAME
@@ -126,12 +123,12 @@ def _is_own(name: str) -> bool:
 
 @contextmanager
 def _aside(target: Path) -> Iterator[Path]:
-    """A folder to write into, which takes the target's place at the end, or goes away."""
+    """Yields a temporary folder that replaces the target unless the block fails."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
         raise FileError(f"{target} cannot be made: {error.strerror or error}.") from error
+    aside = create_temporary_folder(target)
     try:
         made = aside / "new"
         made.mkdir()

@@ -1,4 +1,4 @@
-"""A video made into another: decoded, filtered and encoded side by side."""
+"""Transcoding: decoding, filtering and encoding overlap."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.atomic_file import replace_file
+from dala.base.file_path import checked_path
 from dala.base.record import record
 from dala.errors import ArgumentError, DalaError, FileError, MediaError, argument, renaming
 from dala.kernels.image.sizes import WantedSize, wanted_size
 from dala.media.filters.chain import Filter, listed_filters
-from dala.media.video.filtering.fingerprints import described_filters, file_stamp
+from dala.media.video.background_io import Stopwatch, WriteBehind, read_ahead
+from dala.media.video.filtering.fingerprints import file_stamp, filter_fingerprint
 from dala.media.video.filtering.frame_filter import FrameFilter
-from dala.media.video.overlap import Behind, Stopwatch, read_ahead
+from dala.media.video.reading.decoded_frame import VideoFrame
 from dala.media.video.reading.image_sequences import Pictures
-from dala.media.video.reading.opening import Source, open_source
 from dala.media.video.reading.packets import PacketFile
-from dala.media.video.reading.source import VideoFrame
-from dala.media.video.writing.assembly import Extras, assemble
+from dala.media.video.reading.source_opening import Source, open_source
 from dala.media.video.writing.encoding import Encoder, Encoding, Picture, encoding_for
-from dala.media.video.writing.opening import PictureSink, open_sink
+from dala.media.video.writing.muxing import Extras, assemble
 from dala.media.video.writing.segments import FRAMES_IN_SEGMENT, WorkFolder
 from dala.media.video.writing.sink import Sink
+from dala.media.video.writing.sink_opening import PictureSink, open_sink
 
 Filters = Sequence[tuple[Filter, Mapping[str, Any]]]
 CONTAINERS = {
@@ -42,7 +44,7 @@ CONTAINERS = {
 
 @record
 class Progress:
-    """How far a run has come, and how long each of its stages was at work."""
+    """The frames done so far, and the time spent in each stage."""
 
     frames: int
     of_frames: int | None
@@ -53,7 +55,7 @@ class Progress:
 
 @record
 class Summary:
-    """What a run has made."""
+    """The result of transcoding."""
 
     path: Path
     frames: int
@@ -81,7 +83,7 @@ def transcode(
     largest_pixels: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
-    """Write the video with filters applied to each frame; sound, subtitles and chapters are kept.
+    """Writes the video with filters applied to each frame; sound, subtitles and chapters are kept.
 
     A filter is a name, a kernel, or a function that is called with each frame as an array and with
     its time in seconds, and returns an array like it: of u8, or f32 in 0..1 where the source has
@@ -104,7 +106,7 @@ def transcode(
     last finished segment with `resume=True`; but not with functions among its filters, as nothing
     tells one function from another: such a run is begun anew.
     """
-    where, part = Path(target), _checked_part(start, end)
+    where, part = checked_path("a target", target), _checked_part(start, end)
     wanted = None if size is None else wanted_size("transcode", size)
     listed = listed_filters(filters)
     if where.suffix.lower() == ".avi":
@@ -156,9 +158,11 @@ def _written(
     part: tuple[float, float | None],
     progress: Callable[[Progress], None] | None,
 ) -> Summary:
-    """Frames into something that takes images one by one."""
+    """Filters all frames into a sink."""
     watches = [Stopwatch() for _ in range(3)]
-    behind: Behind[tuple[np.ndarray, float]] = Behind(lambda item: sink.write(*item), watches[2])
+    behind: WriteBehind[tuple[np.ndarray, float]] = WriteBehind(
+        lambda item: sink.write(*item), watches[2]
+    )
     done = 0
     try:
         with read_ahead(_frames(source, part, None), watches[0]) as read:
@@ -181,7 +185,7 @@ def _written(
 def _frames(
     source: Source, part: tuple[float, float | None], after_pts: int | None
 ) -> Iterator[VideoFrame]:
-    """The frames of a part, those after a time stamp only."""
+    """Yields the frames of a part, after a time stamp if one is given."""
     begin_s, end_s = part
     if after_pts is not None:
         begin_s = float((after_pts - source.first_pts) * source.time_base)
@@ -191,12 +195,12 @@ def _frames(
         for frame in source:
             if end_s is not None and frame.time_s >= end_s:
                 return
-            if after_pts is None or frame.coded.pts > after_pts:
+            if after_pts is None or frame.decoded.pts > after_pts:
                 yield frame
 
 
 def _refuse_own_source(source: Source, target: Path) -> None:
-    """An error where the target is a file that frames come from."""
+    """Raises ArgumentError if the target is a file that frames are read from."""
     if not target.is_file():
         return
     for path in getattr(source, "files", None) or [source.path]:
@@ -205,7 +209,7 @@ def _refuse_own_source(source: Source, target: Path) -> None:
 
 
 def _of_raw_frames() -> AbstractContextManager[None]:
-    """Inside, errors of a source name the arguments that are its, not those of the target."""
+    """Makes errors about the source name `raw_size` and `raw_format` inside the block."""
     return renaming(size="raw_size", pixel_format="raw_format")
 
 
@@ -221,7 +225,7 @@ def _progress(
 
 
 class _Run:
-    """One transcoding, planned: everything that can be refused has been."""
+    """One transcoding into a video file, with all arguments checked."""
 
     def __init__(
         self,
@@ -242,7 +246,7 @@ class _Run:
             raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
         # Sound and the like are those of a file: of the source, or of the first that it is made of.
         self._sound = getattr(video, "sound", None) if sound else None
-        described, told = described_filters(filters)
+        described, told = filter_fingerprint(filters)
         self._job = {
             "source": [repr(video), *file_stamp(video.path)],
             "filters": described,
@@ -255,7 +259,7 @@ class _Run:
         self._watches = [Stopwatch() for _ in range(3)]
 
     def finish(self, progress: Callable[[Progress], None] | None) -> Summary:
-        """Write every segment that is not there yet, and then the file."""
+        """Writes the missing segments, then the file."""
         folder = WorkFolder(self._target, self._job, resume=self._resume, told=self._told)
         self._filter.restore(folder.state())
         done = resumed = sum(segment.frames for segment in folder.segments)
@@ -278,12 +282,12 @@ class _Run:
         format = CONTAINERS[self._target.suffix.lower()]
         picture = self._picture()
         assemble(draft, format, folder.segments, self._encoding, picture, extras)
-        draft.replace(self._target)
+        replace_file(draft, self._target)
         folder.remove()
         return Summary(self._target, done, resumed, self._filter.shown_size)
 
     def _segments(self, folder: WorkFolder) -> Generator[int, None, None]:
-        """Encode segment after segment; yields 1 for each frame that was filtered."""
+        """Encodes segments; yields 1 for each filtered frame."""
         last = folder.segments[-1].last_pts if folder.segments else None
         read, filtering, write = self._watches
         with read_ahead(_frames(self._video, self._part, last), read) as frames:
@@ -293,14 +297,14 @@ class _Run:
                     return
                 encoder = Encoder(self._encoding, self._picture())
                 file = PacketFile(folder.unfinished())
-                behind = Behind(partial(_write, file, encoder), write)
+                behind = WriteBehind(partial(_write, file, encoder), write)
                 count = 0
                 try:
                     while frame is not None:
                         with filtering.running():
-                            coded = self._filter(frame)
-                        behind.put(coded)
-                        last, count = int(frame.coded.pts), count + 1
+                            filtered = self._filter(frame)
+                        behind.put(filtered)
+                        last, count = int(frame.decoded.pts), count + 1
                         yield 1
                         frame = next(frames, None) if count < FRAMES_IN_SEGMENT else None
                     behind.put(None)
@@ -315,15 +319,15 @@ class _Run:
 
     def _picture(self) -> Picture:
         info = self._video.info
-        return Picture(self._filter.size, info.rate, self._video.time_base, info.colours)
+        return Picture(self._filter.size, info.rate, self._video.time_base, info.colors)
 
 
-def _write(file: PacketFile, encoder: Encoder, coded: Any) -> None:
-    file.write(encoder.encode(coded))
+def _write(file: PacketFile, encoder: Encoder, frame: Any) -> None:
+    file.write(encoder.encode(frame))
 
 
 def _checked_part(start: float | None, end: float | None) -> tuple[float, float | None]:
-    """When to begin and to end, in seconds."""
+    """Returns the start and end in seconds."""
     for name, value in (("start", start), ("end", end)):
         if value is not None and (not isinstance(value, int | float) or not value >= 0):
             raise ArgumentError(f"{argument(name)} is in seconds, from 0 on, not {value!r}.")

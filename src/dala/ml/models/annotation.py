@@ -6,25 +6,29 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dala.devices import using
-from dala.kernels.base.limits import hold
+from dala.kernels.base.builtin import DeclaredKernel
+from dala.kernels.base.limits import SHARE
+from dala.kernels.base.parameters import choice, declare, number, other
 from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.images import require_image
-from dala.lang.signature import REQUIRED, Parameter
+from dala.ml.catalog.entries import MODELS
 from dala.ml.models.choice import chosen_model
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params
-from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel, Stage
+from dala.runtime.pipelines.composite import HostCallKernel, Stage
 from dala.runtime.profiling.profile import copy
 
 _DOC = """What a model finds in the image, drawn over it: boxes, key points, masks or its label
 
-`model` is a name of the catalogue, an ONNX file, which is fed and read as the model `like` is, or
+`model` is a name of the catalog, an ONNX file, which is fed and read as the model `like` is, or
 one that was loaded. `threshold`, 0 to 1, is how sure it has to be.
 """
-_PARAMS = (
-    Parameter("model", "host", None, REQUIRED),
-    Parameter("threshold", "host", None, None),
-    Parameter("like", "host", None, None),
+_PARAMS = declare(
+    model=other("model", "what finds things: a name of the catalog, an ONNX file, or a model"),
+    threshold=number(
+        "how sure it has to be; the model's own unless given", None, usual=(0, 1), limit=SHARE
+    ),
+    like=choice("the model that an ONNX file is fed and read like", *MODELS, default=None),
 )
 
 
@@ -75,9 +79,8 @@ def _expand(inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]) ->
     require_image("detect", "the image", image)
     require_image("detect", "the output", output)
     require_alike("detect", image, output)
-    hold("detect", params, optional=["threshold"])
     chosen_model("detect", params["model"], params["like"])
     yield Stage(_annotate, inputs, output, params)
 
 
-DETECT = CompositeKernel("detect", _DOC.strip(), ("image",), _PARAMS, _expand)
+DETECT = DeclaredKernel("detect", _DOC.strip(), ("image",), _PARAMS, _expand, "models")

@@ -20,7 +20,7 @@ from dala.images.frames import new_buffer
 from dala.ir.types import F32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper
-from dala.kernels.base.shapes import number_within, positive_number, whole_number
+from dala.kernels.base.shapes import integer_of, number_within, positive_number
 from dala.kernels.tensor.fourier import fft
 from dala.kernels.tensor.matmul import matmul
 from dala.runtime.buffers.buffer import Buffer, from_numpy
@@ -116,7 +116,7 @@ def _sounds(samples: Any) -> Buffer:
 
 
 def _count(name: str, value: Any, least: int) -> int:
-    number = whole_number("mel_spectrogram", name, value)
+    number = integer_of("mel_spectrogram", name, value)
     if least <= number <= MOST_COUNTED:
         return number
     raise ArgumentError(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 
 import numpy as np
 
+from dala.base.deprecation import RenamedKeys
 from dala.base.printable import printable
 from dala.base.suggestions import hint
 from dala.devices import CPU, Device, current_device, using
@@ -14,7 +15,7 @@ from dala.errors import ArgumentError, DtypeError, ShapeError, either
 from dala.images.frames import new_buffer
 from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
-from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.entries import RENAMED, Entry
 from dala.ml.models.engine import Engine
 from dala.ml.models.kernel_engine import KernelEngine
 from dala.ml.onnx.contents import Source, read_contents
@@ -25,7 +26,17 @@ from dala.runtime.pipelines.composite import CompositeKernel, Stage
 from dala.runtime.profiling.profile import copy
 
 if TYPE_CHECKING:
-    pass
+    from typing import Unpack
+
+    # Only from Python 3.13 on has the one of `typing` a default; type checkers know this one.
+    from typing_extensions import TypeVar
+
+    Seen = TypeVar("Seen", default=Any)
+else:
+    from typing import TypeVar
+
+    Seen = TypeVar("Seen")
+"""What a model makes of an image: `Results` of its task, or a `Segmentation`."""
 
 Choice = Literal["auto", "onnxruntime", "dala"]
 """What computes a model: see `load_model`."""
@@ -33,7 +44,16 @@ ENGINES: tuple[Choice, ...] = ("auto", "onnxruntime", "dala")
 _INSTEAD = either("Load it with engine='onnxruntime'.", "Choose --device cpu.")
 
 
-class Model(CompositeKernel):
+class Options(TypedDict, total=False):
+    """What a caller may choose about the results; which of them a task has, docs/models.md says."""
+
+    threshold: float
+    iou: float
+    top_k: int
+    max_results: int
+
+
+class Model(CompositeKernel, Generic[Seen]):
     """A network that was loaded: called with an image, or run on buffers as any kernel is.
 
     ONNX Runtime computes it on the CPU, on the buffers' own memory. Between buffers of another
@@ -104,6 +124,12 @@ class Model(CompositeKernel):
         takes = ", ".join(f"{item.name}: {item}" for item in self.takes)
         return printable(f"<Model {self.name}({takes})>")
 
+    @overload
+    def __call__(
+        self, image: list[Any] | tuple[Any, ...], /, **options: Unpack[Options]
+    ) -> list[Seen]: ...
+    @overload
+    def __call__(self, image: Any, /, **options: Unpack[Options]) -> Seen: ...
     def __call__(self, image: Any, /, *more: Any, **options: Any) -> Any:
         """What the model sees in an image, or a list with that for each of a list of images.
 
@@ -214,7 +240,7 @@ class Model(CompositeKernel):
 
     def info(self) -> dict[str, Any]:
         """The catalogue's entry, if it has one, its inputs and outputs, and what computes it."""
-        return {
+        values = {
             **({} if self.entry is None else self.entry.describe()),
             "name": self.name,
             "like": None if self.entry is None else self.entry.name,
@@ -228,6 +254,7 @@ class Model(CompositeKernel):
                 else f"its inputs from {current_device().id} to the host, its outputs back"
             ),
         }
+        return RenamedKeys(values, RENAMED)
 
 
 def require_model(what: str, given: Any) -> Model:

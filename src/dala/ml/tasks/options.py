@@ -7,7 +7,7 @@ from typing import Any
 
 from dala.base.suggestions import hint
 from dala.errors import ArgumentError, argument
-from dala.kernels.base.shapes import number_within, whole_number
+from dala.kernels.base.shapes import integer_of, number_within
 from dala.ml.catalog.entries import Entry
 
 SETTINGS = {"threshold": "score", "iou": "overlap", "top_k": "count", "max_results": "count"}
@@ -32,7 +32,7 @@ def chosen(entry: Entry, given: Mapping[str, Any], *names: str) -> dict[str, Any
 def _checked(entry: Entry, name: str, value: Any) -> Any:
     if name in ("threshold", "iou"):
         return number_within(entry.name, name, value, 0, 1)
-    count = whole_number(entry.name, name, value)
+    count = integer_of(entry.name, name, value)
     if not 1 <= count <= MOST_RESULTS:
         raise ArgumentError(
             f"{entry.name}: {argument(name)} is a whole number from 1 to {MOST_RESULTS}, not "

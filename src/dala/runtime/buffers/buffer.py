@@ -13,7 +13,7 @@ from dala.devices import Device, current_device, find_device
 from dala.devices.cpu.memory import Borrowed, HostMemory
 from dala.devices.device import Memory, Pending
 from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
-from dala.ir.types import U8, Scalar, dtype_of
+from dala.ir.types import U8, DtypeLike, DtypeName, Scalar, dtype_of
 from dala.runtime.buffers import buffer_protocol as pybuffer
 from dala.runtime.buffers import host_data as hostdata
 
@@ -65,8 +65,8 @@ class Buffer:
         )
 
     @property
-    def dtype(self) -> str:
-        return self.scalar.name
+    def dtype(self) -> DtypeName:
+        return self.scalar.name  # type: ignore[return-value]  # u16 is no user's
 
     @property
     def freed(self) -> bool:
@@ -100,7 +100,7 @@ class Buffer:
         return self.place.device.is_host
 
     def aliases(self, other: Buffer) -> bool:
-        """Whether a write to one of the two may change the other."""
+        """Returns whether a write to one of the two may change the other."""
         (start, end), (other_start, other_end) = self.place.span(), other.place.span()
         return start < other_end and other_start < end
 
@@ -109,7 +109,7 @@ class Buffer:
         object.__setattr__(self, "_memory", None)
 
     def to(self, device: str | Device) -> Buffer:
-        """A buffer with the same values on another device; this one itself if it is there."""
+        """Returns a copy on another device, or the buffer itself if it is there already."""
         memory, target = self.memory, find_device(device)
         if memory.device is target:
             return self
@@ -178,8 +178,8 @@ class Buffer:
         return f"<Buffer {self.scalar.name} {self.shape} {self.device}{state}>"
 
 
-def buffer(data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
-    """A new buffer that holds `data`: a flat or nested list, an array, or bytes for `u8`.
+def buffer(data: object, shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
+    """Returns a new buffer that holds `data`: a flat or nested list, an array, or bytes for `u8`.
 
     Floats are rounded to the buffer's precision. What an integer buffer cannot hold is refused.
 
@@ -194,8 +194,8 @@ def buffer(data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scal
     return _made(values, scalar, scalar, extents, size_bytes)
 
 
-def buffer_zeros(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
-    """A new buffer full of zeros.
+def buffer_zeros(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
+    """Returns a new buffer full of zeros.
 
     >>> from dala.gpu import compute
     >>> compute.read_list(compute.buffer_zeros((2, 2), "s32"))
@@ -206,10 +206,8 @@ def buffer_zeros(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> B
     return Buffer(current_device().allocate(size_bytes), scalar, extents)
 
 
-def buffer_from_binary(
-    data: object, shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar
-) -> Buffer:
-    """A new buffer with exactly these bytes, from anything bytes-like.
+def buffer_from_binary(data: object, shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
+    """Returns a new buffer with exactly these bytes, from anything bytes-like.
 
     >>> from dala.gpu import compute
     >>> compute.read_list(compute.buffer_from_binary(b"\\x01\\x00\\x02\\x00", (4,), "u8"))
@@ -227,7 +225,7 @@ def buffer_from_binary(
 
 
 def from_numpy(array: np.ndarray) -> Buffer:
-    """A new buffer with a copy of `array`, of the same shape and dtype.
+    """Returns a new buffer with a copy of `array`, of the same shape and dtype.
 
     >>> import numpy as np
     >>> from dala.gpu import compute
@@ -245,7 +243,7 @@ def from_numpy(array: np.ndarray) -> Buffer:
 
 
 def from_dlpack(x: Any) -> Buffer:
-    """A buffer over the memory of a NumPy array or of a tensor of PyTorch, JAX and others.
+    """Returns a buffer over the memory of a NumPy array or of a tensor of PyTorch, JAX and others.
 
     On the CPU device nothing is copied: what is written on one side is seen on the other, and the
     memory lives until both are gone. Only what is not contiguous, is read-only (as JAX's arrays
@@ -269,8 +267,8 @@ def from_dlpack(x: Any) -> Buffer:
     return Buffer(Borrowed(array.ctypes.data, size_bytes, array), scalar, extents)
 
 
-def scratch(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer:
-    """A buffer for what lies between stages of a pipeline, and that nobody reads otherwise.
+def scratch(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
+    """Returns a buffer for values between the stages of a pipeline, which nobody reads directly.
 
     Where stages are computed together it never exists. Reading it is refused.
 
@@ -286,7 +284,7 @@ def scratch(shape: int | Sequence[int], dtype: npt.DTypeLike | Scalar) -> Buffer
 def _made(
     values: np.ndarray, held: Scalar, scalar: Scalar, extents: tuple[int, ...], size_bytes: int
 ) -> Buffer:
-    """A new buffer on the current device, filled with values that are stored as `held`."""
+    """Returns a new buffer on the current device, filled with values that are stored as `held`."""
     made = current_device().allocate(size_bytes, zeroed=False)
     store(values, made, held)
     return Buffer(made, scalar, extents)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from dala.devices.device import Memory
 from dala.errors import ArgumentError, DtypeError, ShapeError, edge
@@ -15,17 +15,30 @@ from dala.runtime.kernels.arguments import Params, check_buffers, complete
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.profiling.profile import copy
 
+if TYPE_CHECKING:
+    from typing import Unpack
+
 _COMMAND_KEYS = {
     "run_kernel": {"op", "kernel", "inputs", "output", "params"},
     "copy_buffer": {"op", "inputs", "output"},
 }
 
 
+class CommandFields(TypedDict, total=False):
+    """What a command is made of, as keywords."""
+
+    op: Literal["run_kernel", "copy_buffer"]
+    kernel: str | Kernel
+    inputs: Sequence[Buffer]
+    output: Buffer
+    params: Params | None
+
+
 class Submittable(Protocol):
     """Anything that can say what there is to do."""
 
     def work(self) -> Work:
-        """The call, and what it reads and writes."""
+        """Returns the call, and what it reads and writes."""
 
 
 @edge
@@ -47,7 +60,9 @@ def run_kernel(
     found.run(inputs, output, params)
 
 
-def submit(command: Mapping[str, Any] | Submittable | None = None, /, **given: Any) -> Command:
+def submit(
+    command: Mapping[str, Any] | Submittable | None = None, /, **given: Unpack[CommandFields]
+) -> Command:
     """Queue a command and return at once.
 
     A command is a mapping or keywords: `op` ("run_kernel", the default, or "copy_buffer"),
@@ -80,7 +95,7 @@ def run_kernel_async(
 
 
 def poll(command: Command | int) -> Status:
-    """The status of a command or of its id: pending, running, completed, failed or cancelled."""
+    """Returns a command's status: pending, running, completed, failed or cancelled."""
     return queue().poll(command)
 
 
@@ -108,7 +123,7 @@ def wait_all(commands: Iterable[Command | int], timeout: float | None = None) ->
 def as_completed(
     commands: Iterable[Command | int], timeout: float | None = None
 ) -> Iterator[Command]:
-    """Each command once it has ended, well or not, in the order in which they end.
+    """Returns each command once it has ended, well or not, in the order in which they end.
 
     >>> from dala.gpu import compute
     >>> x, y = compute.buffer([-1.0, 2.0], (2,), "f32"), compute.buffer_zeros((2,), "f32")
@@ -121,12 +136,12 @@ def as_completed(
 
 @cache
 def queue() -> Queue:
-    """The queue that all commands of this process go through."""
+    """Returns the queue that all commands of this process go through."""
     return Queue()
 
 
 def work_of(command: Mapping[str, Any] | Submittable | None, given: Mapping[str, Any]) -> Work:
-    """What a command asks for, checked as far as it can be before it runs."""
+    """Returns what a command asks for, checked as far as it can be before it runs."""
     if command is not None and not isinstance(command, Mapping):
         return _own_work(command, given)
     wanted = {"op": "run_kernel", **(command or {}), **given}

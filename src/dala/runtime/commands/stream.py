@@ -10,13 +10,16 @@ import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from dala.errors import ArgumentError, ClosedError, DroppedError
 from dala.runtime.commands.command import Command, Work
-from dala.runtime.commands.run import Submittable, queue, work_of
+from dala.runtime.commands.run import CommandFields, Submittable, queue, work_of
 from dala.runtime.commands.stream_statistics import Stats, Tally
 from dala.runtime.commands.wakers import FOR_EVER_S, Wakers
+
+if TYPE_CHECKING:
+    from typing import Unpack
 
 OnEnd = Callable[[Command], object]
 WhenFull = Literal["block", "drop_oldest", "drop_newest"]
@@ -54,7 +57,10 @@ class Stream:
         _streams.add(self)
 
     def submit(
-        self, command: Mapping[str, Any] | Submittable | None = None, /, **given: Any
+        self,
+        command: Mapping[str, Any] | Submittable | None = None,
+        /,
+        **given: Unpack[CommandFields],
     ) -> Command:
         """Queue a command, given as `compute.submit` takes it.
 
@@ -74,7 +80,7 @@ class Stream:
         return made
 
     def results(self) -> Iterator[Command]:
-        """The commands in the order of their submission, each when it has ended."""
+        """Yields the commands in the order of their submission, each when it has ended."""
         while True:
             closed = self.closed
             command = self._take_result()
@@ -108,7 +114,7 @@ class Stream:
             yield command
 
     def stats(self) -> Stats:
-        """How many commands were submitted, completed, dropped; their latency and throughput."""
+        """Returns counts of commands submitted, completed, dropped; latency and throughput."""
         with self._lock:
             return self._tally.stats()
 
@@ -140,7 +146,7 @@ class Stream:
     # -- room ------------------------------------------------------------------------------------
 
     def _enter(self, work: Work, begin_by_s: float | None, on_end: OnEnd) -> Command | None:
-        """The command, in flight or too late for it; None if there is no room."""
+        """Returns the command, in flight or too late for it; None if there is no room."""
         if begin_by_s is not None:
             for command in list(self._in_flight):
                 command._drop_if_late()
@@ -241,7 +247,7 @@ def stream(
     when_full: WhenFull = "block",
     deadline_ms: float | None = None,
 ) -> Stream:
-    """A stream: commands of which at most `max_in_flight` are pending or running at a time.
+    """Returns a stream: commands of which at most `max_in_flight` are pending or running at a time.
 
     Among what is ready to run, the higher `priority` goes first. What is submitted to a full stream
     blocks the submitter (`"block"`), has the oldest command dropped that has not begun

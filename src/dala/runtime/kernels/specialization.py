@@ -20,7 +20,7 @@ def specialized_task(
     consts: Consts,
     types: Types,
 ) -> Task:
-    """The kernel, specialised; a ShapeError where the shapes do not fit it."""
+    """Returns the kernel, specialized; raises ShapeError where the shapes do not fit it."""
     special = specialize(name, definition, inputs, output, consts, types)
     try:
         program = lowered(definition, special)
@@ -41,7 +41,7 @@ def specialize(
     consts: Consts,
     types: Types,
 ) -> Special:
-    """What to compile a kernel for, given its buffers; a ShapeError where an image is none."""
+    """Returns the specialization for given buffers; raises ShapeError for what is no image."""
     arguments = definition.signature.inputs
     specs = tuple(
         _image(name, f"input {item.name!r}", kind)
@@ -64,7 +64,7 @@ def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:
 
 
 def image_channels(kind: Kind) -> int | None:
-    """How many channels the buffer has as an image, or None where it cannot be one."""
+    """Returns how many channels the buffer has as an image, or None where it cannot be one."""
     scalar, shape = kind
     if scalar not in (U8, F32, U16):
         return None

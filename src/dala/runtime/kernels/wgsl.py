@@ -72,7 +72,7 @@ class WgslKernel(Kernel):
         return self.groups
 
     def explain(self, *_: Any, **__: Any) -> str:
-        """The text itself."""
+        """Returns the text itself."""
         print(self.module.text)
         return self.module.text
 
@@ -83,7 +83,7 @@ def from_wgsl(
     params: Sequence[str] | Mapping[str, Any] | None,
     groups: Sequence[int] | Callable[[tuple[int, ...]], Groups] | None,
 ) -> WgslKernel:
-    """A kernel from WGSL text; `params` as a mapping gives defaults."""
+    """Returns a kernel from WGSL text; `params` as a mapping gives defaults."""
     if not isinstance(text, str):
         raise ArgumentError(f"WGSL is given as text, not as {type(text).__name__}.")
     defaults = params if isinstance(params, Mapping) else {}

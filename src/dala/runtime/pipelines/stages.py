@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from dala.base.record import changed, record
 from dala.errors import ArgumentError, DalaError, DtypeError, ShapeError
@@ -17,6 +17,17 @@ KEYS = {
     "copy_buffer": {"op", "inputs", "output", "name"},
     "barrier": {"op", "name"},
 }
+
+
+class StageFields(TypedDict, total=False):
+    """What a stage is made of, as keywords."""
+
+    op: Literal["run_kernel", "copy_buffer", "barrier"]
+    kernel: str | Kernel
+    inputs: Sequence[Buffer]
+    output: Buffer
+    params: Params | None
+    name: str
 
 
 @record
@@ -36,7 +47,7 @@ class StageEntry:
 
 
 @contextmanager
-def named(number: int, name: str) -> Iterator[None]:
+def stage_errors(number: int, name: str) -> Iterator[None]:
     """Inside, an error says which stage it is about."""
     try:
         yield
@@ -45,7 +56,7 @@ def named(number: int, name: str) -> Iterator[None]:
 
 
 def read_stage(number: int, wanted: Mapping[str, Any]) -> StageEntry:
-    """The stage that a mapping asks for."""
+    """Returns the stage that a mapping asks for."""
     op = wanted["op"]
     if not isinstance(op, str) or op not in KEYS:
         raise ArgumentError(f"stage {number}: op {op!r} is not one of {', '.join(KEYS)}.")
@@ -68,7 +79,7 @@ def read_stage(number: int, wanted: Mapping[str, Any]) -> StageEntry:
         raise ArgumentError(
             f"stage {number} ({name}): inputs is a list of buffers, not {type(inputs).__name__}."
         )
-    with named(number, name):
+    with stage_errors(number, name):
         if op == "copy_buffer" and isinstance(output, Buffer) and len(inputs) == 1:
             _check_copy(inputs[0], output)
     params = wanted.get("params") or {}
@@ -95,7 +106,7 @@ def _check_copy(source: Any, output: Buffer) -> None:
 
 
 def replaced(entry: StageEntry, new: Mapping[Buffer, Buffer]) -> StageEntry:
-    """The stage with other buffers in place of some; itself if it has none of these."""
+    """Returns the stage with other buffers in place of some; itself if it has none of these."""
     if entry.output is None or not any(item in new for item in entry.buffers):
         return entry
     *inputs, output = (new.get(item, item) for item in entry.buffers)

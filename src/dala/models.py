@@ -1,0 +1,12 @@
+"""Models: `dala.ml.gpu` by a shorter name."""
+
+import sys
+from typing import TYPE_CHECKING
+
+from dala.ml import gpu
+
+if TYPE_CHECKING:
+    from dala.ml.gpu import *  # noqa: F403
+
+# The same module, so that what is set on one is seen on the other.
+sys.modules[__name__] = gpu
