@@ -13,7 +13,7 @@ from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ml.executor.compiled import CompiledGraph
-from dala.ml.executor.graph_builder import Layout
+from dala.ml.executor.graph_builder import GraphBuilder
 from dala.ml.executor.obstacles import obstacles_in
 from dala.ml.executor.operators import OPERATORS
 from dala.ml.executor.pointwise import STORED
@@ -100,11 +100,11 @@ class Graph:
         )
         nodes = _needed(self._contents.nodes, outputs)
         constants = self._contents.constants
-        layout = Layout(nodes, constants, stand_ins, targets, placed.constant)
+        builder = GraphBuilder(nodes, constants, stand_ins, targets, placed.constant)
         for node in nodes:
-            layout.add(node, OPERATORS.get(node.op))
-        layout.finish()
-        return CompiledGraph(layout.stages, [*stand_ins.values()], [*targets.values()])
+            builder.add(node, OPERATORS.get(node.op))
+        builder.finish()
+        return CompiledGraph(builder.stages, [*stand_ins.values()], [*targets.values()])
 
     def _check(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
         _check_names("input", inputs, self.inputs)

@@ -1,6 +1,6 @@
 """A graph for inputs of given shapes, laid out as stages.
 
-Elementwise operators, and those that can end in a formula such as convolutions, are put off until
+Elementwise operators, and those that can have an epilogue, such as convolutions, are deferred until
 somebody needs their result: what hangs together by then is computed by one kernel.
 """
 
@@ -17,9 +17,9 @@ from dala.ir.types import F32, Scalar
 from dala.kernels.tensor.elementwise import cast
 from dala.ml.executor.constant_folding import folded
 from dala.ml.executor.deferred import (
-    Later,
+    Deferred,
     Value,
-    formula_of,
+    epilogue_of,
     is_one_kernel,
     largest_part,
     region_of,
@@ -27,7 +27,7 @@ from dala.ml.executor.deferred import (
     scalar_of,
 )
 from dala.ml.executor.epilogue import Shape, pointwise_stage
-from dala.ml.executor.node_context import Site
+from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import broadcast
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -43,7 +43,7 @@ Upload = Callable[[Any, Callable[[], np.ndarray]], Buffer]
 """A constant on the device, known by a key, made if it is not there yet."""
 
 
-class Layout:
+class GraphBuilder:
     """The values of a graph by name, and the stages that compute them so far."""
 
     def __init__(
@@ -72,11 +72,11 @@ class Layout:
         return tuple(self.values[name].shape)
 
     def buffer(self, name: str) -> Buffer:
-        """A value on the device; what was put off is computed first."""
+        """A value on the device; what was deferred is computed first."""
         found = self.values[name]
         if isinstance(found, np.ndarray):
             return self.uploaded(name, found)
-        while isinstance(found, Later):
+        while isinstance(found, Deferred):
             self._compute(name)
             found = self.values[name]
         assert isinstance(found, Buffer)
@@ -122,12 +122,12 @@ class Layout:
         elif operator.passes_on:
             self.values[node.outputs[0]] = self.values[node.inputs[0]]
         elif operator.write is not None:
-            for part in operator.rewrite(Site(self, node)):
-                self._put_off(part, operator)
+            for part in operator.rewrite(NodeContext(self, node)):
+                self._defer(part, operator)
         elif operator.expand is None:
             raise ModelError(f"{node} cannot be computed by kernels.")
         else:
-            self.stages.extend(operator.expand(Site(self, node)))
+            self.stages.extend(operator.expand(NodeContext(self, node)))
 
     def split_off(self, node: Node, number: int) -> str:
         """A name for a part of what a node makes, which only the node itself needs."""
@@ -135,7 +135,7 @@ class Layout:
         self._made_by[made], self._users[made] = place, {place}
         return made
 
-    def _put_off(self, node: Node, operator: Operator) -> None:
+    def _defer(self, node: Node, operator: Operator) -> None:
         if all(isinstance(self.values[name], np.ndarray) for name in node.inputs if name):
             # What no fold computes is computed on the device, of a constant that is brought there.
             first, *others = node.inputs
@@ -153,7 +153,7 @@ class Layout:
         write = (operator.write_integers if integers else None) or operator.write
         shape = broadcast(node, [item.shape for item in given])
         result = operator.gives(node) or scalars[0]
-        self.values[node.outputs[0]] = Later(node, shape, result, write)
+        self.values[node.outputs[0]] = Deferred(node, shape, result, write)
 
     def finish(self) -> None:
         """Have every wanted value where it is wanted."""
@@ -167,10 +167,10 @@ class Layout:
             if found is not target:
                 self.stages.append(Stage(cast, [found], target))
 
-    # -- what was put off ------------------------------------------------------------------------
+    # -- what was deferred ------------------------------------------------------------------------
 
     def _compute(self, name: str) -> None:
-        """Compute a value that was put off, or one that it has to wait for."""
+        """Compute a value that was deferred, or one that it has to wait for."""
         region = region_of(self.values, self._made_by, name)
         inside = {self._made_by[item] for item in region}
         for item in region[:-1]:
@@ -181,13 +181,13 @@ class Layout:
         if not is_one_kernel(self.values, region, roots):
             self._compute(largest_part(self.values, self._made_by, region))
             return
-        later = self.values[name]
-        assert isinstance(later, Later)
-        formula, names = formula_of(self.values, region, roots)
+        deferred = self.values[name]
+        assert isinstance(deferred, Deferred)
+        epilogue, names = epilogue_of(self.values, region, roots)
         operands = [self.buffer(item) for item in names]
         root = root_of(self.values, roots[0]) if roots else None
-        output = self.made(name, later.shape, later.scalar)
+        output = self.made(name, deferred.shape, deferred.scalar)
         if root is None:
-            self.stages.append(pointwise_stage(formula, operands, output))
+            self.stages.append(pointwise_stage(epilogue, operands, output))
         else:
-            self.stages.extend(root.finish(formula, operands, output))
+            self.stages.extend(root.finish(epilogue, operands, output))

@@ -15,7 +15,7 @@ from dala.kernels.tensor.reductions import reduce_max, reduce_mean, reduce_min, 
 from dala.ml.executor import constant_folding as folds
 from dala.ml.executor import convolutions, matmul, movement, reductions, rewriting, spatial
 from dala.ml.executor import operator_checks as checks
-from dala.ml.executor.node_context import Site
+from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.pointwise import (
     CASTS,
     Write,
@@ -38,13 +38,13 @@ def _as_given(_: Node) -> Scalar | None:
 class Operator:
     """An operator of ONNX: how it is computed, of what, and what of it cannot be."""
 
-    expand: Callable[[Site], Iterable[Stage]] | None = None
+    expand: Callable[[NodeContext], Iterable[Stage]] | None = None
     """The stages of a node, for an operator that is more than an expression."""
     write: Write | None = None
     """The expression of a node, for an operator that goes element by element."""
     write_integers: Write | None = None
     """The same where the elements are integers, if it is another."""
-    rewrite: Callable[[Site], Iterable[Node]] = rewriting.unchanged
+    rewrite: Callable[[NodeContext], Iterable[Node]] = rewriting.unchanged
     """The nodes that an elementwise node is first written as."""
     fold: folds.Fold | None = None
     """What NumPy makes of a node whose inputs are all constants."""
@@ -148,7 +148,7 @@ OPERATORS: dict[str, Operator] = {
     "Less": _on_constants(folds.applied(np.less)),
     "LessOrEqual": _on_constants(folds.applied(np.less_equal)),
     "Log": _pointwise("dala.log({0})", np.log),
-    "MatMul": Operator(expand=matmul.product),
+    "MatMul": Operator(expand=matmul.multiply),
     "Max": Operator(
         write=nested("max"),
         rewrite=rewriting.pairwise,

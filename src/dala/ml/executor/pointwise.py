@@ -82,5 +82,5 @@ def power(node: Node, given: Sequence[str]) -> str:
 
 def cast(node: Node, given: Sequence[str]) -> str:
     """Cast to one of CASTS."""
-    # Floats are cut off on the way to whole numbers, where a conversion would round.
+    # Floats are cut off on the way to integers, where a conversion would round.
     return f"dala.f32({given[0]})" if CASTS[node.get("to")] == F32 else f"int({given[0]})"

@@ -7,41 +7,41 @@ from collections.abc import Iterator
 import numpy as np
 
 from dala.base.record import changed
-from dala.ml.executor.node_context import Site
+from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import require
 from dala.ml.onnx.contents import Node
 
 
-def unchanged(site: Site) -> Iterator[Node]:
+def unchanged(context: NodeContext) -> Iterator[Node]:
     """The node itself."""
-    yield site.node
+    yield context.node
 
 
-def pairwise(site: Site) -> Iterator[Node]:
+def pairwise(context: NodeContext) -> Iterator[Node]:
     """A node of any number of inputs as nodes of two, so that kernels may share them out."""
-    node = site.node
+    node = context.node
     if len(node.inputs) <= 2:
         yield node
         return
     before, *others, last = node.inputs
     for number, name in enumerate(others):
-        made = site.layout.split_off(node, number)
+        made = context.builder.split_off(node, number)
         yield changed(node, inputs=(before, name), outputs=(made,))
         before = made
     yield changed(node, inputs=(before, last))
 
 
-def affine(site: Site) -> Iterator[Node]:
+def affine(context: NodeContext) -> Iterator[Node]:
     """A normalization by numbers that are known, as a product and a sum for each channel."""
-    node = site.node
-    scale, bias, mean, variance = (np.asarray(site.array(i), np.float64) for i in range(1, 5))
-    channels = (*site.shape(), 1, 1)[1]
+    node = context.node
+    scale, bias, mean, variance = (np.asarray(context.array(i), np.float64) for i in range(1, 5))
+    channels = (*context.shape(), 1, 1)[1]
     for item in (scale, bias, mean, variance):
         fits = item.shape == (channels,)
         require(node, fits, f"{item.shape} are none for each of {channels} channels")
     factor = scale / np.sqrt(variance + node.get("epsilon", 1e-5))
-    shape = (-1, *(1,) * (len(site.shape()) - 2))
+    shape = (-1, *(1,) * (len(context.shape()) - 2))
     names = [f"{node.outputs[0]} {part}" for part in ("factor", "offset")]
     for name, array in zip(names, (factor, bias - mean * factor), strict=True):
-        site.layout.values[name] = array.astype(np.float32).reshape(shape)
+        context.builder.values[name] = array.astype(np.float32).reshape(shape)
     yield changed(node, inputs=(node.inputs[0], *names))

@@ -136,15 +136,15 @@ class Model(CompositeKernel, Generic[Seen]):
         An image is an array, a Pillow image or a Buffer; boxes and points are in its own pixels.
         Options are those of the task, such as `threshold` or `top_k`.
         """
-        from dala.ml.models.recognition import recognise
+        from dala.ml.models.recognition import recognize
 
         if more:
             raise ArgumentError(
                 f"{self.name} takes one image, or a list of them, and options by their names."
             )
         if isinstance(image, list | tuple):
-            return [recognise(self, item, options) for item in image]
-        return recognise(self, image, options)
+            return [recognize(self, item, options) for item in image]
+        return recognize(self, image, options)
 
     # -- running ---------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class Model(CompositeKernel, Generic[Seen]):
         return explained
 
     def info(self) -> dict[str, Any]:
-        """The catalogue's entry, if it has one, its inputs and outputs, and what computes it."""
+        """The catalog's entry, if it has one, its inputs and outputs, and what computes it."""
         values = {
             **({} if self.entry is None else self.entry.describe()),
             "name": self.name,
@@ -265,7 +265,7 @@ def require_model(what: str, given: Any) -> Model:
 
 
 def tensor_shape(entry: Entry) -> tuple[int, ...]:
-    """The shape of what a model of the catalogue takes."""
+    """The shape of what a model of the catalog takes."""
     return (1, 3, *entry.shape) if entry.layout == "nchw" else (1, *entry.shape, 3)
 
 
