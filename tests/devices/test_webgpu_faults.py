@@ -248,3 +248,19 @@ def test_an_interrupted_read_leaves_the_device_usable(gpu, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             gpu.read(memory)
     assert (gpu.read(memory) == 7).all()
+
+
+def test_what_is_wrong_with_a_replay_is_reported_when_it_is_encoded(gpu, pair):
+    from dala.devices.webgpu.encoding import encode
+
+    x, y = pair
+    pipeline = compute.pipeline().add(kernel="relu", inputs=[x], output=y)
+    pipeline.run()
+    (recording,) = pipeline._workspace.recordings.values()
+    ((shader, group, _),) = recording.commands
+    encoder = gpu.gpu.create_command_encoder()
+    encode(gpu, encoder, [(shader, group, (1 << 20, 1, 1))])
+    with pytest.raises(wgpu.GPUValidationError, match="dispatch"):
+        encoder.finish()
+    pipeline.run()
+    assert compute.read_list(y) == [0.0, 2.0]

@@ -1,5 +1,8 @@
 """What computes a model: ONNX Runtime on the host, or dala's own kernels where the buffers are."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from ml.small_models import (
@@ -18,7 +21,10 @@ from dala import errors, ml
 from dala.devices import current_device
 from dala.devices.webgpu.transfer import Transfers
 from dala.gpu import compute
+from dala.ml.models.engine import Engine
+from dala.ml.models.kernel_engine import KernelEngine
 from dala.ml.models.masks import mask_kernel
+from dala.ml.models.onnx_runtime import OnnxRuntime
 
 
 def classes() -> bytes:
@@ -207,3 +213,50 @@ def test_buffers_that_do_not_fit_are_refused_by_kernels_too(device):
         compute.run_kernel(model, [x], y)
     with pytest.raises(errors.DtypeError):
         compute.run_kernel(model, [y], compute.buffer_zeros((1, 4), "u8"))
+
+
+RUN_WITHOUT = """
+import importlib.abc, sys
+import numpy as np
+
+class Refuse(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "onnxruntime":
+            raise ImportError("onnxruntime is not here")
+
+sys.meta_path.insert(0, Refuse())
+from pathlib import Path
+from dala import errors, ml
+from dala.gpu import compute
+
+model = ml.gpu.load_model(Path(sys.argv[1]), engine="dala")
+x = np.arange(6, dtype=np.float32).reshape(2, 3)
+assert ml.gpu.predict(model, x).tolist() == (2 * x).tolist()
+out = compute.buffer_zeros((2, 3), "f32")
+compute.run_kernel(model, [compute.from_numpy(x)], out)
+assert compute.read(out).tolist() == (2 * x).tolist()
+assert "onnxruntime" not in sys.modules
+for engine in ("auto", "onnxruntime"):
+    try:
+        ml.gpu.load_model(Path(sys.argv[1]), engine=engine)
+    except errors.ModelError as error:
+        assert "not installed" in str(error) and "engine='dala'" in str(error), error
+    else:
+        raise AssertionError(engine)
+"""
+
+
+def test_the_engine_of_kernels_neither_needs_nor_imports_onnx_runtime(tmp_path):
+    path = tmp_path / "doubling.onnx"
+    path.write_bytes(doubling((2, 3)))
+    ran = subprocess.run(
+        [sys.executable, "-c", RUN_WITHOUT, str(path)], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("kind", [KernelEngine, OnnxRuntime])
+def test_engines_have_all_that_the_protocol_asks_for(kind):
+    asked = {name for name in vars(Engine) if not name.startswith("_")} | {"on_device"}
+    assert asked >= {"run", "stages", "compute_arrays", "copies"}
+    assert not [name for name in asked if not hasattr(kind, name)]

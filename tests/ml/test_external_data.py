@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from dala import errors, ml
 from dala.gpu import compute
-from dala.ml.models.engine import Engine
+from dala.ml.models.model import Model
 from dala.ml.onnx import external_data
 from dala.ml.onnx.external_files import Outside
 from dala.ml.onnx.file import check_onnx, checked_model
@@ -77,8 +77,9 @@ def test_what_was_checked_is_what_is_loaded_whatever_happens_to_the_name(path):
     found = checked_model(path)
     (path.parent / "w.bin").unlink()
     (path.parent / "w.bin").symlink_to(secret)
-    engine = Engine("m", found)
-    assert engine.run([X], {"y": None})[0].tolist() == [[1, 2, 3, 4]]
+    for engine in ("onnxruntime", "dala"):
+        model = Model("m", found, None, engine)
+        assert model.outputs([X])["y"].tolist() == [[1, 2, 3, 4]]
 
 
 def test_a_file_that_is_put_in_the_place_of_another_while_it_is_checked_is_not_read(path):

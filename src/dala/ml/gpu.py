@@ -13,7 +13,7 @@ from dala.ml.models.loading import load_model
 from dala.ml.models.model import Model, Options, Seen, require_model
 from dala.ml.models.prediction import predict, predict_async
 from dala.ml.models.ranking import top_k
-from dala.ml.models.recognition import recognise
+from dala.ml.models.recognition import recognize
 from dala.ml.results.results import Classification, Detection, Keypoint, Pose, Segmentation
 
 if TYPE_CHECKING:
@@ -64,5 +64,5 @@ def predict_frame(
 ) -> Seen:
     """What the model sees in a frame, as `model(frame)` gives it; also of bytes with their size."""
     size = None if width is None or height is None else (width, height)
-    seen: Seen = recognise(require_model("predict_frame", model), frame, options, size)
+    seen: Seen = recognize(require_model("predict_frame", model), frame, options, size)
     return seen

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from ml.executor.graphs import check, computed, expected, graph_of, node, sample
+from ml.executor.graphs import check, computed, expected, graph_of, node, read_graph, sample
 
 from dala import errors
-from dala.ml.executor.graph import Graph
 
 pytest.importorskip("onnxruntime")
 
@@ -242,7 +241,7 @@ def test_gemm_refuses_to_add_a_column_as_if_it_were_a_row(device):
     model = graph_of([node("Gemm", "x b c", "y")], {"x": x}, constants)
     want = expected(model, {"x": x})
     with pytest.raises(errors.ModelError, match=r"c is \(4, 1\), but kernels add one row"):
-        computed(Graph.read(model), {"x": x}, want)
+        computed(read_graph(model), {"x": x}, want)
 
 
 @pytest.mark.parametrize("shapes", [((5, 6), (6, 7)), ((2, 5, 6), (6, 7)), ((2, 5, 6), (2, 6, 7))])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from ml.executor.graphs import computed, expected, graph_of, node, sample
+from ml.executor.graphs import computed, expected, graph_of, node, read_graph, sample
 
 from dala import errors, ml
 from dala.gpu import compute
-from dala.ml.executor.graph import Graph
 
 RESHAPED = [node("Relu", "x", "a"), node("Reshape", "a s", "b"), node("Relu", "b", "y")]
 PLANES = {"kernel_shape": [2, 2]}
@@ -170,7 +169,7 @@ def test_sizes_that_do_not_fit_are_refused_as_onnx_runtime_refuses_them(device, 
     model = _typed(graph_of(nodes, {"x": x}, constants, outputs, shapes={"x": free}))
     with pytest.raises(Exception, match=r"ONNXRuntimeError"):
         expected(model, {"x": x})
-    graph = Graph.read(model)
+    graph = read_graph(model)
     assert graph.missing() == []
     with pytest.raises((errors.ShapeError, errors.ModelError), match=op):
         computed(graph, {"x": x}, dict.fromkeys(outputs.split(), np.zeros((1,), np.float32)))

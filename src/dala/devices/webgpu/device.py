@@ -203,32 +203,15 @@ class WebGpu(Device):
 
     def replay(self, recording: WebGpuRecording, used: Sequence[GpuMemory]) -> None:
         """Replays all dispatches in one pass; only changed arguments are written."""
+        from dala.devices.webgpu.encoding import encode
+
         with self.lock, self.guard():
             self.check()
             for runner, packed in recording.arguments:
                 if runner.packed != packed:
                     runner.write_arguments(packed)
             with self.encoding(*used) as encoder:
-                compute, last = None, None
-                for command in recording.commands:
-                    pipeline, *rest = command
-                    if pipeline is None:
-                        if compute is not None:
-                            compute.end()
-                            compute, last = None, None
-                        source, target, size = rest
-                        encoder.copy_buffer_to_buffer(source, 0, target, 0, size)
-                        continue
-                    group, groups = rest
-                    if compute is None:
-                        compute = encoder.begin_compute_pass()
-                    if pipeline is not last:
-                        compute.set_pipeline(pipeline)
-                        last = pipeline
-                    compute.set_bind_group(0, group)
-                    compute.dispatch_workgroups(*groups)
-                if compute is not None:
-                    compute.end()
+                encode(self, encoder, recording.commands)
 
     def wait(self, promise: Any) -> None:
         """Waits for a promise of wgpu, but never for a lost device."""

@@ -9,62 +9,35 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ModelError
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import axes_in
+from dala.ml.onnx.contents import Node
+from dala.ml.onnx.tensors import NUMPY_DTYPES
 
 Arrays = Sequence[np.ndarray | None]
 Fold = Callable[[Node, Arrays], np.ndarray]
 
-_UNARY: dict[str, Callable[..., Any]] = {
-    "Abs": np.abs,
-    "Ceil": np.ceil,
-    "Exp": np.exp,
-    "Floor": np.floor,
-    "Identity": np.asarray,
-    "Log": np.log,
-    "Neg": np.negative,
-    "Not": np.logical_not,
-    "Reciprocal": np.reciprocal,
-    "Round": np.round,
-    "Sqrt": np.sqrt,
-}
-_BINARY: dict[str, Callable[..., Any]] = {
-    "Add": np.add,
-    "And": np.logical_and,
-    "Equal": np.equal,
-    "Greater": np.greater,
-    "GreaterOrEqual": np.greater_equal,
-    "Less": np.less,
-    "LessOrEqual": np.less_equal,
-    "Mul": np.multiply,
-    "Or": np.logical_or,
-    "Pow": np.power,
-    "Sub": np.subtract,
-}
 
-
-def _applied(function: Callable[..., Any]) -> Fold:
+def applied(function: Callable[..., Any]) -> Fold:
+    """A function of NumPy, on all inputs."""
     return lambda _, given: np.asarray(function(*given))
 
 
-def _folded(function: np.ufunc) -> Fold:
+def accumulated(function: np.ufunc) -> Fold:
     """Of any number of arrays: a third one given to NumPy would be written over."""
     return lambda _, given: np.asarray(reduce(function, given))
 
 
-def _constant(node: Node, _: Arrays) -> np.ndarray:
+def constant(node: Node, _: Arrays) -> np.ndarray:
     ((name, value),) = node.attributes.items()
     dtype = {"value_fl": np.float32, "value_in": np.int64}.get(name[:8])
     return np.asarray(value, dtype)
 
 
-def _cast(node: Node, given: Arrays) -> np.ndarray:
-    import onnx
-
-    return np.asarray(given[0]).astype(onnx.helper.tensor_dtype_to_np_dtype(node.get("to")))
+def cast(node: Node, given: Arrays) -> np.ndarray:
+    return np.asarray(given[0]).astype(NUMPY_DTYPES[node.get("to")])
 
 
-def _divided(_: Node, given: Arrays) -> np.ndarray:
+def divided(_: Node, given: Arrays) -> np.ndarray:
     a, b = (np.asarray(item) for item in given)
     if a.dtype.kind == "f":
         return np.asarray(a / b)
@@ -73,93 +46,89 @@ def _divided(_: Node, given: Arrays) -> np.ndarray:
     return np.asarray(quotient * np.sign(a) * np.sign(b), a.dtype)
 
 
-def _remainder(node: Node, given: Arrays) -> np.ndarray:
+def remainder(node: Node, given: Arrays) -> np.ndarray:
     a, b = (np.asarray(item) for item in given)
     return np.asarray(np.fmod(a, b) if node.get("fmod", 0) else np.mod(a, b))
 
 
-def _squeezed(node: Node, given: Arrays) -> np.ndarray:
+def squeezed(node: Node, given: Arrays) -> np.ndarray:
     axes = axes_of(node, given, 1)
     return np.squeeze(np.asarray(given[0]), None if axes is None else tuple(axes))
 
 
-def _unsqueezed(node: Node, given: Arrays) -> np.ndarray:
+def unsqueezed(node: Node, given: Arrays) -> np.ndarray:
     axes = axes_of(node, given, 1) or []
     x = np.asarray(given[0])
     return np.expand_dims(x, tuple(axis % (x.ndim + len(axes)) for axis in axes))
 
 
-def _reshaped(node: Node, given: Arrays) -> np.ndarray:
+def reshaped(node: Node, given: Arrays) -> np.ndarray:
     x = np.asarray(given[0])
     wanted = np.asarray(given[1]).tolist()
     return x.reshape([x.shape[i] if size == 0 else size for i, size in enumerate(wanted)])
 
 
-def _sliced(node: Node, given: Arrays) -> np.ndarray:
+def sliced(node: Node, given: Arrays) -> np.ndarray:
     x = np.asarray(given[0])
     return x[slices_of(node, given, x.shape)]
 
 
-def _filled(node: Node, given: Arrays) -> np.ndarray:
+def filled(node: Node, given: Arrays) -> np.ndarray:
     value = np.asarray(node.get("value", np.zeros(1, np.float32)))
     return np.full(np.asarray(given[0]).tolist(), value.reshape(()), value.dtype)
 
 
-def _expanded(_: Node, given: Arrays) -> np.ndarray:
+def expanded(_: Node, given: Arrays) -> np.ndarray:
     x = np.asarray(given[0])
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, np.asarray(given[1]).tolist())).copy()
 
 
-def _produced(node: Node, given: Arrays) -> np.ndarray:
-    axes = axes_of(node, given, 1)
-    x = np.asarray(given[0])
-    fold: np.ufunc = {"ReduceProd": np.multiply, "ReduceSum": np.add}[node.op]
-    over = tuple(range(x.ndim)) if axes is None else tuple(axes)
-    return np.asarray(fold.reduce(x, over, x.dtype, keepdims=bool(node.get("keepdims", 1))))
+def reduced(function: np.ufunc) -> Fold:
+    """A reduction along axes, or over all of them."""
+
+    def fold(node: Node, given: Arrays) -> np.ndarray:
+        axes = axes_of(node, given, 1)
+        x = np.asarray(given[0])
+        over = tuple(range(x.ndim)) if axes is None else tuple(axes)
+        keep = bool(node.get("keepdims", 1))
+        return np.asarray(function.reduce(x, over, x.dtype, keepdims=keep))
+
+    return fold
 
 
-FOLDS: dict[str, Fold] = {
-    **{op: _applied(by) for op, by in (_UNARY | _BINARY).items()},
-    "Cast": _cast,
-    "Concat": lambda node, given: np.concatenate([np.asarray(x) for x in given], node.get("axis")),
-    "Constant": _constant,
-    "ConstantOfShape": _filled,
-    "Div": _divided,
-    "Expand": _expanded,
-    "Flatten": lambda node, given: _flat(np.asarray(given[0]), node.get("axis", 1)),
-    "Gather": lambda node, given: np.take(
-        np.asarray(given[0]), np.asarray(given[1]), node.get("axis", 0)
-    ),
-    "Max": _folded(np.maximum),
-    "Min": _folded(np.minimum),
-    "Mod": _remainder,
-    "Range": lambda _, given: np.arange(*(np.asarray(x).item() for x in given)).astype(
-        np.asarray(given[0]).dtype
-    ),
-    "ReduceProd": _produced,
-    "ReduceSum": _produced,
-    "Reshape": _reshaped,
-    "Slice": _sliced,
-    "Squeeze": _squeezed,
-    "Tile": lambda _, given: np.tile(np.asarray(given[0]), np.asarray(given[1]).tolist()),
-    "Transpose": lambda node, given: np.transpose(np.asarray(given[0]), node.get("perm")),
-    "Unsqueeze": _unsqueezed,
-    "Where": lambda _, given: np.where(*(np.asarray(x) for x in given)),
-}
-"""Operators that are computed here where all that they take is known."""
+def concatenated(node: Node, given: Arrays) -> np.ndarray:
+    return np.concatenate([np.asarray(x) for x in given], node.get("axis"))
 
 
-def folded(node: Node, given: Arrays) -> np.ndarray:
+def flattened(node: Node, given: Arrays) -> np.ndarray:
+    x, axis = np.asarray(given[0]), node.get("axis", 1)
+    return x.reshape(int(np.prod(x.shape[:axis])), -1)
+
+
+def gathered(node: Node, given: Arrays) -> np.ndarray:
+    return np.take(np.asarray(given[0]), np.asarray(given[1]), node.get("axis", 0))
+
+
+def ranged(_: Node, given: Arrays) -> np.ndarray:
+    found = np.arange(*(np.asarray(x).item() for x in given))
+    return found.astype(np.asarray(given[0]).dtype)
+
+
+def tiled(_: Node, given: Arrays) -> np.ndarray:
+    return np.tile(np.asarray(given[0]), np.asarray(given[1]).tolist())
+
+
+def transposed(node: Node, given: Arrays) -> np.ndarray:
+    return np.transpose(np.asarray(given[0]), node.get("perm"))
+
+
+def folded(fold: Fold, node: Node, given: Arrays) -> np.ndarray:
     """What a node makes of arrays; a ModelError where they do not fit it or each other."""
     try:
-        return np.asarray(FOLDS[node.op](node, given))
+        return np.asarray(fold(node, given))
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         shapes = ", ".join(str(np.shape(item)) for item in given if item is not None)
         raise ModelError(f"{node} of constants {shapes} cannot be computed: {error}.") from error
-
-
-def _flat(x: np.ndarray, axis: int) -> np.ndarray:
-    return x.reshape(int(np.prod(x.shape[:axis])), -1)
 
 
 def axes_of(node: Node, given: Arrays, index: int) -> list[int] | None:

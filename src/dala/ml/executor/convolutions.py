@@ -1,4 +1,4 @@
-"""Convolutions of planes, with the formula that follows them."""
+"""Convolutions of planes, with the epilogue that follows them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from dala.kernels.tensor.convolution import conv2d
 from dala.kernels.tensor.matmul import matmul
 from dala.kernels.tensor.windows import Windows
 from dala.ml.executor import wgsl_convolutions as wgsl
-from dala.ml.executor.epilogue import Formula, Shape, pointwise_stage
+from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
 from dala.ml.executor.matmul import dense_stage, dense_takes
-from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Node
-from dala.ml.executor.sizes import check_convolution, check_planes, numbers_of, require
+from dala.ml.executor.node_context import NodeContext
+from dala.ml.executor.sizes import check_convolution, check_spatial, numbers_of, require
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
 
 MOST_OPERANDS = 4
-"""Operands of a formula beside the sums and the bias."""
+"""Operands of an epilogue beside the sums and the bias."""
 
 Pair = tuple[Windows, Windows]
 """The windows down and across."""
@@ -39,7 +39,7 @@ def windows_of(
     node: Node, size: Sequence[int], plane: Sequence[int], *, ceiling: bool = False
 ) -> tuple[Windows, Windows]:
     """The windows down and across that the attributes of a convolution or a pool describe."""
-    check_planes(node, (1, 1, *plane))
+    check_spatial(node, (1, 1, *plane))
     steps = numbers_of(node, "strides", node.get("strides", [1, 1]), 2, 1)
     apart = numbers_of(node, "dilations", node.get("dilations", [1, 1]), 2, 1)
     pads = numbers_of(node, "pads", node.get("pads", [0, 0, 0, 0]), 4, 0)
@@ -64,32 +64,34 @@ def windows_of(
     return found[0], found[1]
 
 
-def conv(site: Site) -> Iterable[Stage]:
+def conv(context: NodeContext) -> Iterable[Stage]:
     """Conv in two axes."""
-    x, weight = site.input(), _weight(site)
-    groups = site.node.get("group", 1)
-    check_convolution(site.node, x.shape, weight.shape, _bias_shape(site), groups)
-    down, across = windows_of(site.node, weight.shape[2:], x.shape[2:])
-    return _convolved(site, x, lambda given: given, (down, across), groups)
+    x, weight = context.input(), _weight(context)
+    groups = context.node.get("group", 1)
+    check_convolution(context.node, x.shape, weight.shape, _bias_shape(context), groups)
+    down, across = windows_of(context.node, weight.shape[2:], x.shape[2:])
+    return _convolved(context, x, lambda given: given, (down, across), groups)
 
 
-def _weight(site: Site) -> np.ndarray:
-    weight = np.asarray(site.array(1))
+def _weight(context: NodeContext) -> np.ndarray:
+    weight = np.asarray(context.array(1))
     if weight.ndim != 4:
-        raise ModelError(f"{site.node}: its weights are {weight.shape}, but planes have two axes.")
+        raise ModelError(
+            f"{context.node}: its weights are {weight.shape}, but planes have two axes."
+        )
     return weight
 
 
-def _bias_shape(site: Site) -> Shape | None:
-    bias = site.array(2)
+def _bias_shape(context: NodeContext) -> Shape | None:
+    bias = context.array(2)
     return None if bias is None else bias.shape
 
 
-def transposed_conv(site: Site) -> Iterator[Stage]:
+def transposed_conv(context: NodeContext) -> Iterator[Stage]:
     """ConvTranspose in two axes: a convolution of planes with zeros between their elements."""
-    x, weight, node = site.input(), _weight(site), site.node
+    x, weight, node = context.input(), _weight(context), context.node
     groups = node.get("group", 1)
-    check_convolution(node, x.shape, weight.shape, _bias_shape(site), groups, turned=True)
+    check_convolution(node, x.shape, weight.shape, _bias_shape(context), groups, turned=True)
     steps = numbers_of(node, "strides", node.get("strides", [1, 1]), 2, 1)
     apart = numbers_of(node, "dilations", node.get("dilations", [1, 1]), 2, 1)
     pads = numbers_of(node, "pads", node.get("pads", [0, 0, 0, 0]), 4, 0)
@@ -114,7 +116,7 @@ def transposed_conv(site: Site) -> Iterator[Stage]:
     planes = scratch((*x.shape[:2], *shape), x.scalar)
     yield Stage(_spread, [x], planes, {"down": steps[0], "across": steps[1]})
     turn = partial(_turned, groups=groups)
-    yield from _convolved(site, planes, turn, (windows[0], windows[1]), groups)
+    yield from _convolved(context, planes, turn, (windows[0], windows[1]), groups)
 
 
 def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
@@ -131,70 +133,74 @@ def _spread(x: Any, down: dala.const, across: dala.const) -> Any:
     return element if i % down == 0 and j % across == 0 else 0
 
 
-def _convolved(site: Site, x: Buffer, turn: Turn, windows: Pair, groups: int) -> Iterator[Stage]:
+def _convolved(
+    context: NodeContext, x: Buffer, turn: Turn, windows: Pair, groups: int
+) -> Iterator[Stage]:
     """Leave a convolution to be computed with what follows it, in the way that suits the device."""
-    weight = turn(np.asarray(site.array(1)))
+    weight = turn(np.asarray(context.array(1)))
     made = weight.shape[0]
     shape = (x.shape[0], made, windows[0].count, windows[1].count)
     one_place = x.shape[2:] == shape[2:] == weight.shape[2:] == (1, 1)
     if one_place and groups == 1 and not any(item.before for item in windows):
-        return _as_product(site, x, turn, shape)
+        return _as_product(context, x, turn, shape)
     if current_device().supports("wgsl"):
-        return _by_text(site, x, turn, windows, groups, shape)
-    return _by_kernels(site, x, turn, windows, groups, shape)
+        return _by_text(context, x, turn, windows, groups, shape)
+    return _by_kernels(context, x, turn, windows, groups, shape)
 
 
-def _as_product(site: Site, x: Buffer, turn: Turn, shape: Shape) -> Iterator[Stage]:
+def _as_product(context: NodeContext, x: Buffer, turn: Turn, shape: Shape) -> Iterator[Stage]:
     """Planes of one element are rows of a matrix."""
     made = shape[1]
-    by = site.weight(1, "columns", lambda given: turn(given).reshape(made, -1).T)
-    bias = site.bias(2, made, "plain", lambda given: given)
+    by = context.weight(1, "columns", lambda given: turn(given).reshape(made, -1).T)
+    bias = context.bias(2, made, "plain", lambda given: given)
 
-    def finish(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
-        yield dense_stage(reshaped(x, x.shape[:2]), by, bias, formula, operands, out)
+    def finish(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        yield dense_stage(reshaped(x, x.shape[:2]), by, bias, epilogue, operands, out)
 
-    return site.defer(shape, finish, dense_takes(shape))
+    return context.defer(shape, finish, dense_takes(shape))
 
 
 def _by_text(
-    site: Site, x: Buffer, turn: Turn, windows: Pair, groups: int, shape: Shape
+    context: NodeContext, x: Buffer, turn: Turn, windows: Pair, groups: int, shape: Shape
 ) -> Iterator[Stage]:
-    """A WGSL text computes it, formula and all."""
+    """A WGSL text computes it, epilogue and all."""
     made = shape[1]
     if wgsl.is_depthwise(x.shape[1], made, groups):
-        by = site.weight(1, "plain", turn)
-        bias = site.bias(2, made, "plain", lambda given: given)
+        by = context.weight(1, "plain", turn)
+        bias = context.bias(2, made, "plain", lambda given: given)
     else:
-        by = site.weight(1, ("blocks", groups), lambda given: wgsl.arranged(turn(given), groups))
-        bias = site.bias(
+        by = context.weight(1, ("blocks", groups), lambda given: wgsl.arranged(turn(given), groups))
+        bias = context.bias(
             2, made, ("blocks", groups), lambda given: wgsl.arranged_bias(given, groups)
         )
 
-    def finish(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+    def finish(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
         masks = wgsl.masks_of(shape, [item.shape for item in operands])
         inputs = [x, by, bias, *operands]
-        yield wgsl.convolution_stage(inputs, out, windows, groups, wgsl.Ending(formula, masks))
+        yield wgsl.convolution_stage(
+            inputs, out, windows, groups, wgsl.BoundEpilogue(epilogue, masks)
+        )
 
-    return site.defer(shape, finish, partial(wgsl.takes, shape))
+    return context.defer(shape, finish, partial(wgsl.takes, shape))
 
 
 def _by_kernels(
-    site: Site, x: Buffer, turn: Turn, windows: Pair, groups: int, shape: Shape
+    context: NodeContext, x: Buffer, turn: Turn, windows: Pair, groups: int, shape: Shape
 ) -> Iterator[Stage]:
-    """Kernels of the language sum, or a library of the host; another adds bias and formula."""
-    by = site.weight(1, "plain", turn)
-    bias = site.bias(2, shape[1], "plain", lambda given: given)
+    """Kernels of the language sum, or a library of the host; another adds bias and epilogue."""
+    by = context.weight(1, "plain", turn)
+    bias = context.bias(2, shape[1], "plain", lambda given: given)
 
-    def finish(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+    def finish(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
         sums = scratch(shape, out.scalar)
         yield from _summed(x, by, sums, windows, groups)
-        yield _ended(sums, bias, formula, operands, out)
+        yield _ended(sums, bias, epilogue, operands, out)
 
-    return site.defer(shape, finish, lambda _, given: len(given) <= MOST_OPERANDS)
+    return context.defer(shape, finish, lambda _, given: len(given) <= MOST_OPERANDS)
 
 
 def _summed(x: Buffer, weight: Buffer, sums: Buffer, windows: Pair, groups: int) -> Iterator[Stage]:
-    """Stages of kernels, or of libraries where they are faster, without bias and formula."""
+    """Stages of kernels, or of libraries where they are faster, without bias and epilogue."""
     batch, channels, height, width = x.shape
     made = weight.shape[0]
     if groups == 1 and all(item == Windows(1, 1, 1, 0, item.count) for item in windows):
@@ -226,13 +232,13 @@ def _rimmed(x: Any, top: dala.s32, left: dala.s32) -> Any:
 
 
 def _ended(
-    sums: Buffer, bias: Buffer, formula: Formula, operands: Sequence[Buffer], out: Buffer
+    sums: Buffer, bias: Buffer, epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer
 ) -> Stage:
-    """The stage that adds the bias to sums and applies the formula."""
+    """The stage that adds the bias to sums and applies the epilogue."""
     own = [sums, reshaped(bias, (bias.shape[0], 1, 1))]
     moved = [
         re.sub(r"\bx(\d+)\b", lambda it: f"x{int(it[1]) + len(own)}", line)
-        for line in formula.lines
+        for line in epilogue.lines
     ]
-    whole = Formula(("v0 = x0 + x1", *moved), formula.result)
+    whole = Epilogue(("v0 = x0 + x1", *moved), epilogue.result)
     return pointwise_stage(whole, [*own, *operands], out)

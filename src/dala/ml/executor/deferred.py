@@ -1,7 +1,7 @@
-"""Values that are put off, and how many of them one kernel can compute.
+"""Values that are deferred, and how many of them one kernel can compute.
 
-A region is what a value needs of values that are put off too, in the order of their nodes, itself
-last. Its roots are those of them that more than a formula computes.
+A region is what a value needs of values that are deferred too, in the order of their nodes, itself
+last. Its roots are those of them that more than an epilogue computes.
 """
 
 from __future__ import annotations
@@ -13,63 +13,64 @@ import numpy as np
 from dala.base.record import record
 from dala.errors import InternalError
 from dala.ir.types import F32, S32, Scalar
-from dala.ml.executor.epilogue import Formula, Shape
-from dala.ml.executor.nodes import Node
-from dala.ml.executor.pointwise import POINTWISE, STORED, literal
+from dala.ml.executor.epilogue import Epilogue, Shape
+from dala.ml.executor.pointwise import STORED, Write, literal
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
 
 MOST_OPERANDS = 6
 """Inputs of one kernel: a device may give it few buffers at a time."""
 
-Finish = Callable[[Formula, Sequence[Buffer], Buffer], Iterable[Stage]]
-Takes = Callable[[Formula, Sequence[Shape]], bool]
+Finish = Callable[[Epilogue, Sequence[Buffer], Buffer], Iterable[Stage]]
+Takes = Callable[[Epilogue, Sequence[Shape]], bool]
 
 
 @record
-class Rooted:
-    """What a kernel computes that can end in a formula, and which formulas that may be."""
+class Root:
+    """What a kernel computes that can end in an epilogue, and which epilogues that may be."""
 
     finish: Finish
     takes: Takes
 
 
 @record
-class Later:
-    """A value that is put off."""
+class Deferred:
+    """A value that is deferred: an expression of the node's inputs, or what a kernel computes."""
 
     node: Node
     shape: Shape
     scalar: Scalar
-    root: Rooted | None = None
+    write: Write | None = None
+    root: Root | None = None
 
 
-Value = np.ndarray | Buffer | Later
+Value = np.ndarray | Buffer | Deferred
 Values = Mapping[str, Value]
 Order = Mapping[str, int]
 """Which node each value is made by."""
 
 
 def region_of(values: Values, order: Order, name: str) -> list[str]:
-    """The values that are put off and that this one needs, itself last."""
+    """The values that are deferred and that this one needs, itself last."""
     found: dict[str, None] = {}
     left = [name]
     while left:
         item = left.pop()
-        later = values.get(item)
-        if isinstance(later, Later) and item not in found:
+        deferred = values.get(item)
+        if isinstance(deferred, Deferred) and item not in found:
             found[item] = None
-            if later.root is None:
-                left.extend(later.node.inputs)
+            if deferred.root is None:
+                left.extend(deferred.node.inputs)
     # Parts of one node have its place in the order: those met last come first.
     region = list(reversed(found))
     region.sort(key=order.__getitem__)
     return region
 
 
-def root_of(values: Values, name: str) -> Rooted | None:
-    later = values[name]
-    return later.root if isinstance(later, Later) else None
+def root_of(values: Values, name: str) -> Root | None:
+    deferred = values[name]
+    return deferred.root if isinstance(deferred, Deferred) else None
 
 
 def largest_part(values: Values, order: Order, region: Sequence[str]) -> str:
@@ -85,7 +86,7 @@ def largest_part(values: Values, order: Order, region: Sequence[str]) -> str:
 
 def is_one_kernel(values: Values, region: Sequence[str], roots: Sequence[str]) -> bool:
     """Whether a kernel can compute a region that has these roots."""
-    formula, names = formula_of(values, region, roots)
+    epilogue, names = epilogue_of(values, region, roots)
     if not roots:
         return len(names) <= MOST_OPERANDS
     root = root_of(values, roots[0])
@@ -96,13 +97,13 @@ def is_one_kernel(values: Values, region: Sequence[str], roots: Sequence[str]) -
         and root is not None
         and floats
         and same_shape
-        and root.takes(formula, [tuple(values[item].shape) for item in names])
+        and root.takes(epilogue, [tuple(values[item].shape) for item in names])
     )
 
 
-def formula_of(
+def epilogue_of(
     values: Values, region: Sequence[str], roots: Sequence[str]
-) -> tuple[Formula, list[str]]:
+) -> tuple[Epilogue, list[str]]:
     """What a region computes after its root, and the values that it takes from elsewhere."""
     known = dict.fromkeys(roots, "v0")
     lines: list[str] = []
@@ -120,13 +121,13 @@ def formula_of(
         return known[source]
 
     for item in region:
-        later = values[item]
-        assert isinstance(later, Later)
-        if later.root is None:
-            terms = [term(source) for source in later.node.inputs]
+        deferred = values[item]
+        assert isinstance(deferred, Deferred)
+        if deferred.write is not None:
+            terms = [term(source) for source in deferred.node.inputs]
             known[item] = f"v{len(lines) + 1}"
-            lines.append(f"{known[item]} = {POINTWISE[later.node.op](later.node, terms)}")
-    return Formula(tuple(lines), known[region[-1]]), names
+            lines.append(f"{known[item]} = {deferred.write(deferred.node, terms)}")
+    return Epilogue(tuple(lines), known[region[-1]]), names
 
 
 def scalar_of(value: Value) -> Scalar:

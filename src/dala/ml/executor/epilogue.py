@@ -1,4 +1,4 @@
-"""Chains of elementwise operators as one formula: a kernel of its own, or the end of another."""
+"""Chains of elementwise operators as one epilogue: a kernel of its own, or the end of another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ONLY_KERNELS = re.compile(r"dala\.(erf|pow|log|sqrt)\(|\bint\(")
 
 
 @value
-class Formula:
+class Epilogue:
     """Lines such as "v1 = max(v0, x0)"; the last one leaves the result.
 
     `v0` is what a kernel has computed so far; x0, x1 … are elements of operands.
@@ -41,7 +41,7 @@ class Formula:
         return [f"let {line};" for line in lines]
 
 
-IDENTITY = Formula((), "v0")
+IDENTITY = Epilogue((), "v0")
 
 PRELUDE = """
 fn sigmoid(x: f32) -> f32 { return 1.0 / (1.0 + exp(-clamp(x, -80.0, 80.0))); }
@@ -67,11 +67,11 @@ def common_axes(shape: Shape, operands: Sequence[Shape]) -> tuple[Shape, list[Ma
     return sizes, masks
 
 
-def pointwise_stage(formula: Formula, operands: Sequence[Buffer], output: Buffer) -> Stage:
-    """The stage that computes a formula over its operands, which are broadcast to the output."""
+def pointwise_stage(epilogue: Epilogue, operands: Sequence[Buffer], output: Buffer) -> Stage:
+    """The stage that computes an epilogue over its operands, which are broadcast to the output."""
     sizes, masks = common_axes(output.shape, [item.shape for item in operands])
     seen = [reshaped(item, _kept(sizes, mask)) for item, mask in zip(operands, masks, strict=True)]
-    return Stage(_pointwise_kernel(formula, tuple(masks)), seen, reshaped(output, sizes))
+    return Stage(_pointwise_kernel(epilogue, tuple(masks)), seen, reshaped(output, sizes))
 
 
 def _kept(sizes: Shape, mask: Mask) -> Shape:
@@ -88,10 +88,10 @@ def reads(masks: Sequence[Mask], names: Sequence[str]) -> list[str]:
 
 
 @cache
-def _pointwise_kernel(formula: Formula, masks: tuple[Mask, ...]) -> Kernel:
+def _pointwise_kernel(epilogue: Epilogue, masks: tuple[Mask, ...]) -> Kernel:
     rank = len(masks[0])
     names = [f"p{axis}" for axis in range(rank)]
     lines = [f"({', '.join(names)},) = dala.position({rank})", *reads(masks, names)]
-    lines += [*formula.lines, f"return {formula.result}"]
+    lines += [*epilogue.lines, f"return {epilogue.result}"]
     given = ", ".join(f"o{i}" for i in range(len(masks)))
     return written("pointwise", f"def pointwise({given}):\n    " + "\n    ".join(lines))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -13,25 +12,26 @@ from dala.base.suggestions import hint
 from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ml.executor.graph_builder import Layout
-from dala.ml.executor.nodes import Contents, Declared, Node, read_contents
-from dala.ml.executor.operators import OPERATORS, missing_of
+from dala.ml.executor.compiled import CompiledGraph
+from dala.ml.executor.graph_builder import GraphBuilder
+from dala.ml.executor.obstacles import obstacles_in
+from dala.ml.executor.operators import OPERATORS
 from dala.ml.executor.pointwise import STORED
-from dala.ml.executor.template import Template
-from dala.ml.onnx.external_data import Bundle
+from dala.ml.onnx.contents import Contents, Node
+from dala.ml.onnx.signature import Tensor
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.pipelines.composite import Stage
 
-MOST_TEMPLATES = 8
+MOST_COMPILED = 8
 """Combinations of shapes and outputs that are remembered for a device, the latest ones."""
 
 
 class _Placed:
-    """What a graph has on one device: its constants, and its stages for shapes that were met."""
+    """What a graph has on one device: its constants, and what was compiled for given shapes."""
 
     def __init__(self) -> None:
         self.constants: dict[Any, Buffer] = {}
-        self.templates: dict[Any, Template] = {}
+        self.compiled: dict[Any, CompiledGraph] = {}
 
     def constant(self, key: Any, make: Callable[[], np.ndarray]) -> Buffer:
         if key not in self.constants:
@@ -50,56 +50,61 @@ class Graph:
         self._placed: dict[Device, _Placed] = {}
         self._lock = threading.Lock()
 
-    @classmethod
-    def read(cls, source: str | os.PathLike[str] | bytes | Bundle) -> Graph:
-        """The graph of an ONNX file, which was checked before, or of its bytes."""
-        return cls(read_contents(source))
-
     @property
-    def inputs(self) -> tuple[Declared, ...]:
+    def inputs(self) -> tuple[Tensor, ...]:
         return self._contents.inputs
 
     @property
-    def outputs(self) -> tuple[Declared, ...]:
+    def outputs(self) -> tuple[Tensor, ...]:
         return self._contents.outputs
 
     def missing(self) -> list[str]:
         """The nodes that kernels cannot compute, each with the reason; empty if all can be."""
-        return missing_of(self._contents)
+        return obstacles_in(self._contents)
+
+    def run(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
+        """Computes these outputs on the current device.
+
+        Only what they need is computed. Integers of 64 bits are s32 on a device; an output may be
+        of any dtype, and is converted. No output shares memory with an input.
+        """
+        self._compiled(inputs, outputs).run((*inputs.values(), *outputs.values()))
 
     def stages(
         self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
     ) -> Iterator[Stage]:
-        """The steps that compute these outputs, on the current device.
+        """Returns the stages of a pipeline that does what `run` does."""
+        return self._compiled(inputs, outputs).stages((*inputs.values(), *outputs.values()))
 
-        Only what they need is computed. Whole numbers of 64 bits are s32 on a device; an output
-        may be of any dtype, and is converted.
-        """
+    def _compiled(
+        self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
+    ) -> CompiledGraph:
+        """Returns the graph for buffers of these shapes, compiled when they are first met."""
         self._check(inputs, outputs)
         key = (_kinds(inputs), _kinds(outputs))
         with self._lock:
             self._placed = {known: held for known, held in self._placed.items() if not known.lost}
             placed = self._placed.setdefault(current_device(), _Placed())
-            found = placed.templates.get(key)
+            found = placed.compiled.get(key)
             if found is None:
-                found = placed.templates[key] = self._template(placed, inputs, outputs)
-                forget_oldest(placed.templates, MOST_TEMPLATES)
-        return found.bound(inputs, outputs)
+                found = placed.compiled[key] = self._compile(placed, inputs, outputs)
+                forget_oldest(placed.compiled, MOST_COMPILED)
+        return found
 
-    def _template(
+    def _compile(
         self, placed: _Placed, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
-    ) -> Template:
+    ) -> CompiledGraph:
         stand_ins, targets = (
             {name: scratch(item.shape, item.scalar) for name, item in group.items()}
             for group in (inputs, outputs)
         )
         nodes = _needed(self._contents.nodes, outputs)
         constants = self._contents.constants
-        layout = Layout(nodes, constants, stand_ins, targets, placed.constant)
+        builder = GraphBuilder(nodes, constants, stand_ins, targets, placed.constant)
         for node in nodes:
-            layout.add(node, OPERATORS.get(node.op))
-        layout.finish()
-        return Template(layout.stages, stand_ins, targets)
+            builder.add(node, OPERATORS.get(node.op))
+        builder.finish()
+        return CompiledGraph(builder.stages, [*stand_ins.values()], [*targets.values()])
 
     def _check(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
         _check_names("input", inputs, self.inputs)
@@ -109,22 +114,22 @@ class Graph:
             if wanted.name not in inputs:
                 raise ArgumentError(f"input {wanted.name!r} of the model is not given.")
             given = inputs[wanted.name]
-            scalar = STORED.get(wanted.dtype)
+            scalar = STORED.get(wanted.numpy)
             if given.scalar != scalar:
                 raise DtypeError(
-                    f"input {wanted.name!r} is {wanted.dtype}, but {given.dtype} was given."
+                    f"input {wanted.name!r} is {wanted.numpy}, but {given.dtype} was given."
                 )
-            fits = len(given.shape) == len(wanted.shape)
-            for axis, size in zip(wanted.shape, given.shape, strict=False):
-                known = axis if isinstance(axis, int) else free.setdefault(axis, size)
-                fits = fits and (known == size or axis == "?")
+            fits = wanted.accepts(given.shape)
+            for axis, size in zip(wanted.shape or (), given.shape, strict=False):
+                known = axis if isinstance(axis, int) else free.setdefault(axis or "", size)
+                fits = fits and (known == size or axis is None)
             if not fits:
                 raise ShapeError(
                     f"input {wanted.name!r} is {wanted.shape}, but {given.shape} was given."
                 )
 
 
-def _check_names(side: str, given: Mapping[str, Buffer], declared: tuple[Declared, ...]) -> None:
+def _check_names(side: str, given: Mapping[str, Buffer], declared: tuple[Tensor, ...]) -> None:
     known = [item.name for item in declared]
     for name in given:
         if name not in known:

@@ -1,13 +1,13 @@
 """A graph for inputs of given shapes, laid out as stages.
 
-Elementwise operators, and those that can end in a formula such as convolutions, are put off until
+Elementwise operators, and those that can have an epilogue, such as convolutions, are deferred until
 somebody needs their result: what hangs together by then is computed by one kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from dala.base.record import changed
 from dala.errors import DtypeError, ModelError, ShapeError
 from dala.ir.types import F32, Scalar
 from dala.kernels.tensor.elementwise import cast
-from dala.ml.executor.constant_folding import FOLDS, folded
+from dala.ml.executor.constant_folding import folded
 from dala.ml.executor.deferred import (
-    Later,
+    Deferred,
     Value,
-    formula_of,
+    epilogue_of,
     is_one_kernel,
     largest_part,
     region_of,
@@ -27,12 +27,14 @@ from dala.ml.executor.deferred import (
     scalar_of,
 )
 from dala.ml.executor.epilogue import Shape, pointwise_stage
-from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Node
-from dala.ml.executor.pointwise import DIV_WHOLE, POINTWISE, VARIADIC, WHOLE, result_of
-from dala.ml.executor.sizes import broadcast, require
+from dala.ml.executor.node_context import NodeContext
+from dala.ml.executor.sizes import broadcast
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
+
+if TYPE_CHECKING:
+    from dala.ml.executor.operators import Operator
 
 AFTERWARDS = -1
 """The user of what is wanted of the graph."""
@@ -41,7 +43,7 @@ Upload = Callable[[Any, Callable[[], np.ndarray]], Buffer]
 """A constant on the device, known by a key, made if it is not there yet."""
 
 
-class Layout:
+class GraphBuilder:
     """The values of a graph by name, and the stages that compute them so far."""
 
     def __init__(
@@ -70,11 +72,11 @@ class Layout:
         return tuple(self.values[name].shape)
 
     def buffer(self, name: str) -> Buffer:
-        """A value on the device; what was put off is computed first."""
+        """A value on the device; what was deferred is computed first."""
         found = self.values[name]
         if isinstance(found, np.ndarray):
             return self.uploaded(name, found)
-        while isinstance(found, Later):
+        while isinstance(found, Deferred):
             self._compute(name)
             found = self.values[name]
         assert isinstance(found, Buffer)
@@ -109,55 +111,31 @@ class Layout:
 
     # -- nodes -----------------------------------------------------------------------------------
 
-    def add(self, node: Node, expand: Callable[[Site], Iterable[Stage]] | None) -> None:
+    def add(self, node: Node, operator: Operator | None) -> None:
         """Lay out one node: fold it, put it off, or add its stages."""
+        if operator is None:
+            raise ModelError(f"{node} cannot be computed by kernels.")
         given = [self.values[name] if name else None for name in node.inputs]
         arrays = [item for item in given if isinstance(item, np.ndarray) or item is None]
-        if node.op in FOLDS and len(arrays) == len(given):
-            self.values[node.outputs[0]] = folded(node, arrays)
-        elif node.op in ("Identity", "Dropout"):
+        if operator.fold is not None and len(arrays) == len(given):
+            self.values[node.outputs[0]] = folded(operator.fold, node, arrays)
+        elif operator.passes_on:
             self.values[node.outputs[0]] = self.values[node.inputs[0]]
-        elif node.op == "BatchNormalization":
-            self._put_off(self._affine(node))
-        elif node.op in POINTWISE:
-            for part in self._pairs(node):
-                self._put_off(part)
-        elif expand is None:
+        elif operator.write is not None:
+            for part in operator.rewrite(NodeContext(self, node)):
+                self._defer(part, operator)
+        elif operator.expand is None:
             raise ModelError(f"{node} cannot be computed by kernels.")
         else:
-            for stage in expand(Site(self, node)):
-                self.stages.append(stage)
+            self.stages.extend(operator.expand(NodeContext(self, node)))
 
-    def _affine(self, node: Node) -> Node:
-        """A normalisation by numbers that are known, as a product and a sum for each channel."""
-        site = Site(self, node)
-        scale, bias, mean, variance = (np.asarray(site.array(i), np.float64) for i in range(1, 5))
-        channels = (*site.shape(), 1, 1)[1]
-        for item in (scale, bias, mean, variance):
-            fits = item.shape == (channels,)
-            require(node, fits, f"{item.shape} are none for each of {channels} channels")
-        factor = scale / np.sqrt(variance + node.get("epsilon", 1e-5))
-        shape = (-1, *(1,) * (len(site.shape()) - 2))
-        names = [f"{node.outputs[0]} {part}" for part in ("factor", "offset")]
-        for name, array in zip(names, (factor, bias - mean * factor), strict=True):
-            self.values[name] = array.astype(np.float32).reshape(shape)
-        return changed(node, inputs=(node.inputs[0], *names))
+    def split_off(self, node: Node, number: int) -> str:
+        """A name for a part of what a node makes, which only the node itself needs."""
+        made, place = f"{node.outputs[0]} {number}", self._made_by[node.outputs[0]]
+        self._made_by[made], self._users[made] = place, {place}
+        return made
 
-    def _pairs(self, node: Node) -> Iterator[Node]:
-        """A node of any number of inputs as nodes of two, so that kernels may share them out."""
-        if node.op not in VARIADIC or len(node.inputs) <= 2:
-            yield node
-            return
-        place = self._made_by[node.outputs[0]]
-        before, *others, last = node.inputs
-        for number, name in enumerate(others):
-            made = f"{node.outputs[0]} {number}"
-            self._made_by[made], self._users[made] = place, {place}
-            yield changed(node, inputs=(before, name), outputs=(made,))
-            before = made
-        yield changed(node, inputs=(before, last))
-
-    def _put_off(self, node: Node) -> None:
+    def _defer(self, node: Node, operator: Operator) -> None:
         if all(isinstance(self.values[name], np.ndarray) for name in node.inputs if name):
             # What no fold computes is computed on the device, of a constant that is brought there.
             first, *others = node.inputs
@@ -166,16 +144,16 @@ class Layout:
             node = changed(node, inputs=(held, *others))
         given = [self.values[name] for name in node.inputs if name]
         scalars = [scalar_of(item) for item in given if not isinstance(item, np.ndarray)]
-        whole = [item for item in scalars if item != F32]
-        if (whole and node.op not in WHOLE) or len({*scalars}) > 1:
+        integers = [item for item in scalars if item != F32]
+        if (integers and not operator.takes_integers) or len({*scalars}) > 1:
             raise DtypeError(
                 f"{node} of {', '.join(item.name for item in scalars)} is not computed by kernels: "
                 f"give it f32."
             )
-        if whole and node.op == "Div":
-            node = changed(node, op=DIV_WHOLE)
+        write = (operator.write_integers if integers else None) or operator.write
         shape = broadcast(node, [item.shape for item in given])
-        self.values[node.outputs[0]] = Later(node, shape, result_of(node, scalars))
+        result = operator.gives(node) or scalars[0]
+        self.values[node.outputs[0]] = Deferred(node, shape, result, write)
 
     def finish(self) -> None:
         """Have every wanted value where it is wanted."""
@@ -189,10 +167,10 @@ class Layout:
             if found is not target:
                 self.stages.append(Stage(cast, [found], target))
 
-    # -- what was put off ------------------------------------------------------------------------
+    # -- what was deferred ------------------------------------------------------------------------
 
     def _compute(self, name: str) -> None:
-        """Compute a value that was put off, or one that it has to wait for."""
+        """Compute a value that was deferred, or one that it has to wait for."""
         region = region_of(self.values, self._made_by, name)
         inside = {self._made_by[item] for item in region}
         for item in region[:-1]:
@@ -203,13 +181,13 @@ class Layout:
         if not is_one_kernel(self.values, region, roots):
             self._compute(largest_part(self.values, self._made_by, region))
             return
-        later = self.values[name]
-        assert isinstance(later, Later)
-        formula, names = formula_of(self.values, region, roots)
+        deferred = self.values[name]
+        assert isinstance(deferred, Deferred)
+        epilogue, names = epilogue_of(self.values, region, roots)
         operands = [self.buffer(item) for item in names]
         root = root_of(self.values, roots[0]) if roots else None
-        output = self.made(name, later.shape, later.scalar)
+        output = self.made(name, deferred.shape, deferred.scalar)
         if root is None:
-            self.stages.append(pointwise_stage(formula, operands, output))
+            self.stages.append(pointwise_stage(epilogue, operands, output))
         else:
-            self.stages.extend(root.finish(formula, operands, output))
+            self.stages.extend(root.finish(epilogue, operands, output))

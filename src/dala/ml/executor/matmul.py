@@ -1,4 +1,4 @@
-"""Products of matrices, with the formula that follows them."""
+"""Products of matrices, with the epilogue that follows them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from dala.errors import ModelError
 from dala.kernels.base.builtin import written
 from dala.kernels.tensor.matmul import matmul
-from dala.ml.executor.epilogue import Formula, Mask, Shape, reads
-from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Node
+from dala.ml.executor.epilogue import Epilogue, Mask, Shape, reads
+from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import require
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -23,10 +23,10 @@ from dala.runtime.pipelines.composite import Stage
 MOST_OPERANDS = 4
 
 
-def gemm(site: Site) -> Iterable[Stage]:
+def gemm(context: NodeContext) -> Iterable[Stage]:
     """Gemm: alpha · a · b + beta · c."""
-    node = site.node
-    a, b_shape = site.input(), site.shape(1)
+    node = context.node
+    a, b_shape = context.input(), context.shape(1)
     if node.get("transA", 0):
         raise ModelError(f"{node}: transA is not computed by kernels.")
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
@@ -37,28 +37,28 @@ def gemm(site: Site) -> Iterable[Stage]:
     columns = a.shape[1]
     require(node, columns == rows, f"a {a.shape} has {columns} columns, but b has {rows} rows")
     shape = (a.shape[0], made)
-    by = site.weight(
+    by = context.weight(
         1, ("columns", turned, alpha), lambda given: (given.T if turned else given) * alpha
     )
 
-    row = site.array(2)
+    row = context.array(2)
     if row is not None and row.size != 1 and row.shape[-1] != row.size:
         raise ModelError(f"{node}: c is {row.shape}, but kernels add one row.")
     fits = row is None or row.size in (1, made)
     require(
         node, fits, f"c is {() if row is None else row.shape}, but the product has {made} columns"
     )
-    bias = site.bias(
+    bias = context.bias(
         2, made, ("row", beta, made), lambda given: np.resize(given.reshape(-1) * beta, made)
     )
 
-    def end(formula: Formula, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
-        yield dense_stage(a, by, bias, formula, operands, out)
+    def end(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        yield dense_stage(a, by, bias, epilogue, operands, out)
 
-    return site.defer(shape, end, dense_takes(shape))
+    return context.defer(shape, end, dense_takes(shape))
 
 
-def dense_takes(shape: Shape) -> Callable[[Formula, Sequence[Shape]], bool]:
+def dense_takes(shape: Shape) -> Callable[[Epilogue, Sequence[Shape]], bool]:
     """Whether what follows a product of rows (n, o) can be computed with it."""
     return lambda _, given: len(given) <= MOST_OPERANDS and _masks(shape, given) is not None
 
@@ -79,11 +79,11 @@ def dense_stage(
     x: Buffer,
     weight: Buffer,
     bias: Buffer,
-    formula: Formula,
+    epilogue: Epilogue,
     operands: Sequence[Buffer],
     output: Buffer,
 ) -> Stage:
-    """The stage that multiplies rows (n, k) with weight (k, o), with bias and formula."""
+    """The stage that multiplies rows (n, k) with weight (k, o), with bias and epilogue."""
     rows, made = x.shape[0], weight.shape[1]
     masks = _masks(output.shape, [item.shape for item in operands])
     assert masks is not None
@@ -91,29 +91,29 @@ def dense_stage(
         reshaped(item, tuple(n for n, has in zip((rows, made), mask, strict=True) if has) or (1,))
         for item, mask in zip(operands, masks, strict=True)
     ]
-    kernel = _dense_kernel(formula, masks)
+    kernel = _dense_kernel(epilogue, masks)
     return Stage(kernel, [x, weight, bias, *seen], reshaped(output, (rows, made)))
 
 
 @cache
-def _dense_kernel(formula: Formula, masks: tuple[Mask, ...]) -> Kernel:
+def _dense_kernel(epilogue: Epilogue, masks: tuple[Mask, ...]) -> Kernel:
     lines = [
         "i, j = dala.position(2)",
         "v0 = sum(x[i, k] * weight[k, j] for k in range(x.shape[1])) + bias[j]",
         *reads(masks, ["i", "j"]),
-        *formula.lines,
-        f"return {formula.result}",
+        *epilogue.lines,
+        f"return {epilogue.result}",
     ]
     given = ", ".join(["x", "weight", "bias", *(f"o{i}" for i in range(len(masks)))])
     return written("dense", f"def dense({given}):\n    " + "\n    ".join(lines))
 
 
-def product(site: Site) -> Iterator[Stage]:
+def multiply(context: NodeContext) -> Iterator[Stage]:
     """MatMul of matrices and batches of them."""
-    a, b = site.input(0), site.input(1)
-    wanted = _product_shape(site.node, a.shape, b.shape)
+    a, b = context.input(0), context.input(1)
+    wanted = _product_shape(context.node, a.shape, b.shape)
     many_a, many_b = math.prod(a.shape[:-2]), math.prod(b.shape[:-2])
-    out = site.output(wanted)
+    out = context.output(wanted)
     if many_b == 1:
         rows = reshaped(a, (many_a * a.shape[-2], a.shape[-1]))
         target = reshaped(out, (rows.shape[0], b.shape[-1]))

@@ -17,13 +17,13 @@ from dala.kernels.tensor.matmul import transposed
 from dala.lang.lower import Definition
 from dala.lang.source import from_text
 from dala.ml.executor.constant_folding import axes_of, slices_of
-from dala.ml.executor.epilogue import Formula, Shape, pointwise_stage
-from dala.ml.executor.node_context import Site
+from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
+from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import (
     axes_in,
     axis_in,
     broadcast,
-    check_planes,
+    check_spatial,
     numbers_of,
     require,
 )
@@ -39,94 +39,94 @@ BORDERS: dict[str, Border] = {"constant": "zero", "edge": "clamp", "reflect": "m
 # -- views -----------------------------------------------------------------------------------------
 
 
-def reshape(site: Site) -> Iterable[Stage]:
+def reshape(context: NodeContext) -> Iterable[Stage]:
     """Reshape: 0 keeps a size unless it is allowed to mean 0, -1 is what is left."""
-    shape, wanted = site.shape(), site.array(1)
+    shape, wanted = context.shape(), context.array(1)
     sizes = [int(size) for size in np.asarray(wanted).reshape(-1)]
-    if not site.node.get("allowzero", 0):
+    if not context.node.get("allowzero", 0):
         kept = [*shape, *[0] * len(sizes)]
         sizes = [kept[i] if size == 0 else size for i, size in enumerate(sizes)]
     rest = math.prod(size for size in sizes if size != -1)
     left = math.prod(shape) // rest if rest else 0
-    require(site.node, sizes.count(-1) <= 1, f"{sizes} leaves more than one size open")
-    return site.view([left if size == -1 else size for size in sizes])
+    require(context.node, sizes.count(-1) <= 1, f"{sizes} leaves more than one size open")
+    return context.view([left if size == -1 else size for size in sizes])
 
 
-def flatten(site: Site) -> Iterable[Stage]:
-    shape, axis = site.shape(), site.node.get("axis", 1)
-    axis = len(shape) if axis == len(shape) else axis_in(site.node, axis, len(shape))
-    return site.view((math.prod(shape[:axis]), math.prod(shape[axis:])))
+def flatten(context: NodeContext) -> Iterable[Stage]:
+    shape, axis = context.shape(), context.node.get("axis", 1)
+    axis = len(shape) if axis == len(shape) else axis_in(context.node, axis, len(shape))
+    return context.view((math.prod(shape[:axis]), math.prod(shape[axis:])))
 
 
-def squeeze(site: Site) -> Iterable[Stage]:
-    shape, axes = site.shape(), axes_of(site.node, site.arrays(), 1)
-    gone = None if axes is None else axes_in(site.node, axes, len(shape))
-    return site.view(
+def squeeze(context: NodeContext) -> Iterable[Stage]:
+    shape, axes = context.shape(), axes_of(context.node, context.arrays(), 1)
+    gone = None if axes is None else axes_in(context.node, axes, len(shape))
+    return context.view(
         [n for i, n in enumerate(shape) if (n != 1 if gone is None else i not in gone)]
     )
 
 
-def unsqueeze(site: Site) -> Iterable[Stage]:
-    axes = axes_of(site.node, site.arrays(), 1) or []
-    rank = len(site.shape()) + len(axes)
-    added, sizes = axes_in(site.node, axes, rank), iter(site.shape())
-    return site.view([1 if axis in added else next(sizes) for axis in range(rank)])
+def unsqueeze(context: NodeContext) -> Iterable[Stage]:
+    axes = axes_of(context.node, context.arrays(), 1) or []
+    rank = len(context.shape()) + len(axes)
+    added, sizes = axes_in(context.node, axes, rank), iter(context.shape())
+    return context.view([1 if axis in added else next(sizes) for axis in range(rank)])
 
 
 # -- moving ----------------------------------------------------------------------------------------
 
 
-def transpose(site: Site) -> Iterator[Stage]:
-    shape = site.shape()
-    order = tuple(site.node.get("perm") or range(len(shape))[::-1])
+def transpose(context: NodeContext) -> Iterator[Stage]:
+    shape = context.shape()
+    order = tuple(context.node.get("perm") or range(len(shape))[::-1])
     fits = sorted(order) == list(range(len(shape)))
-    require(site.node, fits, f"{order} is no order of the {len(shape)} axes of {shape}")
+    require(context.node, fits, f"{order} is no order of the {len(shape)} axes of {shape}")
     wanted = tuple(shape[axis] for axis in order)
     matter = [axis for axis in order if shape[axis] != 1]
     if matter == sorted(matter):
-        yield from site.view(wanted)
+        yield from context.view(wanted)
     else:
-        x = site.input()
-        yield from transposed(x, site.output(wanted, x.scalar), order)
+        x = context.input()
+        yield from transposed(x, context.output(wanted, x.scalar), order)
 
 
-def depth_to_space(site: Site) -> Iterator[Stage]:
-    check_planes(site.node, site.shape())
-    n, channels, height, width = site.shape()
-    (size,) = numbers_of(site.node, "blocksize", site.node.get("blocksize", 0), 1, 1)
+def depth_to_space(context: NodeContext) -> Iterator[Stage]:
+    check_spatial(context.node, context.shape())
+    n, channels, height, width = context.shape()
+    (size,) = numbers_of(context.node, "blocksize", context.node.get("blocksize", 0), 1, 1)
     made = channels // size**2
     whole = made * size**2 == channels
-    require(site.node, whole, f"{channels} channels are no blocks of {size} × {size}")
-    depth_first = site.node.get("mode", "DCR") == "DCR"
+    require(context.node, whole, f"{channels} channels are no blocks of {size} × {size}")
+    depth_first = context.node.get("mode", "DCR") == "DCR"
     apart = (
         (n, size, size, made, height, width)
         if depth_first
         else (n, made, size, size, height, width)
     )
     order = (0, 3, 4, 1, 5, 2) if depth_first else (0, 1, 4, 2, 5, 3)
-    x = site.input()
-    out = site.output((n, made, height * size, width * size), x.scalar)
+    x = context.input()
+    out = context.output((n, made, height * size, width * size), x.scalar)
     target = reshaped(out, (n, made, height, size, width, size))
     yield from transposed(reshaped(x, apart), target, order)
 
 
-def space_to_depth(site: Site) -> Iterator[Stage]:
-    check_planes(site.node, site.shape())
-    n, channels, height, width = site.shape()
-    (size,) = numbers_of(site.node, "blocksize", site.node.get("blocksize", 0), 1, 1)
-    x = site.input()
+def space_to_depth(context: NodeContext) -> Iterator[Stage]:
+    check_spatial(context.node, context.shape())
+    n, channels, height, width = context.shape()
+    (size,) = numbers_of(context.node, "blocksize", context.node.get("blocksize", 0), 1, 1)
+    x = context.input()
     down, across = height // size, width // size
     whole = (down * size, across * size) == (height, width)
-    require(site.node, whole, f"{height} × {width} are no blocks of {size} × {size}")
-    out = site.output((n, channels * size**2, down, across), x.scalar)
+    require(context.node, whole, f"{height} × {width} are no blocks of {size} × {size}")
+    out = context.output((n, channels * size**2, down, across), x.scalar)
     apart = reshaped(x, (n, channels, down, size, across, size))
     target = reshaped(out, (n, size, size, channels, down, across))
     yield from transposed(apart, target, (0, 3, 5, 1, 2, 4))
 
 
-def concat(site: Site) -> Iterator[Stage]:
-    parts = [site.input(i) for i in range(len(site.node.inputs))]
-    axis = axis_in(site.node, site.node.get("axis"), len(parts[0].shape))
+def concat(context: NodeContext) -> Iterator[Stage]:
+    parts = [context.input(i) for i in range(len(context.node.inputs))]
+    axis = axis_in(context.node, context.node.get("axis"), len(parts[0].shape))
     shape = list(parts[0].shape)
     alike = all(
         len(item.shape) == len(shape)
@@ -134,26 +134,26 @@ def concat(site: Site) -> Iterator[Stage]:
         for item in parts
     )
     listed = " and ".join(str(item.shape) for item in parts)
-    require(site.node, alike, f"{listed} are not the same but for axis {axis}")
+    require(context.node, alike, f"{listed} are not the same but for axis {axis}")
     shape[axis] = sum(item.shape[axis] for item in parts)
-    yield Stage(joined, parts, site.output(shape, parts[0].scalar), {"axis": axis})
+    yield Stage(joined, parts, context.output(shape, parts[0].scalar), {"axis": axis})
 
 
-def gather(site: Site) -> Iterator[Stage]:
-    x, indices = site.input(0), site.input(1)
-    axis = axis_in(site.node, site.node.get("axis", 0), len(x.shape))
+def gather(context: NodeContext) -> Iterator[Stage]:
+    x, indices = context.input(0), context.input(1)
+    axis = axis_in(context.node, context.node.get("axis", 0), len(x.shape))
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    yield Stage(gathered, [x, indices], site.output(shape, x.scalar), {"axis": axis})
+    yield Stage(gathered, [x, indices], context.output(shape, x.scalar), {"axis": axis})
 
 
-def gather_places(site: Site) -> Iterator[Stage]:
+def gather_places(context: NodeContext) -> Iterator[Stage]:
     """GatherND: what lies at places that are named by a row of positions each."""
-    x, indices = site.input(0), site.input(1)
+    x, indices = context.input(0), context.input(1)
     rank = indices.shape[-1] if indices.shape else 0
     fits = 1 <= rank <= len(x.shape)
-    require(site.node, fits, f"places of {rank} numbers are none in {x.shape}")
+    require(context.node, fits, f"places of {rank} numbers are none in {x.shape}")
     rest = x.shape[rank:]
-    out = site.output((*indices.shape[:-1], *rest), x.scalar)
+    out = context.output((*indices.shape[:-1], *rest), x.scalar)
     count, inner = math.prod(indices.shape[:-1]), math.prod(rest)
     inputs = [
         reshaped(x, (*x.shape[:rank], inner)),
@@ -173,29 +173,31 @@ def _gathering_kernel(rank: int) -> Kernel:
     return written("gather", "def gather(x, indices):\n    " + "\n    ".join(lines))
 
 
-def expand(site: Site) -> Iterator[Stage]:
-    x = site.input()
-    wanted = [int(size) for size in np.asarray(site.array(1)).reshape(-1)]
-    out = site.output(broadcast(site.node, [x.shape, wanted]), x.scalar)
-    yield pointwise_stage(Formula((), "x0"), [x], out)
+def expand(context: NodeContext) -> Iterator[Stage]:
+    x = context.input()
+    wanted = [int(size) for size in np.asarray(context.array(1)).reshape(-1)]
+    out = context.output(broadcast(context.node, [x.shape, wanted]), x.scalar)
+    yield pointwise_stage(Epilogue((), "x0"), [x], out)
 
 
-def slice_(site: Site) -> Iterator[Stage]:
-    x = site.input()
+def slice_(context: NodeContext) -> Iterator[Stage]:
+    x = context.input()
     taken = [
         given.indices(size)
-        for given, size in zip(slices_of(site.node, site.arrays(), x.shape), x.shape, strict=True)
+        for given, size in zip(
+            slices_of(context.node, context.arrays(), x.shape), x.shape, strict=True
+        )
     ]
     shape = [len(range(*item)) for item in taken]
-    out = site.output(shape, x.scalar)
+    out = context.output(shape, x.scalar)
     yield _picked(x, out, [start for start, _, _ in taken], [step for _, _, step in taken])
 
 
-def split(site: Site) -> Iterator[Stage]:
-    node, x = site.node, site.input()
+def split(context: NodeContext) -> Iterator[Stage]:
+    node, x = context.node, context.input()
     axis = axis_in(node, node.get("axis", 0), len(x.shape))
     count = len(node.outputs)
-    given = site.array(1) if node.has(1) else node.get("split")
+    given = context.array(1) if node.has(1) else node.get("split")
     each = -(-x.shape[axis] // count)
     sizes = [each] * (count - 1) + [x.shape[axis] - each * (count - 1)]
     sizes = sizes if given is None else numbers_of(node, "split", given, count, 0)
@@ -207,25 +209,25 @@ def split(site: Site) -> Iterator[Stage]:
         starts = [first if j == axis else 0 for j in range(len(shape))]
         first += size
         if node.outputs[i]:
-            yield _picked(x, site.output(shape, x.scalar, i), starts, [1] * len(shape))
+            yield _picked(x, context.output(shape, x.scalar, i), starts, [1] * len(shape))
 
 
-def pad(site: Site) -> Iterator[Stage]:
+def pad(context: NodeContext) -> Iterator[Stage]:
     """Pad by a constant, by the edge, or by what lies inside of it."""
-    node, x = site.node, site.input()
+    node, x = context.node, context.input()
     rank = len(x.shape)
-    pads = node.get("pads") if node.opset < 11 else np.asarray(site.array(1)).tolist()
-    named = site.array(3)
+    pads = node.get("pads") if node.opset < 11 else np.asarray(context.array(1)).tolist()
+    named = context.array(3)
     axes = list(range(rank)) if named is None else axes_in(node, named.tolist(), rank)
     pads = numbers_of(node, "pads", pads, 2 * len(axes), None)
     before, after = [0] * rank, [0] * rank
     for i, axis in enumerate(axes):
         before[axis], after[axis] = pads[i], pads[i + len(axes)]
-    given = node.get("value", 0.0) if node.opset < 11 else site.array(2)
+    given = node.get("value", 0.0) if node.opset < 11 else context.array(2)
     fill = 0.0 if given is None else float(np.asarray(given).reshape(()))
     shape = [n + a + b for n, a, b in zip(x.shape, before, after, strict=True)]
     require(node, min(shape, default=0) >= 0, f"pads of {pads} leave nothing of {x.shape}")
-    out = site.output(shape, x.scalar)
+    out = context.output(shape, x.scalar)
     mode = node.get("mode", "constant")
     stage = _picked(x, out, [-count for count in before], [1] * rank, BORDERS[mode])
     if mode == "constant" and fill:
@@ -235,10 +237,10 @@ def pad(site: Site) -> Iterator[Stage]:
     yield stage
 
 
-def tile(site: Site) -> Iterator[Stage]:
-    x = site.input()
-    counts = numbers_of(site.node, "repeats", site.array(1), len(x.shape), 0)
-    out = site.output([a * b for a, b in zip(x.shape, counts, strict=True)], x.scalar)
+def tile(context: NodeContext) -> Iterator[Stage]:
+    x = context.input()
+    counts = numbers_of(context.node, "repeats", context.array(1), len(x.shape), 0)
+    out = context.output([a * b for a, b in zip(x.shape, counts, strict=True)], x.scalar)
     yield _picked(x, out, [0] * len(x.shape), [1] * len(x.shape), "wrap")
 
 
@@ -283,9 +285,9 @@ def _moving_kernel(rank: int, more: str, line: str, border: Border) -> Kernel:
     return Kernel("pick", "", lambda: Definition(source, border))
 
 
-def shape_of(site: Site) -> Iterable[Stage]:
+def shape_of(context: NodeContext) -> Iterable[Stage]:
     """Shape: known before anything runs."""
-    shape = site.shape()
-    start, stop = site.node.get("start", 0), site.node.get("end")
-    site.layout.values[site.node.outputs[0]] = np.asarray(shape[start:stop], np.int64)
+    shape = context.shape()
+    start, stop = context.node.get("start", 0), context.node.get("end")
+    context.builder.values[context.node.outputs[0]] = np.asarray(shape[start:stop], np.int64)
     return ()

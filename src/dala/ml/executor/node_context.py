@@ -10,37 +10,37 @@ import numpy as np
 from dala.base.record import record
 from dala.errors import ModelError
 from dala.ir.types import F32, Scalar
-from dala.ml.executor.deferred import Finish, Later, Rooted, Takes
+from dala.ml.executor.deferred import Deferred, Finish, Root, Takes
 from dala.ml.executor.epilogue import Shape
-from dala.ml.executor.nodes import Node
 from dala.ml.executor.sizes import check_count
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
 
 if TYPE_CHECKING:
-    from dala.ml.executor.graph_builder import Layout
+    from dala.ml.executor.graph_builder import GraphBuilder
 
 
 @record
-class Site:
-    """A node of a layout."""
+class NodeContext:
+    """A node, and the builder that lays it out."""
 
-    layout: Layout
+    builder: GraphBuilder
     node: Node
 
     def shape(self, index: int = 0) -> Shape:
-        return self.layout.shape(self.node.inputs[index])
+        return self.builder.shape(self.node.inputs[index])
 
     def input(self, index: int = 0) -> Buffer:
         """An input on the device."""
-        return self.layout.buffer(self.node.inputs[index])
+        return self.builder.buffer(self.node.inputs[index])
 
     def array(self, index: int) -> np.ndarray | None:
         """An input that is known already; None where it was left out."""
         if not self.node.has(index):
             return None
-        found = self.layout.values[self.node.inputs[index]]
+        found = self.builder.values[self.node.inputs[index]]
         if not isinstance(found, np.ndarray):
             raise ModelError(
                 f"{self.node}: its input {self.node.inputs[index]!r} is computed, but has to be "
@@ -53,12 +53,12 @@ class Site:
         return [None, *(self.array(i) for i in range(1, len(self.node.inputs)))]
 
     def is_constant(self, index: int) -> bool:
-        return isinstance(self.layout.values[self.node.inputs[index]], np.ndarray)
+        return isinstance(self.builder.values[self.node.inputs[index]], np.ndarray)
 
     def weight(self, index: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
         """A constant input, arranged in the way that its role asks for."""
         self.array(index)  # an error where it is computed
-        return self.layout.weight(self.node.inputs[index], (self.node.op, role), make)
+        return self.builder.weight(self.node.inputs[index], (self.node.op, role), make)
 
     def bias(
         self, index: int, count: int, role: Any, make: Callable[[np.ndarray], np.ndarray]
@@ -66,20 +66,20 @@ class Site:
         """What is added to each channel: a constant input, or zeros where it is left out."""
         if self.node.has(index):
             return self.weight(index, role, make)
-        return self.layout.zeros(count, role, make)
+        return self.builder.zeros(count, role, make)
 
     def output(self, shape: Sequence[int], scalar: Scalar = F32, index: int = 0) -> Buffer:
         """Where a result goes."""
-        return self.layout.made(self.node.outputs[index], tuple(shape), scalar)
+        return self.builder.made(self.node.outputs[index], tuple(shape), scalar)
 
     def view(self, shape: Sequence[int]) -> Iterator[Stage]:
         """The first input in another shape of as many elements, as the result."""
         check_count(self.node, self.shape(), shape)
-        self.layout.values[self.node.outputs[0]] = reshaped(self.input(), tuple(shape))
+        self.builder.values[self.node.outputs[0]] = reshaped(self.input(), tuple(shape))
         return iter(())
 
     def defer(self, shape: Sequence[int], finish: Finish, takes: Takes) -> Iterator[Stage]:
         """Leave the result to be computed when it is known what becomes of it."""
-        later = Later(self.node, tuple(shape), F32, Rooted(finish, takes))
-        self.layout.values[self.node.outputs[0]] = later
+        deferred = Deferred(self.node, tuple(shape), F32, root=Root(finish, takes))
+        self.builder.values[self.node.outputs[0]] = deferred
         return iter(())

@@ -1,166 +1,235 @@
-"""The operators of ONNX that kernels compute, and what is in the way of others."""
+"""The operators of ONNX: one record for each, with all that is known of it.
+
+To add an operator, add its record here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from dala.ir.types import F32
-from dala.ml.executor import convolutions, movement
-from dala.ml.executor import matmul as products
-from dala.ml.executor import reductions as folds
-from dala.ml.executor import spatial as planes
-from dala.ml.executor.constant_folding import FOLDS
-from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Contents, Node
-from dala.ml.executor.pointwise import CASTS, POINTWISE, STORED, WHOLE
+import numpy as np
+
+from dala.base.record import record
+from dala.ir.types import S32, Scalar
+from dala.kernels.tensor.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
+from dala.ml.executor import constant_folding as folds
+from dala.ml.executor import convolutions, matmul, movement, reductions, rewriting, spatial
+from dala.ml.executor import operator_checks as checks
+from dala.ml.executor.node_context import NodeContext
+from dala.ml.executor.pointwise import (
+    CASTS,
+    Write,
+    cast,
+    clip,
+    joined,
+    nested,
+    power,
+    template,
+)
+from dala.ml.onnx.contents import Node
 from dala.runtime.pipelines.composite import Stage
 
-Expand = Callable[[Site], Iterable[Stage]]
 
-OPERATORS: dict[str, Expand] = {
-    "ArgMax": folds.argmax,
-    "AveragePool": planes.pool,
-    "Concat": movement.concat,
-    "Conv": convolutions.conv,
-    "ConvTranspose": convolutions.transposed_conv,
-    "DepthToSpace": movement.depth_to_space,
-    "Expand": movement.expand,
-    "Flatten": movement.flatten,
-    "Gather": movement.gather,
-    "GatherND": movement.gather_places,
-    "Gemm": products.gemm,
-    "GlobalAveragePool": planes.global_pool,
-    "GlobalMaxPool": planes.global_pool,
-    "MatMul": products.product,
-    "MaxPool": planes.pool,
-    "Pad": movement.pad,
-    "ReduceMax": folds.reduce,
-    "ReduceMean": folds.reduce,
-    "ReduceMin": folds.reduce,
-    "ReduceSum": folds.reduce,
-    "Reshape": movement.reshape,
-    "Resize": planes.resize,
-    "Shape": movement.shape_of,
-    "Slice": movement.slice_,
-    "Softmax": folds.softmax,
-    "SpaceToDepth": movement.space_to_depth,
-    "Split": movement.split,
-    "Squeeze": movement.squeeze,
-    "Tile": movement.tile,
-    "Transpose": movement.transpose,
-    "Unsqueeze": movement.unsqueeze,
-    "Upsample": planes.resize,
-}
-_CONVOLUTIONS = ("Conv", "ConvTranspose")
-_PUT_OFF = {*POINTWISE, "Identity", "Dropout", "BatchNormalization"}
-
-_GIVE_WHOLE = {"ArgMax", "Cast"}
-_MOVING = {"Concat", "Expand", "Flatten", "Gather", "GatherND", "Pad", "Reshape", "Slice", "Split"}
-_MOVING |= {"Squeeze", "Tile", "Transpose", "Unsqueeze", "Dropout", "Identity", "ArgMax"}
-_TAKE_WHOLE = {*WHOLE, *_MOVING, "ReduceMax", "ReduceMin", "ReduceSum"}
-"""Operators that take whole numbers as well as floats."""
-
-_KNOWN_BEFORE: dict[str, tuple[int, ...]] = {
-    "BatchNormalization": (1, 2, 3, 4),
-    "Conv": (1, 2),
-    "ConvTranspose": (1, 2),
-    "Expand": (1,),
-    "Gemm": (1, 2),
-    "Pad": (1, 2, 3),
-    "ReduceMax": (1,),
-    "ReduceMean": (1,),
-    "ReduceMin": (1,),
-    "ReduceSum": (1,),
-    "Reshape": (1,),
-    "Resize": (1, 2, 3),
-    "Slice": (1, 2, 3, 4),
-    "Split": (1,),
-    "Squeeze": (1,),
-    "Tile": (1,),
-    "Unsqueeze": (1,),
-    "Upsample": (1,),
-}
-"""Inputs that have to be known before a model runs."""
+def _as_given(_: Node) -> Scalar | None:
+    return None
 
 
-def missing_of(contents: Contents) -> list[str]:
-    """The nodes that kernels cannot compute, each with the reason."""
-    found = [
-        f"input {item.name!r}: {item.dtype} is not held by every device"
-        for item in contents.inputs
-        if item.dtype not in STORED
-    ]
-    known = set(contents.constants) | {""}
-    whole = {item.name for item in contents.inputs if item.dtype.kind != "f"}
-    for node in contents.nodes:
-        if node.op == "Shape" or (node.op in FOLDS and known.issuperset(node.inputs)):
-            known.update(node.outputs)
-            continue
-        if node.op in _GIVE_WHOLE and (node.op != "Cast" or CASTS.get(node.get("to")) != F32):
-            whole.update(node.outputs)
-        reason = _obstacle(node, known) or _of_planes(node, contents)
-        if not reason and node.op != "Cast" and not whole.isdisjoint(node.inputs[:1]):
-            reason = ": it is computed of floats only" if node.op not in _TAKE_WHOLE else ""
-            whole.update(node.outputs)
-        if reason:
-            found.append(f"{node}{reason}")
-    return found
+@record
+class Operator:
+    """An operator of ONNX: how it is computed, of what, and what of it cannot be."""
 
-
-def _obstacle(node: Node, known: set[str]) -> str:
+    expand: Callable[[NodeContext], Iterable[Stage]] | None = None
+    """The stages of a node, for an operator that is more than an expression."""
+    write: Write | None = None
+    """The expression of a node, for an operator that goes element by element."""
+    write_integers: Write | None = None
+    """The same where the elements are integers, if it is another."""
+    rewrite: Callable[[NodeContext], Iterable[Node]] = rewriting.unchanged
+    """The nodes that an elementwise node is first written as."""
+    fold: folds.Fold | None = None
+    """What NumPy makes of a node whose inputs are all constants."""
+    passes_on: bool = False
+    """Whether the result is the first input."""
+    is_known_from_shapes: bool = False
+    """Whether the result is a constant once shapes are known, whatever the inputs are."""
+    constants: tuple[int, ...] = ()
+    """The numbers of inputs that have to be known before a model runs."""
+    takes_integers: bool = False
+    """Whether elements may be integers as well as floats."""
+    gives: Callable[[Node], Scalar | None] = _as_given
+    """The dtype of a node's result; None for that of its first input."""
+    check: checks.Check = checks.nothing
     """Why kernels cannot compute a node; empty if they can."""
-    if node.op not in OPERATORS and node.op not in _PUT_OFF:
-        return ": no kernel computes it"
-    for index in _KNOWN_BEFORE.get(node.op, ()):
-        if node.has(index) and node.inputs[index] not in known:
-            return f": its input {node.inputs[index]!r} is not known before the model runs"
-    check = _CHECKS.get(node.op)
-    reason = check(node) if check is not None else ""
-    return f": {reason}" if reason else ""
+
+    @property
+    def has_kernels(self) -> bool:
+        """Whether inputs may be other than constants."""
+        return self.passes_on or self.expand is not None or self.write is not None
 
 
-def _of_planes(node: Node, contents: Contents) -> str:
-    """Why a convolution is none of planes, by its weights: it need not say how large they are."""
-    weight = contents.constants.get(node.inputs[1]) if node.op in _CONVOLUTIONS else None
-    return "" if weight is None or weight.ndim == 4 else ": its windows have not two axes"
+def _pointwise(text: str, fold: Callable[..., object] | None = None, **defaults: float) -> Operator:
+    """An operator of floats, given as a text."""
+    return Operator(
+        write=template(text, **defaults), fold=None if fold is None else folds.applied(fold)
+    )
 
 
-def _two_axes(node: Node) -> str:
-    shape = node.get("kernel_shape")
-    return "" if shape is None or len(shape) == 2 else "its windows have not two axes"
+def _on_constants(fold: folds.Fold) -> Operator:
+    """An operator that no kernel computes."""
+    return Operator(fold=fold)
 
 
-def _resize(node: Node) -> str:
-    modes = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
-    transformation = node.get("coordinate_transformation_mode", "half_pixel")
-    if node.get("mode", "nearest") not in ("nearest", "linear"):
-        return f"mode {node.get('mode')!r}"
-    if transformation not in modes:
-        return f"coordinates {transformation!r}"
-    if node.get("antialias", 0) or node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
-        return "antialias or keep_aspect_ratio_policy"
-    return ""
-
-
-def _pool(node: Node) -> str:
-    two = _two_axes(node)
-    return two or ("more than one output" if len(node.outputs) > 1 else "")
-
-
-_CHECKS: dict[str, Callable[[Node], str]] = {
-    "ArgMax": lambda node: "the last of equals" if node.get("select_last_index", 0) else "",
-    "AveragePool": _pool,
-    "BatchNormalization": lambda node: "training" if node.get("training_mode", 0) else "",
-    "Cast": lambda node: "" if node.get("to") in CASTS else f"to type {node.get('to')}",
-    "Conv": _two_axes,
-    "ConvTranspose": _two_axes,
-    "GatherND": lambda node: "batch_dims" if node.get("batch_dims", 0) else "",
-    "Gemm": lambda node: "transA" if node.get("transA", 0) else "",
-    "MaxPool": _pool,
-    "Mod": lambda node: "fmod" if node.get("fmod", 0) else "",
-    "Pad": lambda node: (
-        "" if node.get("mode", "constant") in movement.BORDERS else f"mode {node.get('mode')!r}"
+OPERATORS: dict[str, Operator] = {
+    "Abs": Operator(
+        write=template("dala.abs({0})"), fold=folds.applied(np.abs), takes_integers=True
     ),
-    "Resize": _resize,
-    "Upsample": _resize,
+    "Add": Operator(write=joined("+"), fold=folds.applied(np.add), takes_integers=True),
+    "And": _on_constants(folds.applied(np.logical_and)),
+    "ArgMax": Operator(
+        expand=reductions.argmax,
+        takes_integers=True,
+        gives=lambda _: S32,
+        check=checks.without("select_last_index", "the last of equals"),
+    ),
+    "AveragePool": Operator(expand=spatial.pool, check=checks.pool),
+    "BatchNormalization": Operator(
+        write=template("{0} * {1} + {2}"),
+        rewrite=rewriting.affine,
+        constants=(1, 2, 3, 4),
+        check=checks.without("training_mode", "training"),
+    ),
+    "Cast": Operator(
+        write=cast,
+        fold=folds.cast,
+        takes_integers=True,
+        gives=lambda node: CASTS.get(node.get("to")),
+        check=checks.castable,
+    ),
+    "Ceil": _pointwise("dala.ceil({0})", np.ceil),
+    "Clip": Operator(write=clip),
+    "Concat": Operator(expand=movement.concat, fold=folds.concatenated, takes_integers=True),
+    "Constant": _on_constants(folds.constant),
+    "ConstantOfShape": _on_constants(folds.filled),
+    "Conv": Operator(expand=convolutions.conv, constants=(1, 2), check=checks.spatial),
+    "ConvTranspose": Operator(
+        expand=convolutions.transposed_conv, constants=(1, 2), check=checks.spatial
+    ),
+    "DepthToSpace": Operator(expand=movement.depth_to_space),
+    "Div": Operator(
+        write=joined("/"),
+        # ONNX cuts off, where the kernel language rounds down.
+        write_integers=template("dala.abs({0}) // dala.abs({1}) * dala.sign({0}) * dala.sign({1})"),
+        fold=folds.divided,
+        takes_integers=True,
+    ),
+    "Dropout": Operator(passes_on=True, takes_integers=True),
+    "Elu": _pointwise("max({0}, 0.0) + {alpha} * (dala.exp(min({0}, 0.0)) - 1.0)", alpha=1.0),
+    "Equal": _on_constants(folds.applied(np.equal)),
+    "Erf": _pointwise("dala.erf({0})"),
+    "Exp": _pointwise("dala.exp({0})", np.exp),
+    "Expand": Operator(
+        expand=movement.expand, fold=folds.expanded, constants=(1,), takes_integers=True
+    ),
+    "Flatten": Operator(expand=movement.flatten, fold=folds.flattened, takes_integers=True),
+    "Floor": _pointwise("dala.floor({0})", np.floor),
+    "Gather": Operator(expand=movement.gather, fold=folds.gathered, takes_integers=True),
+    "GatherND": Operator(
+        expand=movement.gather_places, takes_integers=True, check=checks.without("batch_dims")
+    ),
+    "Gemm": Operator(expand=matmul.gemm, constants=(1, 2), check=checks.without("transA")),
+    "GlobalAveragePool": Operator(expand=spatial.global_pool),
+    "GlobalMaxPool": Operator(expand=spatial.global_pool),
+    "Greater": _on_constants(folds.applied(np.greater)),
+    "GreaterOrEqual": _on_constants(folds.applied(np.greater_equal)),
+    "HardSigmoid": _pointwise("min(max({0} * {alpha} + {beta}, 0.0), 1.0)", alpha=0.2, beta=0.5),
+    "HardSwish": _pointwise("{0} * min(max({0} / 6.0 + 0.5, 0.0), 1.0)"),
+    "Identity": Operator(passes_on=True, fold=folds.applied(np.asarray), takes_integers=True),
+    "LeakyRelu": _pointwise("max({0}, 0.0) + {alpha} * min({0}, 0.0)", alpha=0.01),
+    "Less": _on_constants(folds.applied(np.less)),
+    "LessOrEqual": _on_constants(folds.applied(np.less_equal)),
+    "Log": _pointwise("dala.log({0})", np.log),
+    "MatMul": Operator(expand=matmul.multiply),
+    "Max": Operator(
+        write=nested("max"),
+        rewrite=rewriting.pairwise,
+        fold=folds.accumulated(np.maximum),
+        takes_integers=True,
+    ),
+    "MaxPool": Operator(expand=spatial.pool, check=checks.pool),
+    "Min": Operator(
+        write=nested("min"),
+        rewrite=rewriting.pairwise,
+        fold=folds.accumulated(np.minimum),
+        takes_integers=True,
+    ),
+    "Mod": Operator(
+        write=joined("%"),
+        fold=folds.remainder,
+        takes_integers=True,
+        check=checks.without("fmod"),
+    ),
+    "Mul": Operator(write=joined("*"), fold=folds.applied(np.multiply), takes_integers=True),
+    "Neg": Operator(write=template("-{0}"), fold=folds.applied(np.negative), takes_integers=True),
+    "Not": _on_constants(folds.applied(np.logical_not)),
+    "Or": _on_constants(folds.applied(np.logical_or)),
+    "PRelu": _pointwise("max({0}, 0.0) + {1} * min({0}, 0.0)"),
+    "Pad": Operator(
+        expand=movement.pad,
+        constants=(1, 2, 3),
+        takes_integers=True,
+        check=checks.one_of("mode", "constant", tuple(movement.BORDERS)),
+    ),
+    "Pow": Operator(write=power, fold=folds.applied(np.power)),
+    "Range": _on_constants(folds.ranged),
+    "Reciprocal": _pointwise("1.0 / {0}", np.reciprocal),
+    "ReduceMax": Operator(
+        expand=reductions.reduce_by(reduce_max), constants=(1,), takes_integers=True
+    ),
+    "ReduceMean": Operator(expand=reductions.reduce_by(reduce_mean), constants=(1,)),
+    "ReduceMin": Operator(
+        expand=reductions.reduce_by(reduce_min), constants=(1,), takes_integers=True
+    ),
+    "ReduceProd": _on_constants(folds.reduced(np.multiply)),
+    "ReduceSum": Operator(
+        expand=reductions.reduce_by(reduce_sum),
+        fold=folds.reduced(np.add),
+        constants=(1,),
+        takes_integers=True,
+    ),
+    "Relu": _pointwise("max({0}, 0.0)"),
+    "Reshape": Operator(
+        expand=movement.reshape, fold=folds.reshaped, constants=(1,), takes_integers=True
+    ),
+    "Resize": Operator(expand=spatial.resize, constants=(1, 2, 3), check=checks.resize),
+    "Round": _on_constants(folds.applied(np.round)),
+    "Selu": _pointwise(
+        "{gamma} * (max({0}, 0.0) + {alpha} * (dala.exp(min({0}, 0.0)) - 1.0))",
+        alpha=1.6732632,
+        gamma=1.050701,
+    ),
+    "Shape": Operator(expand=movement.shape_of, is_known_from_shapes=True),
+    "Sigmoid": _pointwise("dala.sigmoid({0})"),
+    "Slice": Operator(
+        expand=movement.slice_, fold=folds.sliced, constants=(1, 2, 3, 4), takes_integers=True
+    ),
+    "Softmax": Operator(expand=reductions.softmax),
+    "Softplus": _pointwise("max({0}, 0.0) + dala.log(1.0 + dala.exp(-dala.abs({0})))"),
+    "Softsign": _pointwise("{0} / (1.0 + dala.abs({0}))"),
+    "SpaceToDepth": Operator(expand=movement.space_to_depth),
+    "Split": Operator(expand=movement.split, constants=(1,), takes_integers=True),
+    "Sqrt": _pointwise("dala.sqrt({0})", np.sqrt),
+    "Squeeze": Operator(
+        expand=movement.squeeze, fold=folds.squeezed, constants=(1,), takes_integers=True
+    ),
+    "Sub": Operator(write=joined("-"), fold=folds.applied(np.subtract), takes_integers=True),
+    "Sum": Operator(write=joined("+"), rewrite=rewriting.pairwise, takes_integers=True),
+    "Tanh": _pointwise("dala.tanh({0})"),
+    "Tile": Operator(expand=movement.tile, fold=folds.tiled, constants=(1,), takes_integers=True),
+    "Transpose": Operator(expand=movement.transpose, fold=folds.transposed, takes_integers=True),
+    "Unsqueeze": Operator(
+        expand=movement.unsqueeze, fold=folds.unsqueezed, constants=(1,), takes_integers=True
+    ),
+    "Upsample": Operator(expand=spatial.resize, constants=(1,), check=checks.resize),
+    "Where": _on_constants(folds.applied(np.where)),
 }
+"""Every operator that is computed, by its name."""

@@ -1,62 +1,61 @@
-"""Operators that fold axes: sums and means, extremes, softmax, the place of the largest."""
+"""Operators that reduce axes: sums and means, extremes, softmax, the place of the largest."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dala.ir.types import S32
-from dala.kernels.tensor.normalization import softmax as normalised
+from dala.kernels.tensor.normalization import softmax as normalized
 from dala.kernels.tensor.ranking import argmax as largest_place
-from dala.kernels.tensor.reductions import reduce_max, reduce_mean, reduce_min, reduce_sum
 from dala.ml.executor.constant_folding import axes_of
-from dala.ml.executor.node_context import Site
+from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import axes_in, axis_in
 from dala.runtime.buffers.views import reshaped
+from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-KERNELS = {
-    "ReduceMax": reduce_max,
-    "ReduceMean": reduce_mean,
-    "ReduceMin": reduce_min,
-    "ReduceSum": reduce_sum,
-}
+Expand = Callable[[NodeContext], Iterator[Stage]]
 
 
-def reduce(site: Site) -> Iterator[Stage]:
-    """ReduceSum, ReduceMean, ReduceMax, ReduceMin along axes, or over all of them."""
-    node, shape = site.node, site.shape()
-    given = axes_of(node, site.arrays(), 1)
-    if not given and node.get("noop_with_empty_axes", 0):
-        yield from site.view(shape)
-        return
-    axes = axes_in(node, given, len(shape)) if given else list(range(len(shape)))
-    ones = [1 if axis in axes else size for axis, size in enumerate(shape)]
-    kept = [size for axis, size in enumerate(shape) if axis not in axes]
-    x = site.input()
-    out = site.output(ones if node.get("keepdims", 1) else kept, x.scalar)
-    params = {"axis": tuple(sorted(axes))}
-    yield Stage(KERNELS[node.op], [x], reshaped(out, tuple(ones)), params)
+def reduce_by(kernel: Kernel) -> Expand:
+    """A reduction along axes, or over all of them."""
+
+    def reduce(context: NodeContext) -> Iterator[Stage]:
+        node, shape = context.node, context.shape()
+        given = axes_of(node, context.arrays(), 1)
+        if not given and node.get("noop_with_empty_axes", 0):
+            yield from context.view(shape)
+            return
+        axes = axes_in(node, given, len(shape)) if given else list(range(len(shape)))
+        ones = [1 if axis in axes else size for axis, size in enumerate(shape)]
+        left = [size for axis, size in enumerate(shape) if axis not in axes]
+        x = context.input()
+        out = context.output(ones if node.get("keepdims", 1) else left, x.scalar)
+        params = {"axis": tuple(sorted(axes))}
+        yield Stage(kernel, [x], reshaped(out, tuple(ones)), params)
+
+    return reduce
 
 
-def softmax(site: Site) -> Iterator[Stage]:
+def softmax(context: NodeContext) -> Iterator[Stage]:
     """Softmax along an axis; before opset 13, over all axes from one on."""
-    x, rank = site.input(), len(site.shape())
-    out = site.output(x.shape)
-    if site.node.opset >= 13:
-        axis = axis_in(site.node, site.node.get("axis", -1), rank)
-        yield Stage(normalised, [x], out, {"axis": axis})
+    x, rank = context.input(), len(context.shape())
+    out = context.output(x.shape)
+    if context.node.opset >= 13:
+        axis = axis_in(context.node, context.node.get("axis", -1), rank)
+        yield Stage(normalized, [x], out, {"axis": axis})
         return
-    axis = axis_in(site.node, site.node.get("axis", 1), rank)
+    axis = axis_in(context.node, context.node.get("axis", 1), rank)
     flat = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
-    yield Stage(normalised, [reshaped(x, flat)], reshaped(out, flat), {"axis": 1})
+    yield Stage(normalized, [reshaped(x, flat)], reshaped(out, flat), {"axis": 1})
 
 
-def argmax(site: Site) -> Iterator[Stage]:
+def argmax(context: NodeContext) -> Iterator[Stage]:
     """ArgMax along an axis: the first of the largest."""
-    x, node = site.input(), site.node
+    x, node = context.input(), context.node
     axis = axis_in(node, node.get("axis", 0), len(x.shape))
     ones = tuple(1 if i == axis else size for i, size in enumerate(x.shape))
     kept = tuple(size for i, size in enumerate(x.shape) if i != axis)
-    out = site.output(ones if node.get("keepdims", 1) else kept, S32)
+    out = context.output(ones if node.get("keepdims", 1) else kept, S32)
     yield Stage(largest_place, [x], reshaped(out, ones), {"axis": axis})

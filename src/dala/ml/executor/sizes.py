@@ -14,7 +14,7 @@ import numpy as np
 
 from dala.errors import ModelError, ShapeError
 from dala.ml.executor.epilogue import Shape
-from dala.ml.executor.nodes import Node
+from dala.ml.onnx.contents import Node
 
 
 def check_count(node: Node, shape: Sequence[int], wanted: Sequence[int]) -> None:
@@ -50,7 +50,7 @@ def axes_in(node: Node, axes: Sequence[Any], rank: int) -> list[int]:
 
 
 def numbers_of(node: Node, name: str, given: Any, count: int, least: int | None) -> list[int]:
-    """An attribute or a constant of so many whole numbers, none of them less than the least."""
+    """An attribute or a constant of so many integers, none of them less than the least."""
     numbers = [int(number) for number in np.asarray(given).reshape(-1)]
     if len(numbers) != count:
         raise ModelError(f"{node}: {name} is {numbers}, but {count} numbers are needed.")
@@ -70,9 +70,9 @@ def broadcast(node: Node, shapes: Sequence[Sequence[int]]) -> Shape:
         ) from None
 
 
-def check_planes(node: Node, shape: Sequence[int]) -> None:
+def check_spatial(node: Node, shape: Sequence[int]) -> None:
     """Refuse what is not planes, (batch, channels, height, width)."""
-    require(node, len(shape) == 4, f"it takes planes of two axes, not {tuple(shape)}")
+    require(node, len(shape) == 4, f"it takes two spatial axes, not {tuple(shape)}")
 
 
 def check_convolution(
@@ -82,7 +82,7 @@ def check_convolution(
 
     Weights are (o, c / groups, kh, kw), and if `turned` (c, o / groups, kh, kw).
     """
-    check_planes(node, x)
+    check_spatial(node, x)
     given = f"x is {x}, weights are {weight}, in {groups} groups"
     require(node, min(weight) > 0 and groups > 0, f"there is no window: {given}")
     taken = weight[0] if turned else weight[1] * groups

@@ -15,9 +15,9 @@ from dala.kernels.tensor.reductions import reduce_max, reduce_mean
 from dala.kernels.tensor.windows import Windows
 from dala.ml.executor.convolutions import windows_of
 from dala.ml.executor.epilogue import Shape
-from dala.ml.executor.node_context import Site
-from dala.ml.executor.nodes import Node
-from dala.ml.executor.sizes import axes_in, check_planes, numbers_of, require
+from dala.ml.executor.node_context import NodeContext
+from dala.ml.executor.sizes import axes_in, check_spatial, numbers_of, require
+from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
@@ -28,15 +28,15 @@ LOWEST = -3.4028234663852886e38
 # -- pools -----------------------------------------------------------------------------------------
 
 
-def pool(site: Site) -> Iterator[Stage]:
+def pool(context: NodeContext) -> Iterator[Stage]:
     """MaxPool and AveragePool in two axes."""
-    x, node = site.input(), site.node
-    check_planes(node, x.shape)
+    x, node = context.input(), context.node
+    check_spatial(node, x.shape)
     size = numbers_of(node, "kernel_shape", node.get("kernel_shape", ()), 2, 1)
     plane = x.shape[2:]
     ceiling = bool(node.get("ceil_mode", 0))
     down, across = windows_of(node, size, plane, ceiling=ceiling)
-    out = site.output((*x.shape[:2], down.count, across.count))
+    out = context.output((*x.shape[:2], down.count, across.count))
     planes = math.prod(x.shape[:2])
     windows = (down, across)
     if all(w == Windows(n, w.step, 1, 0, 1) for n, w in zip(plane, windows, strict=True)):
@@ -80,12 +80,12 @@ def _counted(node: Node, plane: Shape, windows: tuple[Windows, Windows]) -> dict
     }
 
 
-def global_pool(site: Site) -> Iterator[Stage]:
+def global_pool(context: NodeContext) -> Iterator[Stage]:
     """GlobalAveragePool and GlobalMaxPool."""
-    x = site.input()
-    require(site.node, len(x.shape) > 2, f"there are no planes in {x.shape}")
-    out = site.output((*x.shape[:2], *(1,) * (len(x.shape) - 2)))
-    yield _whole(site.node.op == "GlobalMaxPool", x, out)
+    x = context.input()
+    require(context.node, len(x.shape) > 2, f"there are no planes in {x.shape}")
+    out = context.output((*x.shape[:2], *(1,) * (len(x.shape) - 2)))
+    yield _whole(context.node.op == "GlobalMaxPool", x, out)
 
 
 def _whole(largest: bool, x: Buffer, out: Buffer) -> Stage:
@@ -150,18 +150,18 @@ def _mean(
 # -- sizes -----------------------------------------------------------------------------------------
 
 
-def resize(site: Site) -> Iterator[Stage]:
+def resize(context: NodeContext) -> Iterator[Stage]:
     """Resize along one axis or two that are neighbours, linear or nearest."""
-    node, shape = site.node, site.shape()
-    sizes, scales = _sizes(site)
+    node, shape = context.node, context.shape()
+    sizes, scales = _sizes(context)
     axes = [axis for axis in range(len(shape)) if sizes[axis] != shape[axis] or scales[axis] != 1]
     if not axes:
-        yield from site.view(shape)
+        yield from context.view(shape)
         return
     first = min(axes[0], len(shape) - 2)
     if axes[-1] - first > 1:
         raise ModelError(f"{node}: {shape} to {sizes}: only two neighboring axes are resized.")
-    x, out = site.input(), site.output(sizes)
+    x, out = context.input(), context.output(sizes)
     linear = node.get("mode", "nearest") == "linear"
     outer, inner = math.prod(shape[:first]), math.prod(shape[first + 2 :])
     tables: list[Buffer] = []
@@ -170,11 +170,11 @@ def resize(site: Site) -> Iterator[Stage]:
         if linear:
             low = np.clip(np.floor(places), 0, shape[axis] - 1)
             tables += [
-                _table(site, low, np.int32),
-                _table(site, np.clip(places, 0, shape[axis] - 1) - low, np.float32),
+                _table(context, low, np.int32),
+                _table(context, np.clip(places, 0, shape[axis] - 1) - low, np.float32),
             ]
         else:
-            tables.append(_table(site, _nearest(node, places, shape[axis]), np.int32))
+            tables.append(_table(context, _nearest(node, places, shape[axis]), np.int32))
     seen = reshaped(x, (outer, *shape[first : first + 2], inner))
     target = reshaped(out, (outer, *sizes[first : first + 2], inner))
     if inner == 1:
@@ -183,14 +183,14 @@ def resize(site: Site) -> Iterator[Stage]:
     yield Stage(kernels[inner > 1], [seen, *tables], target)
 
 
-def _table(site: Site, values: np.ndarray, dtype: Any) -> Buffer:
-    return site.layout.uploaded("", values.astype(dtype))
+def _table(context: NodeContext, values: np.ndarray, dtype: Any) -> Buffer:
+    return context.builder.uploaded("", values.astype(dtype))
 
 
-def _sizes(site: Site) -> tuple[tuple[int, ...], list[float]]:
+def _sizes(context: NodeContext) -> tuple[tuple[int, ...], list[float]]:
     """The size of each axis of the result, and how many times the size before that is."""
-    node, shape = site.node, site.shape()
-    scales = site.array(1 if node.opset < 11 else 2)
+    node, shape = context.node, context.shape()
+    scales = context.array(1 if node.opset < 11 else 2)
     require(node, 0 not in shape and len(shape) > 1, f"there is nothing to resize in {shape}")
     named = node.get("axes")
     axes = axes_in(node, range(len(shape)) if named is None else named, len(shape))
@@ -201,7 +201,7 @@ def _sizes(site: Site) -> tuple[tuple[int, ...], list[float]]:
         for axis, scale in zip(axes, scales, strict=True):
             found[axis] = float(scale)
         return tuple(math.floor(n * by) for n, by in zip(shape, found, strict=True)), found
-    wanted = site.array(3)
+    wanted = context.array(3)
     if wanted is None:
         raise ModelError(f"{node} says neither sizes nor scales.")
     sizes = list(shape)

@@ -15,7 +15,7 @@ import numpy as np
 from dala.base.record import value
 from dala.kernels.tensor.windows import Windows
 from dala.lang.wgsl_module import read_module
-from dala.ml.executor.epilogue import PRELUDE, Formula, Mask
+from dala.ml.executor.epilogue import PRELUDE, Epilogue, Mask
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -31,7 +31,7 @@ LANES = 32
 RUN = 4
 """Rows that an invocation of a depthwise convolution computes."""
 MOST_OPERANDS = 4
-"""Operands of a formula: with its own inputs and the output, a kernel binds no more than eight."""
+"""Operands of an epilogue: with its inputs and the output, a kernel binds no more than eight."""
 
 _HEAD = """
 struct Params {
@@ -57,7 +57,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   SUMS
   TAPS
   let block = group.y % params.blocks * QUADS * 4u;
-  // A loop, because formulas written out for every sum take drivers seconds to compile.
+  // A loop, because epilogues written out for every sum take drivers seconds to compile.
   var sums = array<vec4<f32>, COUNT>(ALL);
   for (var k = 0u; k < COUNT * 4u; k++) {
     let o = block + k / (PLACES * 4u) * 4u + k % 4u;
@@ -133,10 +133,10 @@ _DEPTHWISE_READ = """
 
 
 @value
-class Ending:
-    """A formula, and which of (batch, channels, places) each of its operands has."""
+class BoundEpilogue:
+    """A epilogue, and which of (batch, channels, places) each of its operands has."""
 
-    formula: Formula
+    epilogue: Epilogue
     masks: tuple[Mask, ...]
 
 
@@ -186,10 +186,10 @@ def masks_of(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> tup
     return tuple(found)
 
 
-def takes(shape: tuple[int, ...], formula: Formula, operands: Sequence[tuple[int, ...]]) -> bool:
-    """Whether a text can end in the formula."""
+def takes(shape: tuple[int, ...], epilogue: Epilogue, operands: Sequence[tuple[int, ...]]) -> bool:
+    """Whether a text can end in the epilogue."""
     fits = len(masks_of(shape, operands)) == len(operands) <= MOST_OPERANDS
-    return fits and formula.fits_wgsl
+    return fits and epilogue.fits_wgsl
 
 
 def convolution_stage(
@@ -197,9 +197,9 @@ def convolution_stage(
     output: Buffer,
     windows: tuple[Windows, Windows],
     groups: int,
-    ending: Ending,
+    bound: BoundEpilogue,
 ) -> Stage:
-    """The stage that convolves x with arranged weights; other inputs are the formula's operands."""
+    """The stage that convolves x with arranged weights; other inputs are the epilogue's own."""
     x = inputs[0]
     batch, channels, height, width = x.shape
     down, across = windows
@@ -227,16 +227,16 @@ def convolution_stage(
     if is_depthwise(channels, made, groups):
         runs = -(-rows // RUN) * columns
         lanes = LANES if runs > LANES // 2 else LANES // 2
-        kernel = _depthwise_kernel(ending, lanes, down.size, down.step, down.apart)
+        kernel = _depthwise_kernel(bound, lanes, down.size, down.step, down.apart)
         return Stage(kernel, inputs, output, params)
     plain = all(item == Windows(1, 1, 1, 0, item.count) for item in windows)
     target = reshaped(output, (batch, groups, own, rows * columns))
     lanes = LANES if rows * columns > PLACES * LANES // 2 else LANES // 2
-    return Stage(_dense_kernel(ending, plain, quads, lanes), inputs, target, params)
+    return Stage(_dense_kernel(bound, plain, quads, lanes), inputs, target, params)
 
 
 @cache
-def _dense_kernel(ending: Ending, plain: bool, quads: int, lanes: int) -> Kernel:
+def _dense_kernel(bound: BoundEpilogue, plain: bool, quads: int, lanes: int) -> Kernel:
     sums = [(q, i) for q in range(quads) for i in range(PLACES)]
     replaced = {
         "TAPS": _for_each_place(_ONE_TAP if plain else _ALL_TAPS),
@@ -253,7 +253,7 @@ def _dense_kernel(ending: Ending, plain: bool, quads: int, lanes: int) -> Kernel
         "PLACES": f"{PLACES}u",
         "QUADS": f"{quads}u",
     }
-    text = _text(_DENSE, replaced, ending)
+    text = _text(_DENSE, replaced, bound)
 
     def groups(shape: tuple[int, ...]) -> tuple[int, int, int]:
         batch, parts, made, pixels = shape
@@ -275,7 +275,7 @@ def _for_each_place(text: str) -> str:
 
 
 @cache
-def _depthwise_kernel(ending: Ending, lanes: int, tall: int, step: int, apart: int) -> Kernel:
+def _depthwise_kernel(bound: BoundEpilogue, lanes: int, tall: int, step: int, apart: int) -> Kernel:
     """A kernel that reads each row of the input once for all rows of the output that need it."""
     pairs = [(i, a) for i in range(RUN) for a in range(tall)]
     rows = sorted({i * step + a * apart for i, a in pairs})
@@ -295,7 +295,7 @@ def _depthwise_kernel(ending: Ending, lanes: int, tall: int, step: int, apart: i
         "LANES": f"{lanes}u",
         "RUN": f"{RUN}u",
     }
-    text = _text(_DEPTHWISE, replaced, ending)
+    text = _text(_DEPTHWISE, replaced, bound)
 
     def groups(shape: tuple[int, ...]) -> tuple[int, int, int]:
         batch, channels, rows, columns = shape
@@ -305,18 +305,18 @@ def _depthwise_kernel(ending: Ending, lanes: int, tall: int, step: int, apart: i
     return WgslKernel("convolve_depthwise", module, groups)
 
 
-def _text(main: str, replaced: dict[str, str], ending: Ending) -> str:
-    """A text with its parts filled in, and what stores a sum after the formula."""
-    text = _HEAD + PRELUDE + _store(ending) + main
+def _text(main: str, replaced: dict[str, str], bound: BoundEpilogue) -> str:
+    """A text with its parts filled in, and what stores a sum after the epilogue."""
+    text = _HEAD + PRELUDE + _store(bound) + main
     for word, meaning in replaced.items():
         text = text.replace(word, meaning)
     return text
 
 
-def _store(ending: Ending) -> str:
+def _store(bound: BoundEpilogue) -> str:
     """The operands' declarations, and the function that ends a sum and writes it."""
     bindings, lines = [], []
-    for i, (batch, channel, place) in enumerate(ending.masks):
+    for i, (batch, channel, place) in enumerate(bound.masks):
         bindings.append(f"@group(0) @binding({5 + i}) var<storage, read> o{i}: array<f32>;")
         index = "n" if batch else "0u"
         if channel:
@@ -324,9 +324,9 @@ def _store(ending: Ending) -> str:
         if place:
             index = f"({index} * params.pixels + p)"
         lines.append(f"let x{i} = o{i}[{index}];")
-    lines += ending.formula.in_wgsl()
+    lines += bound.epilogue.in_wgsl()
     lines.append(
-        f"out[(n * params.groups * params.made + o) * params.pixels + p] = {ending.formula.result};"
+        f"out[(n * params.groups * params.made + o) * params.pixels + p] = {bound.epilogue.result};"
     )
     body = "\n  ".join(lines)
     return "\n".join(bindings) + (f"\nfn store(v0: f32, n: u32, o: u32, p: u32) {{\n  {body}\n}}\n")

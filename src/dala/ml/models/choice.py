@@ -19,7 +19,7 @@ MOST_MODELS = 4
 def chosen_model(what: str, given: Any, like: str | None = None) -> Model:
     """The model; one that was loaded for an earlier frame is used again, if its file is the same.
 
-    A file is fed and read as `like` is, a model of the catalogue.
+    A file is fed and read as `like` is, a model of the catalog.
     """
     if isinstance(given, Model):
         if like is not None:

@@ -12,7 +12,6 @@ from dala.base.deprecation import renamed_argument
 from dala.devices.cpu.threads import thread_count
 from dala.errors import ArgumentError, ModelError, argument, either
 from dala.ml.catalog.entries import MODELS, Entry, find
-from dala.ml.models.engine import Engine
 from dala.ml.models.model import ENGINES, Choice, Model, tensor_shape
 from dala.ml.results.results import Classification, Detection, Pose, Results, Segmentation
 
@@ -111,7 +110,7 @@ def _named(entry: Entry, engine: Choice, accept_license: bool) -> Model:
         known = _loaded.get(key)
         if known is None:
             path = fetch(entry, accept_license=accept_license)
-            known = _loaded[key] = Model(entry.name, Engine(entry.name, path), entry, engine)
+            known = _loaded[key] = Model(entry.name, path, entry, engine)
         return known
 
 
@@ -124,10 +123,10 @@ def _from_file(source: Source, entry: Entry | None, choice: Choice) -> Model:
             f"{type(source).__name__}."
         )
     name = "model" if isinstance(source, bytes) else Path(source).stem
-    engine = Engine(name, checked_model(source))
+    model = Model(name, checked_model(source), entry, choice)
     if entry is not None:
-        _check_alike(engine, entry)
-    return Model(name, engine, entry, choice)
+        _check_alike(model, entry)
+    return model
 
 
 def _looks_like_a_file(source: str) -> bool:
@@ -135,14 +134,14 @@ def _looks_like_a_file(source: str) -> bool:
     return is_there or Path(source).suffix != "" or len(Path(source).parts) > 1
 
 
-def _check_alike(engine: Engine, entry: Entry) -> None:
+def _check_alike(model: Model, entry: Entry) -> None:
     """Refuse a model that cannot be fed as the catalog's is."""
-    takes, shape = engine.inputs, tensor_shape(entry)
+    takes, shape = model.takes, tensor_shape(entry)
     if len(takes) == 1 and takes[0].dtype == entry.dtype and takes[0].accepts(shape):
         return
     given = ", ".join(f"{item.name}: {item}" for item in takes)
     raise ModelError(
-        f"{engine.model} is not like {entry.name}, which takes one input, {entry.dtype} "
+        f"{model.name} is not like {entry.name}, which takes one input, {entry.dtype} "
         f"{shape}: this one takes {given}."
         + either(" Load it without like=, and give predict() what it takes.", "")
     )

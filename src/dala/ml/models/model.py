@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 
 import numpy as np
 
-from dala import __version__
 from dala.base.deprecation import RenamedKeys
 from dala.base.printable import printable
 from dala.base.suggestions import hint
 from dala.devices import CPU, Device, current_device, using
-from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError, either
+from dala.errors import ArgumentError, DtypeError, ShapeError, either
 from dala.images.frames import new_buffer
 from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
 from dala.ml.catalog.entries import RENAMED, Entry
-from dala.ml.models.engine import Engine, Tensor
+from dala.ml.models.engine import Engine
+from dala.ml.models.kernel_engine import KernelEngine
+from dala.ml.onnx.contents import Source, read_contents
+from dala.ml.onnx.signature import Tensor, check_inputs, output_shape
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.kernels.arguments import Params, complete
-from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel, Stage
+from dala.runtime.kernels.arguments import Params, check_buffers, complete
+from dala.runtime.pipelines.composite import CompositeKernel, Stage
+from dala.runtime.profiling.profile import copy
 
 if TYPE_CHECKING:
     from typing import Unpack
 
     # Only from Python 3.13 on has the one of `typing` a default; type checkers know this one.
     from typing_extensions import TypeVar
-
-    from dala.ml.executor.graph import Graph
 
     Seen = TypeVar("Seen", default=Any)
 else:
@@ -64,35 +64,30 @@ class Model(CompositeKernel, Generic[Seen]):
     def __init__(
         self,
         name: str,
-        engine: Engine,
+        source: Source,
         entry: Entry | None = None,
         choice: Choice = "auto",
     ) -> None:
+        contents = read_contents(name, source)
         doc = "A model that was loaded from a file" if entry is None else entry.doc
-        names = tuple(item.name for item in engine.inputs)
-        super().__init__(name, doc, names, _params(engine), self._stages)
+        names = tuple(item.name for item in contents.inputs)
+        # Which output a stage writes: the first, unless it is named.
+        params = (Parameter("output", "host", None, contents.outputs[0].name),)
+        super().__init__(name, doc, names, params, self._stages)
         self.entry = entry
-        self._engine = engine
-        self._on_host = HostCallKernel(name, names, engine.compute)
+        self.takes = contents.inputs
+        """Its inputs, as they are declared."""
+        self.gives = contents.outputs
+        """Its outputs, as they are declared."""
         self._choice = choice
-        if choice == "dala" and self._missing:
-            rest = len(self._missing) - 5
-            raise ModelError(
-                f"{name}: dala's own kernels cannot compute {'; '.join(self._missing[:5])}"
-                f"{f'; and {rest} more' if rest > 0 else ''}. {_INSTEAD}"
-            )
+        self._kernels = KernelEngine(name, contents)
+        self._host: Engine = self._kernels
+        if choice == "dala":
+            self._kernels.require_all()
+        else:
+            from dala.ml.models.onnx_runtime import OnnxRuntime
 
-    @cached_property
-    def _graph(self) -> Graph:
-        """The network as stages of kernels."""
-        from dala.ml.executor.graph import Graph
-
-        return Graph.read(self._engine.source)
-
-    @cached_property
-    def _missing(self) -> list[str]:
-        """What kernels cannot compute of it."""
-        return self._graph.missing()
+            self._host = OnnxRuntime(name, source, contents)
 
     def runs_on(self, device: Device) -> bool:
         """Whether dala's own kernels compute it between buffers of that device.
@@ -100,48 +95,30 @@ class Model(CompositeKernel, Generic[Seen]):
         Unless an engine was chosen, they do on a hardware GPU, where they can compute all of it.
         """
         if self._choice == "auto":
-            is_gpu = device.is_gpu
-            return bool(is_gpu) and not self._missing
+            return device.is_gpu and not self._kernels.missing
         return self._choice == "dala"
+
+    def engine_on(self, device: Device) -> Engine:
+        """Returns what computes it between buffers of that device."""
+        return self._kernels if self.runs_on(device) else self._host
 
     # -- what it is ------------------------------------------------------------------------------
 
     @property
     def engine(self) -> str:
         """What computes it between buffers of the current device: its version, its threads."""
-        return f"dala {__version__}" if self.runs_on(current_device()) else str(self._engine)
+        return str(self.engine_on(current_device()))
 
     @property
     def device(self) -> str:
         """Where it is computed between buffers of the current device."""
         here = current_device()
-        return here.id if self.runs_on(here) else CPU.id
-
-    @property
-    def takes(self) -> tuple[Tensor, ...]:
-        """Its inputs, as they are declared."""
-        return self._engine.inputs
-
-    @property
-    def gives(self) -> tuple[Tensor, ...]:
-        """Its outputs, as they are declared."""
-        return self._engine.outputs
+        return here.id if self.engine_on(here).on_device else CPU.id
 
     def output_shape(
         self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
     ) -> tuple[int, ...]:
-        wanted = self._wanted(params)
-        known: dict[Any, int] = {}
-        for item, given in zip(self.takes, shapes, strict=True):
-            known.update(zip(item.shape, given, strict=False))
-        found = tuple(axis if isinstance(axis, int) else known.get(axis) for axis in wanted.shape)
-        sizes = tuple(axis for axis in found if axis is not None)
-        if None in wanted.shape or len(sizes) != len(found):
-            raise ShapeError(
-                f"{self.name}: output {wanted.name!r} is {wanted}: how large it is for inputs of "
-                f"{list(shapes)} is not declared."
-            )
-        return sizes
+        return output_shape(self.name, self.takes, shapes, self._wanted(params))
 
     def __repr__(self) -> str:
         takes = ", ".join(f"{item.name}: {item}" for item in self.takes)
@@ -159,23 +136,38 @@ class Model(CompositeKernel, Generic[Seen]):
         An image is an array, a Pillow image or a Buffer; boxes and points are in its own pixels.
         Options are those of the task, such as `threshold` or `top_k`.
         """
-        from dala.ml.models.recognition import recognise
+        from dala.ml.models.recognition import recognize
 
         if more:
             raise ArgumentError(
                 f"{self.name} takes one image, or a list of them, and options by their names."
             )
         if isinstance(image, list | tuple):
-            return [recognise(self, item, options) for item in image]
-        return recognise(self, image, options)
+            return [recognize(self, item, options) for item in image]
+        return recognize(self, image, options)
 
     # -- running ---------------------------------------------------------------------------------
+
+    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+        with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
+            wanted = self._checked(inputs, output, params)
+            target = output
+            if any(item.aliases(output) for item in inputs):
+                target = new_buffer(output.shape, output.dtype)
+            self.engine_on(device).run(inputs, {wanted.name: target})
+            if target is not output:
+                copy(device, target.memory, output.memory)
 
     def _stages(
         self, inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]
     ) -> Iterator[Stage]:
+        wanted = self._checked(inputs, output, params)
+        yield from self.engine_on(current_device()).stages(inputs, {wanted.name: output})
+
+    def _checked(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None) -> Tensor:
+        """The output that is wanted; refuses buffers that do not suit the model."""
         wanted = self._wanted(params)
-        self._engine.check([(item.shape, item.scalar.numpy) for item in inputs])
+        self.check([(item.shape, item.scalar.numpy) for item in inputs])
         own = self.runs_on(current_device())
         if output.dtype != wanted.dtype and not (own and output.dtype == "s32"):
             raise DtypeError(
@@ -187,54 +179,31 @@ class Model(CompositeKernel, Generic[Seen]):
                 f"{self.name}: output {wanted.name!r} is {wanted}, but there is room for "
                 f"{output.shape}."
             )
-        if own:
-            yield from self._kernels(inputs, {wanted.name: output})
-        else:
-            yield Stage(self._on_host, inputs, output, {"output": wanted.name})
+        return wanted
 
-    def _kernels(self, inputs: Sequence[Buffer], outputs: Mapping[str, Buffer]) -> Iterator[Stage]:
-        """The stages of dala's own kernels; what is in the way may show in these shapes only."""
-        try:
-            return self._graph.stages(dict(zip(self.inputs, inputs, strict=True)), outputs)
-        except ModelError as error:
-            raise ModelError(f"{self.name}: {error} {_INSTEAD}") from error
-        except ShapeError as error:
-            raise ShapeError(f"{self.name}: {error}") from error
+    def check(self, given: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> None:
+        """Refuses inputs of other shapes or dtypes than the model's."""
+        check_inputs(self.name, self.takes, given)
 
     def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
         """Every output by its name, computed by kernels on the inputs' device, the current one.
 
-        Whole numbers of 64 bits come as s32, which every device has.
+        Integers of 64 bits come as s32, which every device has.
         """
-        self._engine.check([(item.shape, item.scalar.numpy) for item in inputs])
-        shapes = [item.shape for item in inputs]
-        made = {
-            item.name: new_buffer(
-                self.output_shape(shapes, {"output": item.name}),
-                "s32" if item.dtype == "s64" else item.dtype,
-            )
-            for item in self.gives
-        }
-        with current_device().batch():
-            for stage in self._kernels(inputs, made):
-                stage.kernel.run(stage.inputs, stage.output, stage.params)
-        return made
+        self.check([(item.shape, item.scalar.numpy) for item in inputs])
+        return self._kernels.compute(inputs)
 
     def outputs(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        """Every output by its name as ONNX Runtime computes it, in arrays of their own.
+        """Every output by its name, in arrays of their own, computed for the current device.
 
         Inputs that do not fit are refused.
         """
-        self._engine.check([(item.shape, item.dtype) for item in inputs])
-        rooms = {
-            item.name: None if item.fixed is None else np.empty(item.fixed, item.numpy)
-            for item in self.gives
-        }
-        return dict(zip(rooms, self._engine.run(inputs, rooms), strict=True))
+        self.check([(item.shape, item.dtype) for item in inputs])
+        return self.engine_on(current_device()).compute_arrays(inputs)
 
     def _wanted(self, params: Params | None) -> Tensor:
         name = complete(self.name, self.params, params)["output"]
-        found = self._engine.output(name)
+        found = next((item for item in self.gives if item.name == name), None)
         if found is None:
             known = [item.name for item in self.gives]
             raise ArgumentError(
@@ -263,14 +232,14 @@ class Model(CompositeKernel, Generic[Seen]):
             lines = [f"{self.name} is computed by {self.engine}"]
             lines += [f"  takes {item.name}: {item}" for item in self.takes]
             lines += [f"  gives {item.name}: {item}" for item in self.gives]
-            if output is not None and not self.runs_on(device):
-                lines += filter(None, [self._on_host.elsewhere(output)])
+            if output is not None:
+                lines += filter(None, [self.engine_on(device).copies(output)])
         explained = "\n".join(map(printable, lines))
         print(explained)
         return explained
 
     def info(self) -> dict[str, Any]:
-        """The catalogue's entry, if it has one, its inputs and outputs, and what computes it."""
+        """The catalog's entry, if it has one, its inputs and outputs, and what computes it."""
         values = {
             **({} if self.entry is None else self.entry.describe()),
             "name": self.name,
@@ -295,16 +264,17 @@ def require_model(what: str, given: Any) -> Model:
     raise ArgumentError(f"{what}: the model is what load_model() gives, not {given!r}: load it.")
 
 
-def _params(engine: Engine) -> tuple[Parameter, ...]:
-    """Which output a stage writes: the first, unless it is named."""
-    return (Parameter("output", "host", None, engine.outputs[0].name),)
-
-
 def tensor_shape(entry: Entry) -> tuple[int, ...]:
-    """The shape of what a model of the catalogue takes."""
+    """The shape of what a model of the catalog takes."""
     return (1, 3, *entry.shape) if entry.layout == "nchw" else (1, *entry.shape, 3)
 
 
 def _described(tensors: Sequence[Tensor]) -> dict[str, dict[str, Any]]:
     """Declared inputs or outputs by name, as plain values."""
-    return {item.name: {"shape": list(item.shape), "dtype": item.dtype} for item in tensors}
+    return {
+        item.name: {
+            "shape": None if item.shape is None else list(item.shape),
+            "dtype": item.dtype,
+        }
+        for item in tensors
+    }

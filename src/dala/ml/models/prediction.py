@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,7 @@ from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, DeviceError, DtypeError
 from dala.ir.types import DTYPES
 from dala.ml.models.model import Model, require_model
-from dala.runtime.buffers.access import read
-from dala.runtime.buffers.buffer import Buffer, from_dlpack, from_numpy
+from dala.runtime.buffers.buffer import Buffer, from_dlpack
 from dala.runtime.commands.result_command import ResultCommand, submit_call
 
 Given = np.ndarray | Buffer
@@ -60,20 +58,14 @@ def outputs_of(model: Model, given: Sequence[Given]) -> dict[str, Any]:
         if own and buffers and count is None:
             return dict(model.computed(buffers))
         arrays = [np.asarray(item, order="C") for item in given]
-        run = partial(_by_kernels, model) if own else model.outputs
         if count is None:
-            made = run(arrays)
+            made = model.outputs(arrays)
         else:
-            parts = [run([item[i : i + 1] for item in arrays]) for i in range(count)]
+            parts = [model.outputs([item[i : i + 1] for item in arrays]) for i in range(count)]
             made = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         if not buffers:
             return dict(made)
         return {name: _buffer(model, name, array) for name, array in made.items()}
-
-
-def _by_kernels(model: Model, arrays: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-    made = model.computed([from_numpy(item) for item in arrays])
-    return {item.name: read(made[item.name]).astype(item.numpy, copy=False) for item in model.gives}
 
 
 def given_tensors(model: Model, tensors: Any) -> list[Given]:
@@ -133,7 +125,7 @@ def _batch(model: Model, given: Sequence[Given]) -> int | None:
     counts = {item.shape[0] if item.shape else 0 for item in given}
     if len(counts) != 1 or counts <= {0, 1}:
         return None
-    one_each = all(item.shape[:1] == (1,) for item in (*model.takes, *model.gives))
+    one_each = all((item.shape or ())[:1] == (1,) for item in (*model.takes, *model.gives))
     fits = all(
         wanted.accepts((1, *item.shape[1:]))
         for wanted, item in zip(model.takes, given, strict=True)

@@ -17,7 +17,7 @@ from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.run import run_kernel
 
 
-def recognise(
+def recognize(
     model: Model, image: Any, options: Mapping[str, Any], size: tuple[int, int] | None = None
 ) -> Any:
     """The results of the model's task for an image; bytes come with their size (width, height)."""
@@ -34,7 +34,7 @@ def recognise(
 
 
 def require_entry(model: Model) -> Entry:
-    """The entry of the catalogue that says how images go in, and what the outputs mean."""
+    """The entry of the catalog that says how images go in, and what the outputs mean."""
     if model.entry is not None:
         return model.entry
     takes = ", ".join(f"{item.name}: {item}" for item in model.takes)

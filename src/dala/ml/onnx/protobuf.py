@@ -7,7 +7,8 @@ counts: a message of more than `FIELDS_LIMIT` fields is refused before another l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dala.errors import LimitError, ModelError
@@ -20,8 +21,9 @@ DEPTH_LIMIT = 90
 Schema = dict[str, dict[int, str]]
 """What the fields of each message are, as "name kind" or, where one may come often, "name kind*".
 
-A kind is `int` (a varint, signed), `text`, `bytes` (a view), `numbers` (views of what is packed,
-and of each value that is not), or the name of another message. Other fields are passed over.
+A kind is `int` (a varint, signed), `float` (four bytes), `text`, `bytes` (a view), `numbers` (views
+of what is packed, and of each value that is not), or the name of another message. Other fields are
+passed over.
 """
 Message = dict[str, Any]
 """A field's name and what it holds: a list where it may come often, nothing where it is absent."""
@@ -41,6 +43,27 @@ def varints_in(packed: memoryview) -> int:
     import numpy as np
 
     return int(np.count_nonzero(np.frombuffer(packed, np.uint8) < 128))
+
+
+def floats_in(numbers: Sequence[tuple[int, memoryview]], form: str = "f") -> list[float]:
+    """The values of a field of floats, packed or not; `form` "d" is for those of eight bytes."""
+    size = struct.calcsize(form)
+    return [x for _, view in numbers for x in struct.unpack(f"<{len(view) // size}{form}", view)]
+
+
+def integers_in(numbers: Sequence[tuple[int, memoryview]]) -> list[int]:
+    """The values of a field of varints, packed or not, as signed ones."""
+    found: list[int] = []
+    for _, view in numbers:
+        value, shift = 0, 0
+        for byte in view:
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                value &= (1 << 64) - 1
+                found.append(value - (1 << 64) if value >> 63 else value)
+                value, shift = 0, 0
+    return found
 
 
 class _Reader:
@@ -81,13 +104,15 @@ class _Reader:
         return found
 
     def _value(self, held: str, wire: int, at: int, stop: int, where: str, depth: int) -> Any:
-        if wire != (_VARINT if held == "int" else _LENGTH):
+        if wire != {"int": _VARINT, "float": _FOUR}.get(held, _LENGTH):
             raise ModelError(
                 f"{self.what} is no ONNX file, or is damaged: {where} at byte {at:,} has the wire "
                 f"type {wire}."
             )
         if held == "int":
             return self._varint(at, stop)[0]
+        if held == "float":
+            return struct.unpack("<f", self.data[at:stop])[0]
         if held == "bytes":
             return self.data[at:stop]
         if held == "text":

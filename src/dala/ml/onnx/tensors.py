@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 
 from dala.errors import LimitError, ModelError
 from dala.ml.onnx.external_files import Outside
-from dala.ml.onnx.protobuf import Message, varints_in
+from dala.ml.onnx.protobuf import Message, floats_in, integers_in, varints_in
 
 LARGEST_VALUE_BYTES = 1 << 34
 """How large an input, an output, or all that lies in other files may be."""
@@ -42,6 +46,23 @@ DTYPES = {
     26: ("INT2", 2),
 }
 """The name of each element type, ours where there is one, and its bits."""
+
+NUMPY_DTYPES: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.float32),
+    2: np.dtype(np.uint8),
+    3: np.dtype(np.int8),
+    4: np.dtype(np.uint16),
+    5: np.dtype(np.int16),
+    6: np.dtype(np.int32),
+    7: np.dtype(np.int64),
+    9: np.dtype(np.bool_),
+    10: np.dtype(np.float16),
+    11: np.dtype(np.float64),
+    12: np.dtype(np.uint32),
+    13: np.dtype(np.uint64),
+}
+"""The element types that NumPy has too."""
+_FLOAT16 = 10
 
 # Where values are that are not raw; a complex one is two of them, and the narrowest share one.
 _FIELDS = {1: "float_data", 7: "int64_data", 8: "string_data", 11: "double_data", 12: "uint64_data"}
@@ -78,6 +99,33 @@ def check_tensor(where: str, tensor: Message, outside: Outside | None) -> int:
     if values != wanted:
         raise ModelError(f"{claim}: {wanted:,} values, and the file has {values:,} for it.")
     return 0
+
+
+def array_of(tensor: Message, beside: Mapping[str, bytes]) -> np.ndarray | None:
+    """The values of a tensor that was checked; None where NumPy has not its element type.
+
+    `beside` are the bytes of those in other files.
+    """
+    number = tensor.get("data_type", 0)
+    dtype = NUMPY_DTYPES.get(number)
+    if dtype is None:
+        return None
+    shape = tuple(tensor.get("dims", []))
+    raw: Any = tensor.get("raw_data")
+    if tensor.get("data_location", 0) == EXTERNAL:
+        entries = {e.get("key", ""): e.get("value", "") for e in tensor.get("external_data", [])}
+        raw = beside[entries["location"]]
+    if raw is not None:
+        return np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype).reshape(shape)
+    field = _FIELDS.get(number, "int32_data")
+    held = tensor.get(field, [])
+    if field in _FIXED_BYTES:
+        form = "f" if field == "float_data" else "d"
+        return np.array(floats_in(held, form), dtype).reshape(shape)
+    values = np.array(integers_in(held), np.int64)
+    if number == _FLOAT16:  # as their bits
+        return values.astype(np.uint16).view(dtype).reshape(shape)
+    return values.astype(dtype).reshape(shape)
 
 
 def bytes_of(where: str, number: int, dims: list[int]) -> int:

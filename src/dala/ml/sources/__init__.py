@@ -1,4 +1,4 @@
-"""Where the weights of the catalogue come from, and where they are kept once converted."""
+"""Where the weights of the catalog come from, and where they are kept once converted."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """`python -m dala.ml.sources.pins FOLDER`: what the packages in a folder are converted to.
 
 For whoever changes an importer: prints the SHA-256 of each converted model, which belongs into the
-catalogue, and ends with 1 where the catalogue says otherwise.
+catalog, and ends with 1 where the catalog says otherwise.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dala.ml.sources.downloads import archive_name
 
 
 def main(folder: Path) -> int:
-    """Convert every model of the catalogue and print the hashes; the exit code."""
+    """Convert every model of the catalog and print the hashes; the exit code."""
     differing = 0
     for entry in MODELS.values():
         archive = folder / archive_name(entry.package)

@@ -1,4 +1,4 @@
-"""The outputs of a model of the catalogue as the results of its task."""
+"""The outputs of a model of the catalog as the results of its task."""
 
 from __future__ import annotations
 

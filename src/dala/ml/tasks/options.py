@@ -11,13 +11,13 @@ from dala.kernels.base.shapes import integer_of, number_within
 from dala.ml.catalog.entries import Entry
 
 SETTINGS = {"threshold": "score", "iou": "overlap", "top_k": "count", "max_results": "count"}
-"""The names under which the catalogue has the defaults of options."""
+"""The names under which the catalog has the defaults of options."""
 DEFAULTS: dict[str, Any] = {"threshold": 0.5, "iou": 0.45, "top_k": 5, "max_results": 100}
 MOST_RESULTS = 1000
 
 
 def chosen(entry: Entry, given: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The options of these names: as given, else as the catalogue has them; checked."""
+    """The options of these names: as given, else as the catalog has them; checked."""
     for name in given:
         if name not in names:
             takes = f"it takes {', '.join(map(argument, names))}" if names else "it takes none"

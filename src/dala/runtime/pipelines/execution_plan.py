@@ -53,10 +53,9 @@ class ExecutionPlan:
     def __init__(self, device: Device, graph: LaunchGraph, *, fuse: bool) -> None:
         self.device = device
         self.signature = graph.signature
-        visible = {i for i, item in enumerate(graph.buffers) if not item.is_scratch}
         scheduled = schedule(
             graph.items(),
-            visible,
+            set(graph.visible),
             graph.overlaps,
             enabled=fuse,
             line_buffers=device.supports("line_buffers"),
@@ -67,7 +66,7 @@ class ExecutionPlan:
             number: _size_bytes(graph, number)
             for unit in self.units
             for number in unit.needs
-            if number not in visible
+            if number not in graph.visible
         }
         """The bytes of each buffer between units."""
         self.has_host_calls = any(unit.runner is None for unit in self.units)
@@ -86,7 +85,17 @@ class ExecutionPlan:
         A workspace that is passed again is reused, and with it what the device has recorded.
         """
         workspace = workspace or Workspace()
-        memories = self._memories(graph, workspace)
+        memories = self.memories(graph, workspace)
+        key = None
+        if self.device.supports("recording"):
+            values = graph.serial if self.has_host_calls else tuple(graph.values.values())
+            key = (tuple(item.identity for item in memories.values()), values)
+        self.run_on(graph, memories, workspace, key)
+
+    def run_on(
+        self, graph: LaunchGraph, memories: dict[int, Memory], workspace: Workspace, key: Any
+    ) -> None:
+        """Runs every unit in order on these memories; `key` tells their recording from others."""
         if ACTIVE:
             self._run_profiled(graph, memories)
             return
@@ -94,12 +103,9 @@ class ExecutionPlan:
             with self.device.batch():
                 self._run_units(graph, memories)
             return
-        used = tuple(memories.values())
-        values = graph.serial if self.has_host_calls else tuple(graph.values.values())
-        key = (tuple(item.identity for item in used), values)
         known = workspace.recordings.get(key)
         if known is not None:
-            self.device.replay(known, used)
+            self.device.replay(known, tuple(memories.values()))
             return
         with self.device.record() as recording, self.device.batch():
             self._run_units(graph, memories)
@@ -124,13 +130,13 @@ class ExecutionPlan:
             elif isinstance(unit.work, HostCall):
                 graph.run_on_host(unit.work.place, memories)
 
-    def _memories(self, graph: LaunchGraph, workspace: Workspace) -> dict[int, Memory]:
-        """Returns the memory of each buffer that has to exist."""
+    def memories(self, graph: LaunchGraph, workspace: Workspace) -> dict[int, Memory]:
+        """Returns the memory of each buffer that has to exist, but for the graph's arguments."""
         between = workspace.memories(self)
         found: dict[int, Memory] = {}
         for unit in self.units:
             for number in unit.needs:
-                if number not in found:
+                if number not in found and number not in graph.arguments:
                     found[number] = between.get(number) or graph.buffers[number].memory
         return found
 

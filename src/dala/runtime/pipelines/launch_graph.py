@@ -133,10 +133,13 @@ class Launch:
 class LaunchGraph:
     """Launches in order, the buffers behind their numbers, and the values of their parameters.
 
-    None among the invocations is a barrier.
+    None among the invocations is a barrier. `arguments` are scratch that stands for the buffers of
+    each run.
     """
 
-    def __init__(self, invocations: Sequence[Invocation | None]) -> None:
+    def __init__(
+        self, invocations: Sequence[Invocation | None], arguments: Sequence[Buffer] = ()
+    ) -> None:
         self.invocations = invocations
         self.serial = next(_serials)
         """Unique to this graph: host calls have parameters that `values` does not hold."""
@@ -145,11 +148,14 @@ class LaunchGraph:
         self.launches: list[Launch | None] = []
         for place, invocation in enumerate(invocations):
             self.launches.append(None if invocation is None else self._launch(place, invocation))
-        scratch = tuple(item.is_scratch for item in self.buffers)
+        self.arguments = tuple(self.numbers.number(item) for item in arguments)
+        hidden = {i for i, item in enumerate(self.buffers) if item.is_scratch}
+        self.visible = frozenset(range(len(self.buffers))) - hidden.difference(self.arguments)
+        """The buffers that users can read."""
         launches = tuple(item and item.signature for item in self.launches)
         self.overlaps = self.numbers.overlaps()
         aliases = frozenset((i, j) for i, others in self.overlaps.items() for j in others)
-        self.signature = (scratch, launches, aliases)
+        self.signature = (self.visible, launches, aliases)
 
     @property
     def buffers(self) -> list[Buffer]:

@@ -6,10 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from ml.executor.graphs import check, computed, expected, graph_of, node, sample
+from ml.executor.graphs import check, computed, expected, graph_of, node, read_graph, sample
 
 from dala.gpu import compute
-from dala.ml.executor.graph import Graph
 
 X = sample(2, 6, 7, 9)
 W, B = sample(8, 6, 3, 3, seed=1), sample(8, seed=2)
@@ -110,7 +109,7 @@ def test_quotients_of_whole_numbers_are_cut_off(device):
 
 def stages_of(model: bytes) -> list[str]:
     """The names of the kernels that compute a model, without those that prepare planes."""
-    graph = Graph.read(model)
+    graph = read_graph(model)
     want = expected(model, {"x": X})
     given = {"x": compute.from_numpy(X)}
     rooms = {name: compute.buffer_zeros(item.shape, "f32") for name, item in want.items()}
@@ -223,7 +222,7 @@ def test_a_result_that_a_later_stage_reads_is_not_overwritten(device):
 
 def test_stages_are_bound_anew_to_other_buffers(device):
     model = graph_of(SWISH, {"x": X}, NUMBERS)
-    graph = Graph.read(model)
+    graph = read_graph(model)
     for seed in range(3):
         inputs = {"x": sample(2, 6, 7, 9, seed=seed)}
         want = expected(model, inputs)

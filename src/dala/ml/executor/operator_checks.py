@@ -1,0 +1,66 @@
+"""Attributes of nodes that kernels do not compute, each with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from dala.ml.executor.pointwise import CASTS
+from dala.ml.onnx.contents import Node
+
+Check = Callable[[Node, Mapping[str, np.ndarray]], str]
+"""Why kernels cannot compute a node of a graph with these constants; empty if they can."""
+
+
+def nothing(*_: Any) -> str:
+    """No reason."""
+    return ""
+
+
+def without(attribute: str, reason: str = "") -> Check:
+    """Refuses an attribute unless it is 0."""
+    return lambda node, _: (reason or attribute) if node.get(attribute, 0) else ""
+
+
+def one_of(attribute: str, default: str, known: Sequence[str]) -> Check:
+    """Refuses other values of an attribute."""
+
+    def check(node: Node, _: Mapping[str, np.ndarray]) -> str:
+        given = node.get(attribute, default)
+        return "" if given in known else f"{attribute} {given!r}"
+
+    return check
+
+
+def castable(node: Node, _: Mapping[str, np.ndarray]) -> str:
+    return "" if node.get("to") in CASTS else f"to type {node.get('to')}"
+
+
+def spatial(node: Node, constants: Mapping[str, np.ndarray]) -> str:
+    """Refuses a convolution of other than two axes, by its weights if it does not say so itself."""
+    weight = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
+    rank = 4 if weight is None else weight.ndim
+    return _two_axes(node) or ("" if rank == 4 else "its windows have not two axes")
+
+
+def pool(node: Node, _: Mapping[str, np.ndarray]) -> str:
+    return _two_axes(node) or ("more than one output" if len(node.outputs) > 1 else "")
+
+
+def resize(node: Node, _: Mapping[str, np.ndarray]) -> str:
+    modes = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
+    transformation = node.get("coordinate_transformation_mode", "half_pixel")
+    if node.get("mode", "nearest") not in ("nearest", "linear"):
+        return f"mode {node.get('mode')!r}"
+    if transformation not in modes:
+        return f"coordinates {transformation!r}"
+    if node.get("antialias", 0) or node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return "antialias or keep_aspect_ratio_policy"
+    return ""
+
+
+def _two_axes(node: Node) -> str:
+    shape = node.get("kernel_shape")
+    return "" if shape is None or len(shape) == 2 else "its windows have not two axes"

@@ -1,0 +1,46 @@
+"""Executables: launches that are planned once and run on other buffers of the same shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dala.devices.device import Device, Memory
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.pipelines.execution_plan import Workspace, plan_for
+from dala.runtime.pipelines.launch_graph import Invocation, LaunchGraph
+
+
+class Executable:
+    """A launch graph and its plan; `arguments` stand for the buffers that each run is given.
+
+    Memory between launches, and what the device has recorded, are kept from run to run. Runs at the
+    same time have memory of their own.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        invocations: Sequence[Invocation],
+        arguments: Sequence[Buffer],
+        *,
+        fuse: bool = True,
+    ) -> None:
+        self.graph = LaunchGraph(invocations, arguments)
+        self.plan = plan_for(device, self.graph, fuse=fuse)
+        self._idle: list[tuple[Workspace, dict[int, Memory]]] = []
+
+    def run(self, buffers: Sequence[Buffer]) -> None:
+        """Runs the launches on buffers, each of the dtype and shape of its argument."""
+        try:
+            workspace, between = self._idle.pop()
+        except IndexError:
+            workspace = Workspace()
+            between = self.plan.memories(self.graph, workspace)
+        given = [item.memory for item in buffers]
+        memories = {**between, **dict(zip(self.graph.arguments, given, strict=True))}
+        key = tuple([item.identity for item in given])
+        try:
+            self.plan.run_on(self.graph, memories, workspace, key)
+        finally:
+            if not self._idle:  # the memory of one run is enough to keep
+                self._idle.append((workspace, between))
