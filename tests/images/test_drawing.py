@@ -371,7 +371,7 @@ def test_numbers_that_are_none_are_refused(method, before, after, name, number):
     ("call", "error", "says"),
     [
         (("fill_rect", 0, 0, -1, 5, 1.0), ArgumentError, "width is a finite number from 0"),
-        (("fill_rect", 0, 0, 5, 5, "no colour"), ArgumentError, "'no colour' is no colour"),
+        (("fill_rect", 0, 0, 5, 5, "no colour"), ArgumentError, "'no colour' is no color"),
         (("fill_rect", 0, 0, 5, 5, (1, 2)), ArgumentError, r"\(r, g, b\)"),
         (
             ("fill_rect", 0, 0, 5, 5, (0, 0, 2)),

@@ -11,7 +11,7 @@ from dala.cli.filter_texts import read_filter
 from dala.errors import ArgumentError
 from dala.images.drawing import Drawing
 from dala.images.drawing_run import drawn
-from dala.kernels.image.paint import colour_of, names, paint_of
+from dala.kernels.image.paint import color_of, names, paint_of
 from dala.media import gpu
 from dala.media.video.filtering.captions import TextLayer
 
@@ -45,10 +45,10 @@ def test_every_form_is_red_green_blue_and_alpha(given, levels):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ("gren", "'gren' is no colour: .* Did you mean 'green'\\?"),
+        ("gren", "'gren' is no color: .* Did you mean 'green'\\?"),
         ("Yelow", "Did you mean 'yellow'\\?"),
         ("#12345", "a code such as '#ff8000'"),
-        ("", "'' is no colour"),
+        ("", "'' is no color"),
         ((0, 255, 0), "divide levels by 255, or give '#00ff00'"),
         ((0, 255, 0, 128), "divide levels by 255, or give '#00ff0080'"),
         ((0, 1), "a code, a gray, \\(r, g, b\\) or \\(r, g, b, a\\), not \\(0, 1\\)"),
@@ -62,9 +62,9 @@ def test_what_is_no_colour_is_refused_with_what_is_meant(given, says):
 
 
 def test_what_shows_through_is_refused_where_nothing_does():
-    assert colour_of("x", "color", "#00ff00ff") == (0, 1, 0)
+    assert color_of("x", "color", "#00ff00ff") == (0, 1, 0)
     with pytest.raises(ArgumentError, match=r"^x: color '#0f08' is transparent, but here"):
-        colour_of("x", "color", "#0f08")
+        color_of("x", "color", "#0f08")
 
 
 @pytest.mark.parametrize("name", ["seagreen", "SeaGreen", "#2e8b57"])

@@ -415,7 +415,7 @@ def test_sources_are_closed_with_the_composition():
         ),
         ({"rate": 0}, "rate is a finite number above 0, not 0"),
         ({"rate": 1e6}, "rate is at most 1000 frames/s"),
-        ({"color": "nocolour"}, "color 'nocolour' is no colour"),
+        ({"color": "nocolour"}, "color 'nocolour' is no color"),
         ({"position": "nowhere"}, "position 'nowhere' is not known"),
         ({"layout": "picture_in_picture", "scale": 2}, "scale is a finite number from 0.01 to 1"),
     ],

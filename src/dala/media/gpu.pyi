@@ -134,7 +134,7 @@ def grayscale(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """The luma of each pixel in every colour channel, or in the one of a gray output."""
+    """The luma of each pixel in every color channel, or in the one of a gray output."""
 @overload
 def grayscale(
     image: bytes | bytearray | memoryview,
@@ -170,7 +170,7 @@ def hue(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """Colours turned by an angle, in degrees, as CSS hue-rotate does.
+    """Colors turned by an angle, in degrees, as CSS hue-rotate does.
 
     degrees (degrees): how far around the color wheel.
     """
@@ -206,7 +206,7 @@ def lut(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """The colour that a table has for each colour; alpha stays as it was.
+    """The color that a table has for each color; alpha stays as it was.
 
     table: the colors: a .cube file, or an array of (n, n, n, 3) or (n, 3).
     interpolation: how colors between the entries of a cube are found.
@@ -228,7 +228,7 @@ def saturation(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """luma + (1 + value) · (x - luma): -1 leaves no colour.
+    """luma + (1 + value) · (x - luma): -1 leaves no color.
 
     value: how much farther from gray; -1 leaves no color.
     """
@@ -315,7 +315,7 @@ def white_balance(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """Colours as if the light, of a temperature in kelvin and a tint, had been white.
+    """Colors as if the light, of a temperature in kelvin and a tint, had been white.
 
     temperature (kelvin): the temperature of the light that is taken for white; higher makes the image warmer.
     tint: how far the light is off towards green; higher makes the image more magenta.
@@ -361,7 +361,7 @@ def bilateral(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """The mean of the pixels around each, those of other colours counting less.
+    """The mean of the pixels around each, those of other colors counting less.
 
     radius (pixels): how far the pixels around each are taken into account.
     sigma_color: the distance of colors at which a pixel counts for less.
@@ -498,7 +498,7 @@ def dilate(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """The greatest of the (2 · radius + 1)² pixels around each, by channel.
+    """The largest of the (2 · radius + 1)² pixels around each, by channel.
 
     radius (pixels): how far the pixels around each are taken into account.
     border: what is read outside of the image.
@@ -522,7 +522,7 @@ def edge_detect(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """How steep the luma is, by Sobel: √(across² + down²), in every colour channel.
+    """How steep the luma is, by Sobel: √(across² + down²), in every color channel.
 
     border: what is read outside of the image.
     """
@@ -717,7 +717,7 @@ def chroma_key(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """Transparent where the chroma is near that of a colour, into an RGBA image.
+    """Transparent where the chroma is near that of a color, into an RGBA image.
 
     color: the color that becomes transparent.
     similarity: the distance of chroma up to which nothing is left.
@@ -860,7 +860,7 @@ def letterbox(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """The image scaled to fit into a frame, centred, the rest filled with a colour.
+    """The image scaled to fit into a frame, centered, the rest filled with a color.
 
     size: (width, height) of the frame, the output's own unless given.
     color: what the rest of the frame is filled with.
@@ -921,7 +921,7 @@ def rotate(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """The image rotated about its centre, counter-clockwise.
+    """The image rotated about its center, counter-clockwise.
 
     degrees (degrees): the angle, counter-clockwise.
     expand: make the output as large as the whole rotated image needs.

@@ -11,7 +11,7 @@ from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import SHARE
 from dala.kernels.base.parameters import number
 from dala.kernels.base.shapes import require_alike
-from dala.kernels.image.colors import recoloured
+from dala.kernels.image.colors import recolored
 from dala.kernels.image.images import require_image
 from dala.kernels.image.smoothing import bilateral_mean
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -41,7 +41,7 @@ def beauty(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
     x + strength · skin · (0.2 · x · (1 - x) - 0.8 · (x - s)), where s is the `bilateral` mean with
     radius 3, sigma_color 0.2 and sigma_space 3, and x - s the fine detail. skin is
-    1 - smoothstep(0.75, 1.25, d), where d is how far s is from the colour of skin:
+    1 - smoothstep(0.75, 1.25, d), where d is how far s is from the color of skin:
     √(((Cb - 0.4) / 0.1)² + ((Cr - 0.6) / 0.08)²), Cb = 0.5 + (B - luma) / 1.772 and
     Cr = 0.5 + (R - luma) / 1.402. Gray has no skin. Alpha stays as it was.
     """
@@ -64,4 +64,4 @@ def _beautify(image: dala.Image, smooth: dala.Image, strength: dala.f32) -> Any:
     across = (red - SKIN_RED) * (1 / RED_REACH)
     skin = 1.0 - dala.smoothstep(0.75, 1.25, dala.sqrt(down * down + across * across))
     change = LIFT * x * (1.0 - x) - TAKEN * (x - s)
-    return recoloured(x, x + (strength * skin) * change)
+    return recolored(x, x + (strength * skin) * change)

@@ -1,4 +1,4 @@
-"""Grading of colours: by a matrix, by the white of a light, by a colour that is keyed out."""
+"""Grading of colors: by a matrix, by the white of a light, by a color that is keyed out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dala.kernels.base.limits import SHARE, Limit
 from dala.kernels.base.parameters import number, other
 from dala.kernels.image.colors import entries, mix_channels
 from dala.kernels.image.images import require_image
-from dala.kernels.image.paint import colour_of
+from dala.kernels.image.paint import color_of
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
 
@@ -40,7 +40,7 @@ _LINEAR_OF_XYZ = np.array(
 def color_matrix(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A matrix applied to (r, g, b, a, 1), with a row for each channel that it makes
 
-    3 × 3 mixes colours, 3 × 4 also adds its last column, 4 × 5 makes alpha as well. Without a
+    3 × 3 mixes colors, 3 × 4 also adds its last column, 4 × 5 makes alpha as well. Without a
     fourth row alpha stays as it was. An image without alpha has an alpha of 1.
     """
     matrix = _matrix(params["matrix"])
@@ -70,7 +70,7 @@ def color_matrix(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stag
     ),
 )
 def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Colours as if the light, of a temperature in kelvin and a tint, had been white
+    """Colors as if the light, of a temperature in kelvin and a tint, had been white
 
     Each channel is multiplied by w(6500) / w(temperature), all three then by what keeps the luma of
     gray. w is the white of that temperature as sRGB stores it: the Planckian locus by Krystek's
@@ -96,12 +96,12 @@ def white_balance(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
     ),
 )
 def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Transparent where the chroma is near that of a colour, into an RGBA image
+    """Transparent where the chroma is near that of a color, into an RGBA image
 
     With d = √((ΔCb² + ΔCr²) / 2), Cb = (b - luma) / 1.772 and Cr = (r - luma) / 1.402, alpha is
     multiplied by (d - similarity) / blend, kept in 0..1: nothing is left up to a distance of
     similarity, all from similarity + blend on. With a blend of 0 there is nothing between. The
-    colour is a name such as "green", a code such as "#00b140", or (r, g, b) in 0..1; similarity
+    color is a name such as "green", a code such as "#00b140", or (r, g, b) in 0..1; similarity
     and blend are 0 to 1.
     """
     (image,) = inputs
@@ -113,7 +113,7 @@ def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
             f"chroma_key: the image is {image.shape}, but the output is {output.shape}: give one "
             f"with alpha, {(*image.shape[:2], 4)}."
         )
-    red, green, blue = colour_of("chroma_key", "color", params["color"])
+    red, green, blue = color_of("chroma_key", "color", params["color"])
     light = float(LUMA @ (red, green, blue))
     similarity = params["similarity"]
     blend = params["blend"]
@@ -131,7 +131,7 @@ def _keyed_shape(shapes: Any, _: Given) -> tuple[int, ...]:
         return (*shapes[0][:2], 4)
     raise ShapeError(
         f"chroma_key: the image is {shapes[0]}, but only (height, width, 3) and (height, width, 4) "
-        f"have colours to tell apart."
+        f"have colors to tell apart."
     )
 
 
@@ -158,7 +158,7 @@ def _matrix(given: Any) -> np.ndarray:
 def _white(temperature_k: float) -> np.ndarray:
     """The white of a temperature as sRGB stores it, with the brightest channel at 1.
 
-    M. Krystek, An algorithm to calculate correlated colour temperature, 1985: u and v of CIE 1960.
+    M. Krystek, An algorithm to calculate correlated color temperature, 1985: u and v of CIE 1960.
     """
     t = temperature_k
     u = (0.860117757 + 1.54118254e-4 * t + 1.28641212e-7 * t**2) / (

@@ -57,7 +57,7 @@ def convert(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     Alpha is added as opaque or dropped; gray is 0.299 R + 0.587 G + 0.114 B. Of yuv420p and nv12,
     with `matrix` "bt601" or "bt709" and `range` "limited" or "full", gray is the luma itself, in
     full range; a luma below the black of its range is black. A level of chroma is that of its 2 × 2
-    pixels, and the mean of their colours makes it; where the size is odd the edge counts twice.
+    pixels, and the mean of their colors makes it; where the size is odd the edge counts twice.
 
     These two are u8, (height · 3/2, width) where both are even, or any size in one axis: the plane
     Y, then U and V, one after another in yuv420p and in turns in nv12. `width` and `height` say how
@@ -127,7 +127,7 @@ def _size(found: Size | None, params: Given) -> Size:
         if given[0] is None or given[1] is None or min(given[0], given[1]) < 0:
             raise ArgumentError(
                 f"convert: height is {given[0]} and width is {given[1]}, but an image in one axis "
-                f"does not tell its size: give both as whole numbers from 0 on."
+                f"does not tell its size: give both as integers from 0 on."
             )
         found = given[0], given[1]
     for name, here, told in zip(("height", "width"), found, given, strict=True):
@@ -204,7 +204,7 @@ def _expand(
     if _in_pairs(image, output, *size):
         yield from expand_pairs(image, output, levels, nv12=source == "nv12", swapped=swapped)
         return
-    weights = {name: weight / 255 for name, weight in levels.colours().items()}
+    weights = {name: weight / 255 for name, weight in levels.colors().items()}
     if target == "gray":
         given: Given = {"black": levels.black, "y": weights["y"]}
         yield Stage(expand_gray, [_flat(image)], output, given)

@@ -51,11 +51,11 @@ LAYOUTS, ORDERS = ("nchw", "nhwc"), ("rgb", "bgr")
     shape=shape_param("the tensor"),
 )
 def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """An image, resized and normalised, as a tensor (1, 3, h, w)
+    """An image, resized and normalized, as a tensor (1, 3, h, w)
 
     With layout "nhwc" it is (1, h, w, 3). The image is gray, RGB or RGBA, u8 or f32; alpha is
     dropped. `size` is (w, h), the output's own unless given; `shape` is the same as an array has
-    it, (h, w), in its place. Between pixels it is bilinear, with half-pixel centres; an axis that
+    it, (h, w), in its place. Between pixels it is bilinear, with half-pixel centers; an axis that
     shrinks to a half or less is averaged over what each new pixel covers. `fit` says what becomes
     of the image's proportions: "stretch" gives it the tensor's, "crop" takes the largest middle
     part that has the tensor's, "letterbox" puts all of it into the middle and makes the rest
@@ -126,7 +126,7 @@ def _target(output: Buffer, params: Given, layout: str) -> tuple[int, int]:
     fits = len(shape) == 4 and shape[0] == 1 and shape[1 if layout == "nchw" else 3] == 3
     if not (output.scalar.is_float or (output.scalar == U8 and params["normalize"] == "levels")):
         raise DtypeError(
-            f"preprocess: the output is {output.dtype}, but normalised values are floats: give "
+            f"preprocess: the output is {output.dtype}, but normalized values are floats: give "
             f"f32, or u8 with normalize='levels'."
         )
     if not fits:
@@ -174,7 +174,7 @@ def _triple(name: str, value: Any) -> Triple:
 
 @cache
 def _column_kernel(taps: int, channels: int, planar: bool, flipped: bool, framed: bool) -> Kernel:
-    """Columns, resized and normalised; 0 taps are as many as there are weights."""
+    """Columns, resized and normalized; 0 taps are as many as there are weights."""
     count = resampling.counter(taps, 0)
 
     @function

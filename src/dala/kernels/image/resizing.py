@@ -18,7 +18,7 @@ from dala.kernels.image import resampling
 from dala.kernels.image.canvas import require_images, require_room, sized
 from dala.kernels.image.geometry import crop
 from dala.kernels.image.images import flat
-from dala.kernels.image.paint import colour_of
+from dala.kernels.image.paint import color_of
 from dala.kernels.image.parameters import GRAY, PREMULTIPLY, shape_param, size_param
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.sizes import is_relative, wanted_size
@@ -52,8 +52,8 @@ def resize(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     that box, also where the image is smaller, and "fill:640x360" covers it with the middle of the
     image. Sides that follow are rounded.
 
-    Pixel i of n has its centre at (i + 0.5) / n of an axis. By method, a new pixel is: "nearest",
-    the old one that its centre lies in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes),
+    Pixel i of n has its center at (i + 0.5) / n of an axis. By method, a new pixel is: "nearest",
+    the old one that its center lies in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes),
     the mean of those around, weighed by the filter at their distance in old pixels, or in new ones
     along an axis that shrinks; "area", the mean of all that it covers, shrinking or growing. Pixels
     outside do not count.
@@ -97,7 +97,7 @@ def _resize_shape(shapes: Sequence[Shape], params: Given) -> Shape:
 )
 @premultiplied
 def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The image scaled to fit into a frame, centred, the rest filled with a colour
+    """The image scaled to fit into a frame, centered, the rest filled with a color
 
     `size` of the frame is (width, height), the output's own unless given; `shape` is the same as an
     array has it, (height, width), in its place. The side that fits tighter fills the frame; the
@@ -108,7 +108,7 @@ def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (image,) = inputs
     require_images("letterbox", image, output)
     require_room("letterbox", params, output.shape, output.shape[:2])
-    red, green, blue = colour_of("letterbox", "color", params["color"])
+    red, green, blue = color_of("letterbox", "color", params["color"])
     if 0 in output.shape:
         return
     tall, wide = output.shape[:2]

@@ -1,7 +1,7 @@
-"""Softmax and layer normalisation.
+"""Softmax and layer normalization.
 
-Rows are normalised by kernels that take what is the same along a row from loops over it. Few rows
-that are long, and columns, are normalised in stages that threads can share.
+Rows are normalized by kernels that take what is the same along a row from loops over it. Few rows
+that are long, and columns, are normalized in stages that threads can share.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _shares(x: Any, largest: Any, total: Any) -> Any:
     return dala.exp(x - largest[i, 0, j]) / total[i, 0, j]
 
 
-# -- layer normalisation ---------------------------------------------------------------------------
+# -- layer normalization ---------------------------------------------------------------------------
 
 
 @composite(
@@ -113,9 +113,9 @@ def _shares(x: Any, largest: Any, total: Any) -> Any:
     epsilon=number("what is added to the variance", 1e-5, limit=FROM_0),
 )
 def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """(x - mean) / √(variance + epsilon) along an axis, or several that are neighbours
+    """(x - mean) / √(variance + epsilon) along an axis, or several that are neighbors
 
-    Inputs are x, or x, weight and bias, which have the shape of those axes: the normalised elements
+    Inputs are x, or x, weight and bias, which have the shape of those axes: the normalized elements
     are multiplied by the one, and the other is added.
     """
     if len(inputs) not in (1, 3):
@@ -124,7 +124,7 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         )
     x = inputs[0]
     require_alike("layer_norm", x, output)
-    parts = _normalised(x, params["axis"], inputs[1:])
+    parts = _normalized(x, params["axis"], inputs[1:])
     if 0 in x.shape:
         return
     outer, n, inner = parts
@@ -150,17 +150,17 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     yield Stage(_squares, [spread, mean], squares, across)
     yield from reduced(sum, scalar, squares, variance, parts, n)
     inputs = [spread, mean, variance, weight, bias]
-    yield Stage(_normalise, inputs, reshaped(output, shape), {**params, **across})
+    yield Stage(_normalize, inputs, reshaped(output, shape), {**params, **across})
 
 
-def _normalised(x: Buffer, axis: Any, affine: Inputs) -> Parts:
+def _normalized(x: Buffer, axis: Any, affine: Inputs) -> Parts:
     """The input around its axes; an error where they, or weight and bias, do not fit."""
     axes = axes_of("layer_norm", axis, len(x.shape))
     runs = runs_of(axes)
     if len(runs) != 1:
         raise ArgumentError(
             f"layer_norm: axis {axis!r} of an input of {len(x.shape)} axes: give one axis, or "
-            f"several that are neighbours."
+            f"several that are neighbors."
         )
     wanted = tuple(x.shape[axis] for axis in axes)
     for name, item in zip(("weight", "bias"), affine, strict=False):
@@ -194,7 +194,7 @@ def _squares(x: Any, mean: Any, across: dala.const) -> Any:
 
 
 @helper
-def _normalise(
+def _normalize(
     x: Any,
     mean: Any,
     variance: Any,

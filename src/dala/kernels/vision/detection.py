@@ -27,7 +27,7 @@ BEFORE_CLASSES = 5
 def yolo_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The confidence of each row of YOLO times the probability of its likeliest class
 
-    Rows are (n, 5 + classes): centre x, centre y, width, height, confidence, and a probability for
+    Rows are (n, 5 + classes): center x, center y, width, height, confidence, and a probability for
     each class. A row with NaN in these scores 0, and so does one whose confidence is less than
     `threshold`, of which the classes are not looked at.
     """
@@ -67,7 +67,7 @@ def yolo_boxes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
 def _require_rows(kernel: str, rows: Buffer) -> None:
     if len(rows.shape) != 2 or rows.shape[1] <= BEFORE_CLASSES:
         raise ShapeError(
-            f"{kernel}: rows is {rows.shape}, but it has to be (n, 5 + classes): centre x, centre "
+            f"{kernel}: rows is {rows.shape}, but it has to be (n, 5 + classes): center x, center "
             f"y, width, height, confidence, and one column for each class."
         )
 
@@ -77,7 +77,7 @@ def _require_positions(kernel: str, positions: Buffer) -> None:
         raise ShapeError(f"{kernel}: positions is {positions.shape}, but it has to be (count,).")
     if positions.scalar.is_float:
         raise DtypeError(
-            f"{kernel}: positions is {positions.dtype}, but positions are whole numbers: give s32."
+            f"{kernel}: positions is {positions.dtype}, but positions are integers: give s32."
         )
 
 
@@ -129,7 +129,7 @@ def anchor_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
 def decode_anchors(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Boxes and key points, from their offsets to anchors: x0, y0, x1, y1, and x, y of each point
 
-    Values are (n, columns), of which those from `column` on are the offset of the centre x and y,
+    Values are (n, columns), of which those from `column` on are the offset of the center x and y,
     width, height, and the offsets of points x and y, all of them times `scale`. Anchors are (n, 2),
     x and y. The output has as many columns of these as are wanted.
     """

@@ -1,4 +1,4 @@
-"""Key points of people, from heatmaps and the displacements between neighbouring points."""
+"""Key points of people, from heatmaps and the displacements between neighboring points."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def heatmap_peaks(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
     """The sigmoid of a heatmap where nothing around is larger, and 0 elsewhere
 
     Heatmaps are (height, width, maps); around are those up to `radius` away along both axes. Equal
-    neighbours are all peaks; NaN is none, and hides none.
+    neighbors are all peaks; NaN is none, and hides none.
     """
     (heatmaps,) = inputs
     _require_maps("heatmap_peaks", "heatmaps", heatmaps)
