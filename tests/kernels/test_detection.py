@@ -72,7 +72,7 @@ def test_rows_without_classes_are_refused(fail):
     assert "5 + classes" in said
     rows = ((9, 7), "f32")
     said = fail(errors.DtypeError, "yolo_boxes", [rows, ((2,), "f32")], ((2, 4), "f32"))
-    assert "whole numbers" in said
+    assert "integers" in said
     said = fail(errors.ShapeError, "yolo_classes", [rows, ((2, 1), "s32")], ((2,), "s32"))
     assert "(count,)" in said
 

@@ -127,7 +127,7 @@ def test_layer_norm_refuses_what_does_not_fit(fail, inputs, params, error, words
 def test_layer_norm_refuses_axes_that_are_no_neighbours(fail):
     given = [((2, 3, 4), "f32")], ((2, 3, 4), "f32")
     said = fail(errors.ArgumentError, "layer_norm", *given, axis=(0, 2))
-    assert "neighbours" in said
+    assert "neighbors" in said
 
 
 def test_softmax_refuses_an_output_of_another_shape(fail):

@@ -11,7 +11,7 @@ from dala.cli.filter_syntax import read_filter
 from dala.errors import ArgumentError
 from dala.images.drawing import Drawing
 from dala.images.drawing_renderer import drawn
-from dala.kernels.image.paint import colour_of, names, paint_of
+from dala.kernels.image.paint import color_of, names, paint_of
 from dala.media import gpu
 from dala.media.video.filtering.overlays import TextLayer
 
@@ -62,9 +62,9 @@ def test_what_is_no_colour_is_refused_with_what_is_meant(given, says):
 
 
 def test_what_shows_through_is_refused_where_nothing_does():
-    assert colour_of("x", "color", "#00ff00ff") == (0, 1, 0)
+    assert color_of("x", "color", "#00ff00ff") == (0, 1, 0)
     with pytest.raises(ArgumentError, match=r"^x: color '#0f08' is transparent, but here"):
-        colour_of("x", "color", "#0f08")
+        color_of("x", "color", "#0f08")
 
 
 @pytest.mark.parametrize("name", ["seagreen", "SeaGreen", "#2e8b57"])

@@ -498,7 +498,7 @@ def dilate(
     *,
     out: npt.NDArray[Any] | None = None,
 ) -> Picture:
-    """The greatest of the (2 · radius + 1)² pixels around each, by channel.
+    """The largest of the (2 · radius + 1)² pixels around each, by channel.
 
     radius (pixels): how far the pixels around each are taken into account.
     border: what is read outside of the image.

@@ -99,7 +99,7 @@ def around(shape: Shape, first: int, last: int) -> tuple[int, int, int]:
 
 
 def runs_of(axes: Shape) -> list[tuple[int, int]]:
-    """Ascending axes as the first and last of each run of neighbours."""
+    """Ascending axes as the first and last of each run of neighbors."""
     runs: list[tuple[int, int]] = []
     for axis in axes:
         if runs and runs[-1][1] == axis - 1:

@@ -1,4 +1,4 @@
-"""Kernels that make images of images: colours, neighbourhoods, geometry, layers, pixel formats."""
+"""Kernels that make images of images: colors, neighborhoods, geometry, layers, pixel formats."""
 
 from dala.kernels.image import (  # noqa: F401
     backgrounds,

@@ -1,7 +1,7 @@
 """Filters of what lies behind a person, whom a soft mask tells from it: 1 there, 0 behind.
 
 A mask is a gray image, u8 or f32. Of another size than the image it is sampled between its pixels,
-bilinearly, with half-pixel centres, as models give smaller ones.
+bilinearly, with half-pixel centers, as models give smaller ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage
 
 LEAST_WEIGHT = 1e-6
-"""The share of background around a pixel below which no colour can be told from it."""
+"""The share of background around a pixel below which no color can be told from it."""
 
 
 @composite("image", "mask", group="compositing", **spread_params(15), border=border_param())

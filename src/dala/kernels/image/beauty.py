@@ -11,7 +11,7 @@ from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import SHARE
 from dala.kernels.base.parameters import number
 from dala.kernels.base.shapes import require_alike
-from dala.kernels.image.colors import recoloured
+from dala.kernels.image.colors import recolored
 from dala.kernels.image.images import require_image
 from dala.kernels.image.smoothing import bilateral_mean
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -64,4 +64,4 @@ def _beautify(image: dala.Image, smooth: dala.Image, strength: dala.f32) -> Any:
     across = (red - SKIN_RED) * (1 / RED_REACH)
     skin = 1.0 - dala.smoothstep(0.75, 1.25, dala.sqrt(down * down + across * across))
     change = LIFT * x * (1.0 - x) - TAKEN * (x - s)
-    return recoloured(x, x + (strength * skin) * change)
+    return recolored(x, x + (strength * skin) * change)

@@ -1,6 +1,6 @@
-"""The blend modes of the W3C: what a colour of an image becomes under one of a layer.
+"""The blend modes of the W3C: what a color of an image becomes under one of a layer.
 
-Those of `CURVES` take one channel of each, those of `COLOURS` whole pixels.
+Those of `CURVES` take one channel of each, those of `COLORS` whole pixels.
 """
 
 from __future__ import annotations
@@ -107,12 +107,12 @@ CURVES: dict[str, Function] = {
 }
 
 
-# -- whole colours ---------------------------------------------------------------------------------
+# -- whole colors ---------------------------------------------------------------------------------
 
 
 @function
 def _light(r: Any, g: Any, b: Any) -> Any:
-    """How bright a colour is, with the weights that the W3C gives here."""
+    """How bright a color is, with the weights that the W3C gives here."""
     return 0.3 * r + 0.59 * g + 0.11 * b
 
 
@@ -123,7 +123,7 @@ def _span(p: Any) -> Any:
 
 @function
 def _lit(r: Any, g: Any, b: Any, light: Any) -> Any:
-    """The colour made as bright as `light`, drawn towards its gray where it leaves 0..1."""
+    """The color made as bright as `light`, drawn towards its gray where it leaves 0..1."""
     more = light - _light(r, g, b)
     r, g, b = r + more, g + more, b + more
     least, most = min(r, g, b), max(r, g, b)
@@ -135,7 +135,7 @@ def _lit(r: Any, g: Any, b: Any, light: Any) -> Any:
 
 @function
 def _stretched(p: Any, span: Any) -> Any:
-    """The colour with its least channel at 0 and its greatest at `span`."""
+    """The color with its least channel at 0 and its largest at `span`."""
     own, least = _span(p), min(p.r, p.g, p.b)
     scale = span / own if own > 0.0 else 0.0
     return (p.r - least) * scale, (p.g - least) * scale, (p.b - least) * scale
@@ -163,7 +163,7 @@ def luminosity(below: Any, above: Any) -> Any:
     return _lit(below.r, below.g, below.b, _light(above.r, above.g, above.b))
 
 
-COLOURS: dict[str, Function] = {
+COLORS: dict[str, Function] = {
     "hue": hue,
     "saturation": saturation,
     "color": color,

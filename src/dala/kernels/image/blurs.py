@@ -36,7 +36,7 @@ MOST_TAPS = 32
 """The radius up to which every tap of a mean is computed."""
 MOST_WEIGHTS = 32
 """Sets of weights that are remembered, the latest ones."""
-LEAST_REACH = 8
+LEAST_HALO = 8
 """Taps up to here are computed even where a small sigma lets nobody see them."""
 LEAST_SIGMA = 0.5
 """That of a blur of which only the radius is given, however small."""
@@ -88,7 +88,7 @@ def gaussian(
     """Stages that blur an image, of a border and parameters that were checked."""
     if 0 in output.shape:
         return
-    radius = reach_of(radius, sigma)
+    radius = halo_of(radius, sigma)
     if radius > MOST_TAPS:
         yield from wide_means(image, output, border, radius, sigma)
     elif image.scalar == output.scalar == U8 and output.is_host and radius <= MOST_NARROW:
@@ -103,8 +103,8 @@ def spread_of(kernel: str, params: Given, *, radius: int) -> tuple[int, float]:
     Without both, the radius is the one given here.
     """
     if params["sigma"] is None:
-        reach = radius if params["radius"] is None else params["radius"]
-        return reach, max(reach / 2, LEAST_SIGMA)
+        halo = radius if params["radius"] is None else params["radius"]
+        return halo, max(halo / 2, LEAST_SIGMA)
     sigma = params["sigma"]
     if params["radius"] is not None:
         return params["radius"], sigma
@@ -116,10 +116,10 @@ def spread_of(kernel: str, params: Given, *, radius: int) -> tuple[int, float]:
     return math.ceil(SIGMAS * sigma), sigma
 
 
-def reach_of(radius: int, sigma: float) -> int:
+def halo_of(radius: int, sigma: float) -> int:
     """How far the taps of a blur are that can be seen, in steps: each is compiled by itself."""
     seen = math.ceil(min(FARTHEST_SIGMAS * sigma, radius))
-    return min(radius, max(LEAST_REACH, 1 << (seen - 1).bit_length()))
+    return min(radius, max(LEAST_HALO, 1 << (seen - 1).bit_length()))
 
 
 def _means(

@@ -1,4 +1,4 @@
-"""Filters that give each pixel of an image another colour; alpha stays as it was.
+"""Filters that give each pixel of an image another color; alpha stays as it was.
 
 Channels are numbers in 0..1. Of a gray image the one channel is red, green and blue.
 """
@@ -35,7 +35,7 @@ _SEPIA = np.array([[0.393, 0.769, 0.189], [0.349, 0.686, 0.168], [0.272, 0.534, 
 
 
 @function
-def recoloured(old: Any, new: Any) -> Any:
+def recolored(old: Any, new: Any) -> Any:
     """The new pixel with the alpha of the old."""
     return dala.rgba(new.r, new.g, new.b, old.a)
 
@@ -76,7 +76,7 @@ def brightness(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
 )
 def contrast(image: dala.Image, value: dala.f32) -> Any:
     """(1 + value) · (x - 0.5) + 0.5"""
-    return recoloured(image.pixel, (1.0 + value) * (image.pixel - 0.5) + 0.5)
+    return recolored(image.pixel, (1.0 + value) * (image.pixel - 0.5) + 0.5)
 
 
 @builtin(
@@ -86,7 +86,7 @@ def contrast(image: dala.Image, value: dala.f32) -> Any:
 def saturation(image: dala.Image, value: dala.f32) -> Any:
     """luma + (1 + value) · (x - luma): -1 leaves no color"""
     light = dala.luma(image.pixel)
-    return recoloured(image.pixel, light + (1.0 + value) * (image.pixel - light))
+    return recolored(image.pixel, light + (1.0 + value) * (image.pixel - light))
 
 
 @builtin(
@@ -95,13 +95,13 @@ def saturation(image: dala.Image, value: dala.f32) -> Any:
 )
 def exposure(image: dala.Image, stops: dala.f32) -> Any:
     """x · 2^stops"""
-    return recoloured(image.pixel, image.pixel * dala.exp2(stops))
+    return recolored(image.pixel, image.pixel * dala.exp2(stops))
 
 
 @builtin(group="color")
 def invert(image: dala.Image) -> Any:
     """1 - x"""
-    return recoloured(image.pixel, 1.0 - image.pixel)
+    return recolored(image.pixel, 1.0 - image.pixel)
 
 
 @dispatch(
@@ -153,7 +153,7 @@ def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 def threshold(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """White where luma > value, else black"""
     value = params["value"]
-    # The luma of whole numbers is rounded: what equals the value must not come out above it.
+    # The luma of integers is rounded: what equals the value must not come out above it.
     limit = value + HALF_A_STEP if inputs[0].scalar == U8 else value
     yield Stage(_separate, inputs, output, {"limit": limit})
 
@@ -231,7 +231,7 @@ def _weigh_levels(image: dala.Image) -> Any:
 
 @helper
 def _shift(image: dala.Image, value: dala.f32) -> Any:
-    return recoloured(image.pixel, image.pixel + value)
+    return recolored(image.pixel, image.pixel + value)
 
 
 @helper
@@ -303,7 +303,7 @@ def mix_channels(
 
 @helper
 def _raise(image: dala.Image, exponent: dala.f32) -> Any:
-    return recoloured(image.pixel, dala.pow(max(image.pixel, 0.0), exponent))
+    return recolored(image.pixel, dala.pow(max(image.pixel, 0.0), exponent))
 
 
 @helper
@@ -315,7 +315,7 @@ def _separate(image: dala.Image, limit: dala.f32) -> Any:
 def _tone_map(image: dala.Image, half: dala.f32, scale: dala.f32) -> Any:
     # 1 - exp(-2t) is 2 tanh(t) / (1 + tanh(t)), which loses nothing where t is small.
     part = dala.tanh(image.pixel * half)
-    return recoloured(image.pixel, part / (1.0 + part) * scale)
+    return recolored(image.pixel, part / (1.0 + part) * scale)
 
 
 @helper
@@ -325,4 +325,4 @@ def _darken(image: dala.Image, intensity: dala.f32, bright: dala.f32, dark: dala
     down = (dala.f32(y) + 0.5) / dala.f32(height) - 0.5
     across = (dala.f32(x) + 0.5) / dala.f32(width) - 0.5
     shade = dala.smoothstep(bright, dark, dala.sqrt(down * down + across * across))
-    return recoloured(image.pixel, image.pixel * (1.0 - intensity * shade))
+    return recolored(image.pixel, image.pixel * (1.0 - intensity * shade))

@@ -1,9 +1,9 @@
 """Two images as one: a layer over an image, by the compositing formulas of the W3C.
 
-Colours are not multiplied by alpha, as images are stored; gray and RGB are opaque. With αs the
-alpha of the layer and αb that of the image, the result's is αo = αs + αb · (1 - αs). Its colour cb
+Colors are not multiplied by alpha, as images are stored; gray and RGB are opaque. With αs the
+alpha of the layer and αb that of the image, the result's is αo = αs + αb · (1 - αs). Its color cb
 moves by αs / αo towards (1 - αb) · cs + αb · B(cb, cs), where B is the blend mode: that is their
-formula, divided by αo. Where the layer is transparent the image stays as it was, its colour too.
+formula, divided by αo. Where the layer is transparent the image stays as it was, its color too.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from dala.kernels.base.builtin import Given, Inputs, dispatch, helper
 from dala.kernels.base.limits import SHARE
 from dala.kernels.base.parameters import choice, integer, number
 from dala.kernels.base.shapes import require_alike
-from dala.kernels.image.blend_modes import COLOURS, CURVES
+from dala.kernels.image.blend_modes import COLORS, CURVES
 from dala.kernels.image.images import require_image
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import view
 from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage
 
-MODES = (*CURVES, *COLOURS, "add", "dissolve")
+MODES = (*CURVES, *COLORS, "add", "dissolve")
 FARTHEST = 1 << 30
 """A layer that is as far away is not seen."""
 
@@ -106,18 +106,18 @@ def _channels(image: Buffer) -> int:
 
 @cache
 def _moving(channels: int) -> Any:
-    """What moves a pixel of an image towards a colour by the share that the layer has of it."""
+    """What moves a pixel of an image towards a color by the share that the layer has of it."""
 
     @function
-    def move(old: Any, colour: Any, covered: Any) -> Any:
+    def move(old: Any, color: Any, covered: Any) -> Any:
         if channels == 1:
-            light = old.r + covered * (dala.luma(colour) - old.r)
+            light = old.r + covered * (dala.luma(color) - old.r)
             return dala.rgba(light, light, light)
         if channels == 3:
-            new = old + covered * (colour - old)
+            new = old + covered * (color - old)
             return dala.rgba(new.r, new.g, new.b)
         alpha = covered + old.a * (1.0 - covered)
-        new = old + (covered / alpha if covered > 0.0 else 0.0) * (colour - old)
+        new = old + (covered / alpha if covered > 0.0 else 0.0) * (color - old)
         return dala.rgba(new.r, new.g, new.b, alpha)
 
     return move
@@ -179,7 +179,7 @@ def _by_channel(curve: Any) -> Any:
 
 @cache
 def _blending_kernel(mode: str, channels: int) -> Kernel:
-    blended = COLOURS[mode] if mode in COLOURS else _by_channel(CURVES[mode])
+    blended = COLORS[mode] if mode in COLORS else _by_channel(CURVES[mode])
     move = _moving(channels)
 
     def blend(image: dala.Image, layer: dala.Image, alpha: dala.f32) -> Any:

@@ -1,4 +1,4 @@
-"""Colour tables from `.cube` files: one curve for each channel (1D), or colours in a cube (3D)."""
+"""Color tables from `.cube` files: one curve for each channel (1D), or colors in a cube (3D)."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class _Reader:
         if 2 <= size <= _SIZES[keyword]:
             return size
         raise self._error(
-            f"{keyword} is a whole number from 2 to {_SIZES[keyword]}, not {_shown(*words)}."
+            f"{keyword} is an integer from 2 to {_SIZES[keyword]}, not {_shown(*words)}."
         )
 
     def _row(self, words: list[str]) -> None:

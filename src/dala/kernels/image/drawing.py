@@ -2,11 +2,11 @@
 
 A shape is a row of a table: a rectangle with rounded corners and any direction, which is also what
 a circle, a line and a polyline's part are, less a hole of the same kind, or less what letters leave
-free. How far it covers a pixel follows from the distance of the pixel's centre to its edge; where
-the corners are not rounded it is the area itself. Colours are mixed in f32 and stored once, after
+free. How far it covers a pixel follows from the distance of the pixel's center to its edge; where
+the corners are not rounded it is the area itself. Colors are mixed in f32 and stored once, after
 the last shape.
 
-A pixel of image column j has its centre at j + 0.5, so a rectangle from 2 to 5 is three pixels.
+A pixel of image column j has its center at j + 0.5, so a rectangle from 2 to 5 is three pixels.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dala.runtime.kernels.kernel import Kernel, function
 LETTERS, LETTERS_STEP = 18, 4096
 """The table has these numbers of a shape, all f32, in its columns:
 
-0 to 3 its centre x, y and its direction x, y; 4 to 6 half its length, half its width and the radius
+0 to 3 its center x, y and its direction x, y; 4 to 6 half its length, half its width and the radius
 of its corners; 7 to 9 the same of its hole, 0 for none; 10 to 13 red, green, blue and alpha; 14 to
 17 the left, top, right and bottom edge of the clip. From LETTERS on: where its letters begin among
 all letters, in whole steps (-1 for no letters) and what is left; and how wide they are.
@@ -49,7 +49,7 @@ def _covered(x: Any, y: Any, length: Any, width: Any, radius: Any) -> Any:
 
 @function
 def _coverage(table: Any, letters: Any, shape: Any, x: Any, y: Any) -> Any:
-    """How far a shape covers the pixel with its centre at x, y."""
+    """How far a shape covers the pixel with its center at x, y."""
     over, down = x - table[shape, 0], y - table[shape, 1]
     along = over * table[shape, 2] + down * table[shape, 3]
     beside = down * table[shape, 2] - over * table[shape, 3]
@@ -71,7 +71,7 @@ def _coverage(table: Any, letters: Any, shape: Any, x: Any, y: Any) -> Any:
 
 @cache
 def mixing(channels: int) -> Any:
-    """What moves the channels of a pixel towards a colour by the share that a shape has of it."""
+    """What moves the channels of a pixel towards a color by the share that a shape has of it."""
 
     @function
     def mix(r: Any, g: Any, b: Any, a: Any, share: Any, red: Any, green: Any, blue: Any) -> Any:

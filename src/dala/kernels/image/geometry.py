@@ -1,7 +1,7 @@
 """Images whose pixels move: cut out, turned over, rotated, warped.
 
-Positions are those of pixel centres, which lie at whole numbers: (0, 0) is the centre of the first
-pixel. What lies between centres is interpolated; what lies outside, the border rule answers.
+Positions are those of pixel centers, which lie at integers: (0, 0) is the center of the first
+pixel. What lies between centers is interpolated; what lies outside, the border rule answers.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def rotate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (height, width), (tall, wide) = image.shape[:2], output.shape[:2]
     across, down = (cosine, -sine), (sine, cosine)
     if (cosine, sine) in TURNS and (tall, wide) == _turned(height, width, cosine, sine):
-        # The corner that the first pixel comes from: centres map to centres.
+        # The corner that the first pixel comes from: centers map to centers.
         left = ((width - 1) - cosine * (wide - 1) + sine * (tall - 1)) // 2
         top = ((height - 1) - sine * (wide - 1) - cosine * (tall - 1)) // 2
         moved = _moved(across=(*across, left), down=(*down, top))
@@ -182,7 +182,7 @@ def _direction(degrees: float) -> tuple[float, float]:
 def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The image moved by a 2 × 3 matrix, which maps (x, y, 1) of the image to (x, y) of the output
 
-    With `inverse` it maps the output to the image. Centers of pixels are at whole numbers. `size`
+    With `inverse` it maps the output to the image. Centers of pixels are at integers. `size`
     of the output is (width, height), the image's own unless given; `shape` is the same as an array
     has it, (height, width), in its place. By method, a pixel is: "nearest", the one whose center is
     nearest; "bilinear", the mean of 4; "bicubic", of 16 by cubic convolution with a = -0.75. Those

@@ -1,4 +1,4 @@
-"""Grading of colours: by a matrix, by the white of a light, by a colour that is keyed out."""
+"""Grading of colors: by a matrix, by the white of a light, by a color that is keyed out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dala.kernels.base.limits import SHARE, Limit
 from dala.kernels.base.parameters import number, other
 from dala.kernels.image.colors import entries, mix_channels
 from dala.kernels.image.images import require_image
-from dala.kernels.image.paint import colour_of
+from dala.kernels.image.paint import color_of
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
 
@@ -113,7 +113,7 @@ def chroma_key(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
             f"chroma_key: the image is {image.shape}, but the output is {output.shape}: give one "
             f"with alpha, {(*image.shape[:2], 4)}."
         )
-    red, green, blue = colour_of("chroma_key", "color", params["color"])
+    red, green, blue = color_of("chroma_key", "color", params["color"])
     light = float(LUMA @ (red, green, blue))
     similarity = params["similarity"]
     blend = params["blend"]
@@ -158,7 +158,7 @@ def _matrix(given: Any) -> np.ndarray:
 def _white(temperature_k: float) -> np.ndarray:
     """The white of a temperature as sRGB stores it, with the brightest channel at 1.
 
-    M. Krystek, An algorithm to calculate correlated colour temperature, 1985: u and v of CIE 1960.
+    M. Krystek, An algorithm to calculate correlated color temperature, 1985: u and v of CIE 1960.
     """
     t = temperature_k
     u = (0.860117757 + 1.54118254e-4 * t + 1.28641212e-7 * t**2) / (

@@ -1,4 +1,4 @@
-"""Images that a filter is given, their neighbourhoods and borders: checked, and seen as planes."""
+"""Images that a filter is given, their neighborhoods and borders: checked, and seen as planes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images read between their pixels, whose centres lie at whole numbers."""
+"""Images read between their pixels, whose centers lie at integers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dala.runtime.kernels.kernel import Kernel, function
 
 METHODS = ("nearest", "bilinear", "bicubic")
 FARTHEST = 1 << 30
-"""Positions beyond this are taken for this, so that neighbours can still be counted."""
+"""Positions beyond this are taken for this, so that neighbors can still be counted."""
 
 
 @function

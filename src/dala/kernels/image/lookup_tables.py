@@ -1,4 +1,4 @@
-"""Colours looked up in a table: a curve for each channel, or a cube of colours."""
+"""Colors looked up in a table: a curve for each channel, or a cube of colors."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def lut(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
 @record
 class Table:
-    """A table that is on a device, and where in it a colour lies."""
+    """A table that is on a device, and where in it a color lies."""
 
     entries: Buffer
     """A row of pixels with a fourth channel that nobody reads: an entry is one aligned load."""
@@ -174,7 +174,7 @@ def _map_curves(
 
 @function
 def _between_four(table: Any, first: Any, size: Any, red: Any, green: Any, blue: Any) -> Any:
-    """A colour of a cell, by its way along the axes from the first corner to the last."""
+    """A color of a cell, by its way along the axes from the first corner to the last."""
     most = max(red, green, blue)
     least = min(red, green, blue)
     middle = max(min(red, green), min(max(red, green), blue))
@@ -189,7 +189,7 @@ def _between_four(table: Any, first: Any, size: Any, red: Any, green: Any, blue:
 
 @function
 def _between_eight(table: Any, first: Any, size: Any, red: Any, green: Any, blue: Any) -> Any:
-    """A colour of a cell, linear along each axis."""
+    """A color of a cell, linear along each axis."""
     plane = size * size
     front = _between_edges(table, first, size, red, green)
     return dala.mix(front, _between_edges(table, first + plane, size, red, green), blue)
@@ -206,7 +206,7 @@ def _between_edges(table: Any, first: Any, size: Any, red: Any, green: Any) -> A
 def _cube_kernel(interpolation: str) -> Kernel:
     between = _between_four if interpolation == "tetrahedral" else _between_eight
 
-    def map_colours(
+    def map_colors(
         image: dala.Image,
         table: dala.Image,
         size: dala.s32,
@@ -221,7 +221,7 @@ def _cube_kernel(interpolation: str) -> Kernel:
         r, red = _place(p.r, least_r, scale_r, size)
         g, green = _place(p.g, least_g, scale_g, size)
         b, blue = _place(p.b, least_b, scale_b, size)
-        colour = between(table, r + size * (g + size * b), size, red, green, blue)
-        return dala.rgba(colour.r, colour.g, colour.b, p.a)
+        color = between(table, r + size * (g + size * b), size, red, green, blue)
+        return dala.rgba(color.r, color.g, color.b, p.a)
 
-    return helper(map_colours)
+    return helper(map_colors)

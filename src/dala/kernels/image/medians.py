@@ -123,7 +123,7 @@ class Network:
         return row
 
     def _ranked(self, row: list[int], *, downwards: bool) -> list[int]:
-        """The values in order, the least found first, or else the greatest."""
+        """The values in order, the least found first, or else the largest."""
         for last in range(len(row) - 1, 0, -1):
             for k in range(last):
                 if downwards:

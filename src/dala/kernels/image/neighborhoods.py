@@ -31,7 +31,7 @@ def erode(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 @composite("image", group="detail", radius=radius_param(1, (0, 50)), **AROUND)
 @premultiplied
 def dilate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The greatest of the (2 · radius + 1)² pixels around each, by channel"""
+    """The largest of the (2 · radius + 1)² pixels around each, by channel"""
     yield from _extremes("dilate", inputs[0], output, params)
 
 
@@ -129,7 +129,7 @@ def _extreme_down_kernel(border: Border, least: bool) -> Kernel:
 
 @cache
 def _sharpen_kernel(border: Border, is_u8: bool) -> Kernel:
-    # Levels of u8 are whole numbers, which are added up exactly before they are converted.
+    # Levels of u8 are integers, which are added up exactly before they are converted.
     unit = 1 / 255 if is_u8 else 1.0
 
     def sharpen(image: dala.Image, amount: dala.f32) -> Any:

@@ -1,4 +1,4 @@
-"""Colours as callers give them, read in one way everywhere: names, codes, numbers from 0 to 1."""
+"""Colors as callers give them, read in one way everywhere: names, codes, numbers from 0 to 1."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dala.base.suggestions import hint
 from dala.errors import ArgumentError
 from dala.kernels.base.shapes import number_within
 
-Colour = tuple[float, float, float]
+Color = tuple[float, float, float]
 Paint = tuple[float, float, float, float]
-"""Red, green, blue and alpha, each from 0 to 1; colours are not multiplied by alpha."""
+"""Red, green, blue and alpha, each from 0 to 1; colors are not multiplied by alpha."""
 
 _CODE = re.compile(r"#(?:[0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})", re.IGNORECASE)
 _LARGEST_LEVEL = 255
 
-# The named colours of CSS Color Module Level 4, and what it says `transparent` is.
+# The named colors of CSS Color Module Level 4, and what it says `transparent` is.
 _NAMES = """
 transparent:00000000
 aliceblue:f0f8ff antiquewhite:faebd7 aqua:00ffff aquamarine:7fffd4 azure:f0ffff beige:f5f5dc
@@ -56,7 +56,7 @@ yellowgreen:9acd32
 
 @cache
 def names() -> dict[str, str]:
-    """The code of each colour that has a name."""
+    """The code of each color that has a name."""
     pairs = (pair.split(":") for pair in _NAMES.split())
     return {name: f"#{digits}" for name, digits in pairs}
 
@@ -87,7 +87,7 @@ def paint_of(what: str, name: str, value: Any) -> Paint:
     return red, green, blue, alpha
 
 
-def colour_of(what: str, name: str, value: Any) -> Colour:
+def color_of(what: str, name: str, value: Any) -> Color:
     """The same without alpha, where nothing shows through: an ArgumentError unless it is opaque."""
     red, green, blue, alpha = paint_of(what, name, value)
     if alpha != 1:
@@ -110,7 +110,7 @@ def _of_text(what: str, name: str, text: str) -> Paint:
 
 
 def _are_levels(given: list[Any]) -> bool:
-    """Whether these are whole numbers as bytes hold them, and so meant to be."""
+    """Whether these are integers as bytes hold them, and so meant to be."""
     return all(type(item) is int and 0 <= item <= _LARGEST_LEVEL for item in given) and (
         max(given) > 1
     )

@@ -127,7 +127,7 @@ def _size(found: Size | None, params: Given) -> Size:
         if given[0] is None or given[1] is None or min(given[0], given[1]) < 0:
             raise ArgumentError(
                 f"convert: height is {given[0]} and width is {given[1]}, but an image in one axis "
-                f"does not tell its size: give both as whole numbers from 0 on."
+                f"does not tell its size: give both as integers from 0 on."
             )
         found = given[0], given[1]
     for name, here, told in zip(("height", "width"), found, given, strict=True):
@@ -204,7 +204,7 @@ def _expand(
     if _in_pairs(image, output, *size):
         yield from expand_pairs(image, output, levels, nv12=source == "nv12", swapped=swapped)
         return
-    weights = {name: weight / 255 for name, weight in levels.colours().items()}
+    weights = {name: weight / 255 for name, weight in levels.colors().items()}
     if target == "gray":
         given: Given = {"black": levels.black, "y": weights["y"]}
         yield Stage(expand_gray, [_flat(image)], output, given)

@@ -1,7 +1,7 @@
 """Pixels as video has them, made and read two at a time: on the CPU, of images of even size.
 
-Two neighbours in a row share their chroma. As numbers of 16 bits they are read and written in whole
-vectors: two levels of luma or of chroma are one such number, a pair of colours is three or four.
+Two neighbors in a row share their chroma. As numbers of 16 bits they are read and written in whole
+vectors: two levels of luma or of chroma are one such number, a pair of colors is three or four.
 All is computed in 16 bits, with 6 to 8 of them for fractions of a level.
 """
 
@@ -24,7 +24,7 @@ from dala.runtime.pipelines.composite import Stage
 _narrow = ScalarMarker(U16)
 """Converts to 16 bits in a kernel."""
 SPARE = 18560
-"""What is added to 64ths of a level, so that colours below black do not wrap."""
+"""What is added to 64ths of a level, so that colors below black do not wrap."""
 
 
 def expand_pairs(
@@ -36,14 +36,14 @@ def expand_pairs(
     rows, planes = _pairs(image, height, width), _planes(image, height, width)
     made = view(output, U16, (height, width // 2, *output.shape[2:]))
     yield Stage(
-        _expanding_kernel(channels, nv12, swapped), [rows, planes], made, _colour_weights(levels)
+        _expanding_kernel(channels, nv12, swapped), [rows, planes], made, _color_weights(levels)
     )
 
 
 @cache
-def _colour_weights(levels: Levels) -> dict[str, int]:
+def _color_weights(levels: Levels) -> dict[str, int]:
     """The weights as parameters of the kernel, in 64ths of a level for a level times 256."""
-    weights = levels.colours()
+    weights = levels.colors()
     given = {name: round(weight * 64 * 256) for name, weight in weights.items()}
     # Each product loses half a 64th on average, and half a level is for rounding.
     start = SPARE + 32
@@ -88,7 +88,7 @@ def rearrange_pairs(
 
 
 def repack_pairs(image: Buffer, output: Buffer, *, swapped: bool) -> Iterator[Stage]:
-    """A stage that makes colours of u8 from others, `swapped` where one of them has blue first."""
+    """A stage that makes colors of u8 from others, `swapped` where one of them has blue first."""
     height, width = image.shape[:2]
     given, made = (
         view(item, U16, (height, width // 2, *item.shape[2:])) for item in (image, output)
@@ -296,7 +296,7 @@ def _unweave(rows: Any, planes: Any) -> Any:
     return _narrow(planes[i, j]) if i < 2 * height else (chroma & 255 if of_u else chroma >> 8)
 
 
-# -- between colours -------------------------------------------------------------------------------
+# -- between colors -------------------------------------------------------------------------------
 
 
 @helper

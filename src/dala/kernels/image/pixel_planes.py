@@ -20,7 +20,7 @@ def expand_gray(x: Any, black: dala.f32, y: dala.f32) -> Any:
 
 @cache
 def expanding_kernel(swapped: bool) -> Kernel:
-    """What makes colours; the levels of chroma lie from u and v on, `down` and `across` apart."""
+    """What makes colors; the levels of chroma lie from u and v on, `down` and `across` apart."""
 
     def expand(
         x: Any,
@@ -50,7 +50,7 @@ def expanding_kernel(swapped: bool) -> Kernel:
 
 @cache
 def reducing_kernel(nv12: bool, swapped: bool) -> Kernel:
-    """What makes planes, in a single row, of colours."""
+    """What makes planes, in a single row, of colors."""
 
     def reduce(
         image: dala.Image,

@@ -1,7 +1,7 @@
-"""Filters of images whose colours count for as much as they are opaque.
+"""Filters of images whose colors count for as much as they are opaque.
 
-A spatial filter mixes the colours of pixels. Where some are transparent, theirs should not show:
-colours times alpha are filtered instead, and divided by the filtered alpha again.
+A spatial filter mixes the colors of pixels. Where some are transparent, theirs should not show:
+colors times alpha are filtered instead, and divided by the filtered alpha again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def premultiplied(expand: Expand) -> Expand:
     """The filter with a parameter `premultiply`, which its kernel declares.
 
     It filters its first input. With `premultiply=True` and RGBA on both sides, what it gets are
-    f32 colours times alpha; those of the output are divided by its alpha, and 0 where that is not
+    f32 colors times alpha; those of the output are divided by its alpha, and 0 where that is not
     above 0. Gray and RGB images are filtered as they are.
     """
 
@@ -34,9 +34,9 @@ def premultiplied(expand: Expand) -> Expand:
             yield from expand(inputs, output, params)
             return
         with using(image.device):
-            colours, filtered = scratch(image.shape, F32), scratch(output.shape, F32)
-        yield Stage(_multiply, [image], colours)
-        yield from expand([colours, *others], filtered, params)
+            colors, filtered = scratch(image.shape, F32), scratch(output.shape, F32)
+        yield Stage(_multiply, [image], colors)
+        yield from expand([colors, *others], filtered, params)
         yield Stage(_divide, [filtered], output)
 
     return expand_premultiplied

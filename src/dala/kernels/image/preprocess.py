@@ -174,7 +174,7 @@ def _triple(name: str, value: Any) -> Triple:
 
 @cache
 def _column_kernel(taps: int, channels: int, planar: bool, flipped: bool, framed: bool) -> Kernel:
-    """Columns, resized and normalised; 0 taps are as many as there are weights."""
+    """Columns, resized and normalized; 0 taps are as many as there are weights."""
     count = resampling.counter(taps, 0)
 
     @function

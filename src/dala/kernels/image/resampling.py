@@ -125,7 +125,7 @@ def weigh(old: int, new: int, method: str) -> tuple[np.ndarray, np.ndarray]:
     if method == "nearest":
         return (2 * number + 1) * old // (2 * new), np.ones((new, 1))
     if method == "area":
-        # Counted in whole numbers, of which the old axis has old · new.
+        # Counted in integers, of which the old axis has old · new.
         first, last = number * old // new, -(-(number + 1) * old // new)
         place = first[:, None] + np.arange((last - first).max())
         ends = np.minimum((number[:, None] + 1) * old, (place + 1) * new)
@@ -133,11 +133,11 @@ def weigh(old: int, new: int, method: str) -> tuple[np.ndarray, np.ndarray]:
         return first, np.maximum(shared, 0) / old
     curve, reach = FILTERS[method]
     wider = 1.0 if method == "blend" else max(old / new, 1.0)
-    centre = (number + 0.5) * (old / new)
-    first = np.floor(centre - reach * wider + 0.5).clip(0, old - 1).astype(np.int64)
-    last = np.floor(centre + reach * wider + 0.5).clip(1, old).astype(np.int64)
+    center = (number + 0.5) * (old / new)
+    first = np.floor(center - reach * wider + 0.5).clip(0, old - 1).astype(np.int64)
+    last = np.floor(center + reach * wider + 0.5).clip(1, old).astype(np.int64)
     place = first[:, None] + np.arange((last - first).max())
-    weights = curve((place + 0.5 - centre[:, None]) / wider)
+    weights = curve((place + 0.5 - center[:, None]) / wider)
     weights[place >= last[:, None]] = 0
     return first, weights / weights.sum(1, keepdims=True)
 

@@ -18,7 +18,7 @@ from dala.kernels.image import resampling
 from dala.kernels.image.canvas import require_images, require_room, sized
 from dala.kernels.image.geometry import crop
 from dala.kernels.image.images import flat
-from dala.kernels.image.paint import colour_of
+from dala.kernels.image.paint import color_of
 from dala.kernels.image.parameters import GRAY, PREMULTIPLY, shape_param, size_param
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.sizes import is_relative, wanted_size
@@ -108,7 +108,7 @@ def letterbox(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (image,) = inputs
     require_images("letterbox", image, output)
     require_room("letterbox", params, output.shape, output.shape[:2])
-    red, green, blue = colour_of("letterbox", "color", params["color"])
+    red, green, blue = color_of("letterbox", "color", params["color"])
     if 0 in output.shape:
         return
     tall, wide = output.shape[:2]

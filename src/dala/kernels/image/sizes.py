@@ -44,7 +44,7 @@ class WantedSize:
     def of(self, width: int, height: int, *, even: bool = False) -> Size:
         """The size for an image of that width and height; sides that follow may have to be even.
 
-        They are rounded to the nearest whole number, or even one, at least 1 or 2.
+        They are rounded to the nearest integer, or even one, at least 1 or 2.
         """
         if self.kind == "width":
             return self.width, _side(Fraction(height * self.width, width), even)

@@ -15,7 +15,7 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
 from dala.kernels.base.parameters import number
-from dala.kernels.image.blurs import MOST_TAPS, gaussian, reach_of, weigh_down, weights_of
+from dala.kernels.image.blurs import MOST_TAPS, gaussian, halo_of, weigh_down, weights_of
 from dala.kernels.image.images import checked_border, reader
 from dala.kernels.image.parameters import AROUND, radius_param
 from dala.kernels.image.premultiplied import premultiplied
@@ -60,15 +60,15 @@ def unsharp(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (image,), border = inputs, checked_border("unsharp", inputs[0], output, params)
     radius, sigma = params["radius"], params["sigma"]
     given = {name: params[name] for name in ("amount", "threshold")}
-    blurred, reach = scratch(image.shape, F32), reach_of(radius, sigma)
-    if reach > MOST_TAPS:
+    blurred, halo = scratch(image.shape, F32), halo_of(radius, sigma)
+    if halo > MOST_TAPS:
         yield from gaussian(image, blurred, border, radius, sigma)
         yield Stage(_unsharpen, [image, blurred], output, given)
     else:
-        yield weigh_down(image, blurred, border, reach, sigma)
-        weights = weights_of(reach, sigma, 1.0, current_device())
+        yield weigh_down(image, blurred, border, halo, sigma)
+        weights = weights_of(halo, sigma, 1.0, current_device())
         across = _unsharpen_across_kernel(border, len(image.shape) == 2)
-        yield Stage(across, [image, blurred, weights], output, {"radius": reach, **given})
+        yield Stage(across, [image, blurred, weights], output, {"radius": halo, **given})
 
 
 @composite(
@@ -154,7 +154,7 @@ def bilateral_mean(
     sigma_color: float,
     sigma_space: float,
 ) -> Stage:
-    """The stage that takes the bilateral mean of an image; colours are compared in the guide."""
+    """The stage that takes the bilateral mean of an image; colors are compared in the guide."""
     unit = 1 / 255 if guide.scalar == U8 else 1.0
     # An f32 holds the square of at most 1e19.
     scale = min(unit * np.sqrt(np.log2(np.e) / 2) / sigma_color, 1e15)
@@ -191,7 +191,7 @@ def _weight(x: Any) -> Any:
     n = dala.round(x)
     r = x - n
     p = ((0.00958285 * r + 0.05590643) * r + 0.24024099) * r + 0.69312419
-    # Added to a whole number, this puts it into the lowest bits, to be shifted to the exponent's.
+    # Added to an integer, this puts it into the lowest bits, to be shifted to the exponent's.
     shifted = dala.bits(n + 1.5 * 2.0**23, dala.s32) << 23
     return dala.bits(dala.bits(p * r + 1.0, dala.s32) + shifted, dala.f32)
 

@@ -1,4 +1,4 @@
-"""How levels of luma and chroma stand for colours: BT.601 and BT.709, of limited and full range."""
+"""How levels of luma and chroma stand for colors: BT.601 and BT.709, of limited and full range."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Levels:
     def green(self) -> float:
         return 1 - self.red - self.blue
 
-    def colours(self) -> dict[str, float]:
-        """How many levels of a colour a level of luma or chroma is."""
+    def colors(self) -> dict[str, float]:
+        """How many levels of a color a level of luma or chroma is."""
         rv, bu = self._steepest()
         return {
             "y": 255 / self.luma_span,

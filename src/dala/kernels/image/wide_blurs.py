@@ -45,16 +45,16 @@ def wide_means(
 ) -> Iterator[Stage]:
     """Stages that weigh pixels down, then across: by tents where they do, else one by one."""
     step, tents = _tents(radius, sigma, current_device())
-    reach = step * (tents.shape[0] - 1)
-    if not step or not _has_room(image, reach):
+    halo = step * (tents.shape[0] - 1)
+    if not step or not _has_room(image, halo):
         yield from _looped_means(image, output, border, radius, sigma)
         return
     height, width, *channels = image.shape
     is_gray = not channels
-    taller = scratch((height + 2 * reach, _spread(flat(image).shape[1])), F32)
+    taller = scratch((height + 2 * halo, _spread(flat(image).shape[1])), F32)
     between = scratch(image.shape, F32)
-    wider = scratch((height, width + 2 * reach, *channels), F32)
-    given = {"step": step, "reach": reach}
+    wider = scratch((height, width + 2 * halo, *channels), F32)
+    given = {"step": step, "halo": halo}
     yield Stage(_tent_down_kernel(border), [flat(image)], taller, given)
     yield Stage(_tents_down, [taller, tents], flat(between), given)
     yield Stage(_tent_across_kernel(border, is_gray), [between], wider, given)
@@ -81,9 +81,9 @@ def wide_boxes(image: Buffer, output: Buffer, border: Border, radius: int) -> It
     yield Stage(_blocks_across_kernel(border, is_gray), [wider, between], output, given)
 
 
-def _has_room(image: Buffer, reach: int) -> bool:
+def _has_room(image: Buffer, halo: int) -> bool:
     """Whether planes that are longer by what lies beyond the edges are not much larger."""
-    return reach <= max(64, 2 * min(image.shape[:2]))
+    return halo <= max(64, 2 * min(image.shape[:2]))
 
 
 def _spread(width: int) -> int:
@@ -95,7 +95,7 @@ def _looped_means(
     image: Buffer, output: Buffer, border: Border, radius: int, sigma: float | None
 ) -> Iterator[Stage]:
     """Stages that weigh pixels one by one, in loops."""
-    # Neighbours that a loop counts are read as vectors only where they lie below each other.
+    # Neighbors that a loop counts are read as vectors only where they lie below each other.
     height, width, *channels = image.shape
     weights = _weights(radius, sigma, current_device())
     between = scratch(image.shape, F32)
@@ -173,11 +173,11 @@ def _block(total: int) -> int:
 
 @cache
 def _tent_down_kernel(border: Border) -> Kernel:
-    def weigh_down(image: dala.Image, step: dala.const, reach: dala.const) -> Any:
+    def weigh_down(image: dala.Image, step: dala.const, halo: dala.const) -> Any:
         y, x = dala.position(2)
-        total = image[y - reach, x].r * (1 / step)
+        total = image[y - halo, x].r * (1 / step)
         for k in range(1, step):
-            both = image[y - reach - k, x].r + image[y - reach + k, x].r
+            both = image[y - halo - k, x].r + image[y - halo + k, x].r
             total += both * ((step - k) / (step * step))
         return total
 
@@ -185,11 +185,11 @@ def _tent_down_kernel(border: Border) -> Kernel:
 
 
 @helper
-def _tents_down(x: Any, weights: Any, step: dala.const, reach: dala.const) -> Any:
+def _tents_down(x: Any, weights: Any, step: dala.const, halo: dala.const) -> Any:
     y, j = dala.position(2)
-    total = x[y + reach, j] * weights[0]
-    for k in range(1, reach // step + 1):
-        total += (x[y + reach - k * step, j] + x[y + reach + k * step, j]) * weights[k]
+    total = x[y + halo, j] * weights[0]
+    for k in range(1, halo // step + 1):
+        total += (x[y + halo - k * step, j] + x[y + halo + k * step, j]) * weights[k]
     return total
 
 
@@ -197,11 +197,11 @@ def _tents_down(x: Any, weights: Any, step: dala.const, reach: dala.const) -> An
 def _tent_across_kernel(border: Border, is_gray: bool) -> Kernel:
     at = reader(is_gray)
 
-    def weigh_across(image: dala.Image, step: dala.const, reach: dala.const) -> Any:
+    def weigh_across(image: dala.Image, step: dala.const, halo: dala.const) -> Any:
         y, x = dala.position(2)
-        total = at(image, y, x - reach) * (1 / step)
+        total = at(image, y, x - halo) * (1 / step)
         for k in range(1, step):
-            both = at(image, y, x - reach - k) + at(image, y, x - reach + k)
+            both = at(image, y, x - halo - k) + at(image, y, x - halo + k)
             total += both * ((step - k) / (step * step))
         return total
 
@@ -212,11 +212,11 @@ def _tent_across_kernel(border: Border, is_gray: bool) -> Kernel:
 def _tents_across_kernel(is_gray: bool) -> Kernel:
     at = reader(is_gray)
 
-    def weigh_across(x: dala.Image, weights: Any, step: dala.const, reach: dala.const) -> Any:
+    def weigh_across(x: dala.Image, weights: Any, step: dala.const, halo: dala.const) -> Any:
         i, j = dala.position(2)
-        total = at(x, i, j + reach) * weights[0]
-        for k in range(1, reach // step + 1):
-            both = at(x, i, j + reach - k * step) + at(x, i, j + reach + k * step)
+        total = at(x, i, j + halo) * weights[0]
+        for k in range(1, halo // step + 1):
+            both = at(x, i, j + halo - k * step) + at(x, i, j + halo + k * step)
             total += both * weights[k]
         return total
 

@@ -1,7 +1,7 @@
 """The Fourier transform.
 
 Where NumPy cannot compute it, kernels do, by Stockham's passes: one for each factor of n. Real and
-imaginary parts lie in planes of their own, so that neighbours are computed side by side.
+imaginary parts lie in planes of their own, so that neighbors are computed side by side.
 """
 
 from __future__ import annotations

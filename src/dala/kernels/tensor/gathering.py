@@ -96,7 +96,7 @@ def gather(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     axis = axis_of("gather", params["axis"], len(x.shape))
     if indices.scalar.is_float:
         raise DtypeError(
-            f"gather: indices is {indices.dtype}, but positions are whole numbers: give s32 or s64."
+            f"gather: indices is {indices.dtype}, but positions are integers: give s32 or s64."
         )
     wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     why = f"x {x.shape} along axis {axis} at indices {indices.shape}"

@@ -162,7 +162,7 @@ def _ordered(shape: Shape, order: Shape) -> Shape:
 
 
 def _merged(shape: Shape, order: Shape) -> tuple[Shape, Shape]:
-    """The same transposition of fewer axes: without those of one element, neighbours joined."""
+    """The same transposition of fewer axes: without those of one element, neighbors joined."""
     groups: list[list[int]] = []
     for axis in order:
         if shape[axis] == 1:

@@ -1,7 +1,7 @@
-"""Softmax and layer normalisation.
+"""Softmax and layer normalization.
 
-Rows are normalised by kernels that take what is the same along a row from loops over it. Few rows
-that are long, and columns, are normalised in stages that threads can share.
+Rows are normalized by kernels that take what is the same along a row from loops over it. Few rows
+that are long, and columns, are normalized in stages that threads can share.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _shares(x: Any, largest: Any, total: Any) -> Any:
     return dala.exp(x - largest[i, 0, j]) / total[i, 0, j]
 
 
-# -- layer normalisation ---------------------------------------------------------------------------
+# -- layer normalization ---------------------------------------------------------------------------
 
 
 @composite(
@@ -124,7 +124,7 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         )
     x = inputs[0]
     require_alike("layer_norm", x, output)
-    parts = _normalised(x, params["axis"], inputs[1:])
+    parts = _normalized(x, params["axis"], inputs[1:])
     if 0 in x.shape:
         return
     outer, n, inner = parts
@@ -150,10 +150,10 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     yield Stage(_squares, [spread, mean], squares, across)
     yield from reduced(sum, scalar, squares, variance, parts, n)
     inputs = [spread, mean, variance, weight, bias]
-    yield Stage(_normalise, inputs, reshaped(output, shape), {**params, **across})
+    yield Stage(_normalize, inputs, reshaped(output, shape), {**params, **across})
 
 
-def _normalised(x: Buffer, axis: Any, affine: Inputs) -> Parts:
+def _normalized(x: Buffer, axis: Any, affine: Inputs) -> Parts:
     """The input around its axes; an error where they, or weight and bias, do not fit."""
     axes = axes_of("layer_norm", axis, len(x.shape))
     runs = runs_of(axes)
@@ -194,7 +194,7 @@ def _squares(x: Any, mean: Any, across: dala.const) -> Any:
 
 
 @helper
-def _normalise(
+def _normalize(
     x: Any,
     mean: Any,
     variance: Any,

@@ -73,7 +73,7 @@ def _require_positions(kernel: str, output: Buffer, count: int) -> None:
     scalar = output.scalar
     if scalar.is_float:
         raise DtypeError(
-            f"{kernel}: the output is {scalar}, but positions are whole numbers: give s32, or s64."
+            f"{kernel}: the output is {scalar}, but positions are integers: give s32, or s64."
         )
     if count - 1 > scalar.highest:
         raise DtypeError(

@@ -1,7 +1,7 @@
 """Sums, means and extremes along axes.
 
 An input is seen as (outer, n, inner), where n counts what is reduced. Rows, where inner is 1, are
-walked by loops that LLVM turns into vectors; else neighbours along inner are the vector. What would
+walked by loops that LLVM turns into vectors; else neighbors along inner are the vector. What would
 leave threads idle, few rows that are very long, is first reduced in blocks.
 """
 

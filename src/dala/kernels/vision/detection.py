@@ -77,7 +77,7 @@ def _require_positions(kernel: str, positions: Buffer) -> None:
         raise ShapeError(f"{kernel}: positions is {positions.shape}, but it has to be (count,).")
     if positions.scalar.is_float:
         raise DtypeError(
-            f"{kernel}: positions is {positions.dtype}, but positions are whole numbers: give s32."
+            f"{kernel}: positions is {positions.dtype}, but positions are integers: give s32."
         )
 
 

@@ -87,18 +87,18 @@ def _spans(kernel: str, mask: Buffer, output: Buffer, area: Any) -> tuple[Span, 
     return (top, tall), (left, wide)
 
 
-def _centres(span: Span, count: int) -> np.ndarray:
-    """Where in the mask the centres of so many pixels lie, its elements 1 apart."""
+def _centers(span: Span, count: int) -> np.ndarray:
+    """Where in the mask the centers of so many pixels lie, its elements 1 apart."""
     start, length = span
-    # One division, correctly rounded: a centre on the edge of an element stays on its right side.
-    centres: np.ndarray = start + (2 * np.arange(count) + 1) * length / (2 * count)
-    return centres
+    # One division, correctly rounded: a center on the edge of an element stays on its right side.
+    centers: np.ndarray = start + (2 * np.arange(count) + 1) * length / (2 * count)
+    return centers
 
 
 @lru_cache(MOST_TABLES)
 def _nearest(span: Span, old: int, new: int, device: Device) -> Buffer:
     """The element that each pixel lies in; outside, the one before the first or after the last."""
-    place = np.floor(_centres(span, new)).clip(-1, old)
+    place = np.floor(_centers(span, new)).clip(-1, old)
     with using(device):
         return from_numpy(place.astype(np.int32))
 
@@ -106,12 +106,12 @@ def _nearest(span: Span, old: int, new: int, device: Device) -> Buffer:
 @lru_cache(MOST_TABLES)
 def _between(span: Span, old: int, new: int, device: Device) -> tuple[Buffer, Buffer]:
     """The first of the two elements around each pixel, and the shares of both, (2, pixels)."""
-    centres = _centres(span, new)
-    place = (centres - 0.5).clip(0, old - 1)
+    centers = _centers(span, new)
+    place = (centers - 0.5).clip(0, old - 1)
     first = np.floor(place).clip(0, max(old - 2, 0))
     second_share = place - first
     shares = np.stack([1 - second_share, second_share])
-    shares[:, (centres < 0) | (centres >= old)] = 0
+    shares[:, (centers < 0) | (centers >= old)] = 0
     with using(device):
         return from_numpy(first.astype(np.int32)), from_numpy(shares.astype(np.float32))
 

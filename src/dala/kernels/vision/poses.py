@@ -1,4 +1,4 @@
-"""Key points of people, from heatmaps and the displacements between neighbouring points."""
+"""Key points of people, from heatmaps and the displacements between neighboring points."""
 
 from __future__ import annotations
 

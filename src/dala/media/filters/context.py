@@ -23,9 +23,7 @@ class Context:
     def __init__(self, width: int, height: int) -> None:
         for name, extent in (("width", width), ("height", height)):
             if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
-                raise ShapeError(
-                    f"start_pipeline: {name} is a whole number from 1 on, not {extent!r}."
-                )
+                raise ShapeError(f"start_pipeline: {name} is an integer from 1 on, not {extent!r}.")
         self.width = width
         self.height = height
         self._device: Device = current_device()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dala.kernels.image.paint import colour_of
+from dala.kernels.image.paint import color_of
 
 Field = np.ndarray
 """A number for each pixel."""
@@ -75,7 +75,7 @@ class Canvas:
 
 def color(text: str) -> np.ndarray:
     """Returns a color such as "#ffd400" as three numbers in 0..1."""
-    return np.array(colour_of("paint", "color", text))
+    return np.array(color_of("paint", "color", text))
 
 
 def disc(u: Field, v: Field, cu: float, cv: float, radius: float) -> Field:

@@ -74,11 +74,11 @@ def add_results(drawing: Drawing, results: Sequence[Result], size: tuple[int, in
         elif isinstance(item, Detection):
             _add_detection(drawing, item, scale)
         elif isinstance(item, Pose):
-            _add_pose(drawing, item, colour_of(number), scale)
+            _add_pose(drawing, item, color_of(number), scale)
     _add_classes(drawing, classes, scale)
 
 
-def colour_of(number: int, alpha: float = 1.0) -> Colour:
+def color_of(number: int, alpha: float = 1.0) -> Colour:
     """A bright colour for a class or a person, the same for the same number."""
     red, green, blue = colorsys.hsv_to_rgb((0.05 + number * GOLDEN) % 1.0, 0.85, 1.0)
     return red, green, blue, alpha
@@ -86,7 +86,7 @@ def colour_of(number: int, alpha: float = 1.0) -> Colour:
 
 def _add_detection(drawing: Drawing, found: Detection, scale: Scale) -> None:
     x0, y0, x1, y1 = found.box
-    colour = colour_of(found.index)
+    colour = color_of(found.index)
     drawing.draw_rect(x0, y0, x1 - x0, y1 - y0, colour, line_width=2 * scale.line)
     _add_points(drawing, found.keypoints, colour, scale)
     _add_name(drawing, f"{found.label} {found.score:.0%}", found.box, colour, scale)
@@ -125,9 +125,9 @@ def _add_points(
 
 def _add_mask(drawing: Drawing, found: Segmentation) -> None:
     if found.is_soft:
-        drawing.fill_mask(found.mask, colour_of(len(found.labels) - 1, MASK_ALPHA))
+        drawing.fill_mask(found.mask, color_of(len(found.labels) - 1, MASK_ALPHA))
     else:
-        colours = [colour_of(number, MASK_ALPHA) for number in range(len(found.labels))]
+        colours = [color_of(number, MASK_ALPHA) for number in range(len(found.labels))]
         drawing.fill_labels(found.mask, [None, *colours[1:]])
 
 

@@ -14,7 +14,7 @@ from dala.devices import current_device, using
 from dala.errors import ArgumentError, ClosedError
 from dala.images.frames import Frame
 from dala.kernels.base.shapes import integer_of, positive_number
-from dala.kernels.image.paint import colour_of
+from dala.kernels.image.paint import color_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.filters.chain import Chains, FilterStep, filter_step
 from dala.media.video.composing.inputs import FrameSampler, Input, inputs_of
@@ -77,7 +77,7 @@ def compose(
     if until not in ("longest", "shortest"):
         raise ArgumentError(f"compose: until is 'longest' or 'shortest', not {until!r}.")
     layout = layout.replace("-", "_")
-    background = colour_of("compose", "color", color)
+    background = color_of("compose", "color", color)
     between = integer_of("compose", "gap", gap)
     if not 0 <= between <= MOST_EXTENT:
         raise ArgumentError(f"compose: gap is 0 to {MOST_EXTENT} pixels, not {between}.")
