@@ -87,7 +87,7 @@ class Partition:
                 passed[value] = value.type
         return list(passed.items())
 
-    def edges(self) -> list[tuple[str, int, int]]:
+    def boundary_reads(self) -> list[tuple[str, int, int]]:
         """Returns the reads along a row as (input, axis, offset): they delimit its interior."""
         last = self.program.rank - 1
         found: dict[tuple[str, int, int], None] = {}

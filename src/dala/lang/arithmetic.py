@@ -12,7 +12,7 @@ from dala.ir.builder import Builder
 from dala.ir.nodes import Const, Value
 from dala.ir.ops import OPS
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
-from dala.lang.values import Literal, Meaning, Number, Pixel, Tuple, describe
+from dala.lang.values import Literal, LoweredValue, Number, Pixel, Tuple, describe
 
 LARGEST_LITERAL_BITS = 4096
 """Larger integer literals are refused before they are computed."""
@@ -74,55 +74,55 @@ class Arithmetic:
             return self.floats
         return beside if beside.is_float else F64 if beside == S64 else F32
 
-    def typed(self, meaning: Meaning, type: Scalar | None = None) -> Number:
+    def typed(self, lowered: LoweredValue, type: Scalar | None = None) -> Number:
         """Returns the value as a typed scalar; a literal takes the given type, or its own."""
-        match meaning:
+        match lowered:
             case Literal():
-                own = type or self.literal_type(meaning.value)
-                self._require_fit(meaning.value, own)
-                return Number(self.build.const(own, meaning.value), weak=type is None)
+                own = type or self.literal_type(lowered.value)
+                self._require_fit(lowered.value, own)
+                return Number(self.build.const(own, lowered.value), weak=type is None)
             case Number():
-                return meaning if type is None else self.convert(meaning, type)
-        raise _not_a_number(meaning)
+                return lowered if type is None else self.convert(lowered, type)
+        raise _not_a_number(lowered)
 
-    def convert(self, meaning: Meaning, type: Scalar) -> Number:
+    def convert(self, lowered: LoweredValue, type: Scalar) -> Number:
         """Converts the value to another type by the language's conversion rules."""
-        if isinstance(meaning, Literal):
+        if isinstance(lowered, Literal):
             if type.is_float:
-                self._require_fit(meaning.value, type)
-            if isinstance(meaning.value, float) and type.is_integer:
-                wide = self.build.const(F64, meaning.value)
+                self._require_fit(lowered.value, type)
+            if isinstance(lowered.value, float) and type.is_integer:
+                wide = self.build.const(F64, lowered.value)
                 return Number(self.build.convert(wide, type))
-            return Number(self.build.const(type, meaning.value))
-        return Number(self.build.convert(self.typed(meaning).value, type))
+            return Number(self.build.const(type, lowered.value))
+        return Number(self.build.convert(self.typed(lowered).value, type))
 
-    def meet(self, a: Meaning, b: Meaning) -> tuple[Number, Number]:
+    def to_common_type(self, a: LoweredValue, b: LoweredValue) -> tuple[Number, Number]:
         """Returns both values in their common type."""
-        type = self.meeting_type(a, b)
+        type = self.common_type_of(a, b)
         weak = _is_weak(a) and _is_weak(b)
         return Number(self._adopt(a, type), weak), Number(self._adopt(b, type), weak)
 
-    def meeting_type(self, a: Meaning, b: Meaning) -> Scalar:
+    def common_type_of(self, a: LoweredValue, b: LoweredValue) -> Scalar:
         """Returns the common type of two values; weak ones take the type of the other."""
         if isinstance(a, Literal) and isinstance(b, Literal):
             if isinstance(a.value, float) or isinstance(b.value, float):
                 return self.floats
-            return self.common(self.literal_type(a.value), self.literal_type(b.value))
+            return self.common_type(self.literal_type(a.value), self.literal_type(b.value))
         if isinstance(a, Literal) or (_is_weak(a) and not _is_weak(b)):
             return self._beside(a, self.type_of(b))
         if isinstance(b, Literal) or (_is_weak(b) and not _is_weak(a)):
             return self._beside(b, self.type_of(a))
-        return self.common(self.type_of(a), self.type_of(b))
+        return self.common_type(self.type_of(a), self.type_of(b))
 
-    def type_of(self, meaning: Meaning) -> Scalar:
+    def type_of(self, lowered: LoweredValue) -> Scalar:
         """Returns the type of a scalar, or the type a literal takes by itself."""
-        if isinstance(meaning, Literal):
-            return self.literal_type(meaning.value)
-        if isinstance(meaning, Number):
-            return meaning.type
-        raise _not_a_number(meaning)
+        if isinstance(lowered, Literal):
+            return self.literal_type(lowered.value)
+        if isinstance(lowered, Number):
+            return lowered.type
+        raise _not_a_number(lowered)
 
-    def common(self, a: Scalar, b: Scalar) -> Scalar:
+    def common_type(self, a: Scalar, b: Scalar) -> Scalar:
         """Returns the common type of two types; raises Mismatch if there is none."""
         both = promote(a, b)
         if both is None:
@@ -132,7 +132,7 @@ class Arithmetic:
             )
         return both
 
-    def _beside(self, weak: Meaning, type: Scalar) -> Scalar:
+    def _beside(self, weak: LoweredValue, type: Scalar) -> Scalar:
         """Returns the common type of a weak value and a value of `type`."""
         if isinstance(weak, Literal):
             own = self.literal_type(weak.value, beside=type)
@@ -145,10 +145,10 @@ class Arithmetic:
             return type
         return own if own.is_float or not type.is_float else type
 
-    def _adopt(self, meaning: Meaning, type: Scalar) -> Value:
-        if isinstance(meaning, Literal):
-            return self.typed(meaning, type).value
-        return self.convert(meaning, type).value
+    def _adopt(self, lowered: LoweredValue, type: Scalar) -> Value:
+        if isinstance(lowered, Literal):
+            return self.typed(lowered, type).value
+        return self.convert(lowered, type).value
 
     def _require_fit(self, value: bool | int | float, type: Scalar) -> None:
         if type.is_float and abs(value) > sys.float_info.max and isinstance(value, int):
@@ -161,13 +161,13 @@ class Arithmetic:
 
     # -- operations ------------------------------------------------------------------------------
 
-    def binary(self, op: str, a: Meaning, b: Meaning) -> Meaning:
+    def binary(self, op: str, a: LoweredValue, b: LoweredValue) -> LoweredValue:
         """Returns the operation's result, computed per channel for pixels; tuples are refused."""
         if isinstance(a, Pixel) or isinstance(b, Pixel):
             return self.by_channel(lambda x, y: self.binary(op, x, y), a, b)
         if isinstance(a, Literal) and isinstance(b, Literal):
             return Literal(_compute(op, a.value, b.value))
-        left, right = self.meet(a, b)
+        left, right = self.to_common_type(a, b)
         return self._operate(op, left, right)
 
     def _operate(self, op: str, left: Number, right: Number) -> Number:
@@ -192,7 +192,7 @@ class Arithmetic:
             )
         return Number(self.build.apply(op, left.value, right.value), weak)
 
-    def unary(self, op: str, a: Meaning) -> Meaning:
+    def unary(self, op: str, a: LoweredValue) -> LoweredValue:
         if isinstance(a, Pixel):
             return self.by_channel(lambda x: self.unary(op, x), a)
         number = self.typed(a)
@@ -205,7 +205,7 @@ class Arithmetic:
             )
         return Number(self.build.apply(op, number.value), number.weak)
 
-    def floating(self, a: Meaning) -> Number:
+    def floating(self, a: LoweredValue) -> Number:
         """Converts to float: f64 stays, s64 becomes f64, all else f32; literals stay weak."""
         if isinstance(a, Literal):
             return Number(self.typed(a, self.floats).value, weak=True)
@@ -215,7 +215,7 @@ class Arithmetic:
         wide = F64 if number.type == S64 else F32
         return Number(self.build.convert(number.value, wide), number.weak)
 
-    def condition(self, a: Meaning) -> Number:
+    def condition(self, a: LoweredValue) -> Number:
         """Returns the value as a bool; raises Mismatch for numbers."""
         number = self.typed(a)
         if number.type != BOOL:
@@ -224,7 +224,9 @@ class Arithmetic:
             )
         return number
 
-    def choose(self, condition: Number, then: Meaning, otherwise: Meaning) -> Meaning:
+    def choose(
+        self, condition: Number, then: LoweredValue, otherwise: LoweredValue
+    ) -> LoweredValue:
         """Returns `then` where the condition holds, else `otherwise`; both are computed."""
         known = decided(condition)
         if known is not None:
@@ -238,18 +240,18 @@ class Arithmetic:
             return self.by_channel(lambda a, b: self.choose(condition, a, b), then, otherwise)
         if then == otherwise:
             return then
-        left, right = self.meet(then, otherwise)
+        left, right = self.to_common_type(then, otherwise)
         picked = self.build.select(condition.value, left.value, right.value)
         return Number(picked, left.weak and right.weak)
 
-    def by_channel(self, operate: Callable[..., Meaning], *operands: Meaning) -> Pixel:
+    def by_channel(self, operate: Callable[..., LoweredValue], *operands: LoweredValue) -> Pixel:
         """Returns a pixel computed channel by channel; scalars are broadcast to all four channels.
 
         Equal channels stay a single value, so that gray pixels are known to be gray.
         """
-        done: list[tuple[list[Meaning], Number]] = []
+        done: list[tuple[list[LoweredValue], Number]] = []
         for i in range(4):
-            parts: list[Meaning] = []
+            parts: list[LoweredValue] = []
             parts += [item.channels[i] if isinstance(item, Pixel) else item for item in operands]
             alike = next((made for known, made in done if known == parts), None)
             done.append((parts, alike or self.typed(operate(*parts))))
@@ -257,11 +259,11 @@ class Arithmetic:
         return Pixel((red, green, blue, alpha))
 
 
-def _not_a_number(meaning: Meaning) -> Mismatch:
+def _not_a_number(lowered: LoweredValue) -> Mismatch:
     return Mismatch(
-        f"a number is needed here, not {describe(meaning)}.",
+        f"a number is needed here, not {describe(lowered)}.",
         "Take one of its items: unpack it, as in `(i,) = dala.position(1)`, or index it."
-        if isinstance(meaning, Tuple)
+        if isinstance(lowered, Tuple)
         else "Use a scalar, or one of its elements.",
     )
 
@@ -283,8 +285,8 @@ def decided(condition: Number) -> bool | None:
     return None
 
 
-def _is_weak(meaning: Meaning) -> bool:
-    return isinstance(meaning, Literal) or (isinstance(meaning, Number) and meaning.weak)
+def _is_weak(lowered: LoweredValue) -> bool:
+    return isinstance(lowered, Literal) or (isinstance(lowered, Number) and lowered.weak)
 
 
 def _compute(op: str, a: Any, b: Any) -> Any:

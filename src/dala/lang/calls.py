@@ -23,7 +23,7 @@ from dala.lang.source import MISSING, Source, from_function
 from dala.lang.values import (
     InputRef,
     Literal,
-    Meaning,
+    LoweredValue,
     Number,
     OutRef,
     Pixel,
@@ -60,10 +60,10 @@ class Calls(Reads):
     """Lowers calls; `run_function` lowers the statements of an inlined function."""
 
     @abstractmethod
-    def run_function(self, call: ast.AST) -> Meaning:
+    def run_function(self, call: ast.AST) -> LoweredValue:
         """Returns the return value of the innermost frame's function."""
 
-    def call(self, node: ast.Call) -> Meaning:
+    def call(self, node: ast.Call) -> LoweredValue:
         target = self._target(node)
         if node.keywords and not isinstance(target, Function):
             raise self.error(
@@ -84,10 +84,10 @@ class Calls(Reads):
             return self._length(node)
         raise self._refused(node, target)
 
-    def intrinsic(self, name: str, args: list[Meaning]) -> Meaning:
+    def intrinsic(self, name: str, args: list[LoweredValue]) -> LoweredValue:
         return call_intrinsic(self, name, args)
 
-    def inline_python(self, function: Any, args: list[Meaning]) -> Meaning:
+    def inline_python(self, function: Any, args: list[LoweredValue]) -> LoweredValue:
         """Inlines one of our own functions of the language and returns its result."""
         source = _source_of(function)
         names = [arg.arg for arg in source.tree.args.args]
@@ -106,12 +106,12 @@ class Calls(Reads):
                     f"`{ast.unparse(node)}` is a statement of its own.",
                     "Write `out.add(i, value)` on a line by itself.",
                 )
-        meaning = self.value(node.func)
-        if isinstance(meaning, Static):
-            return meaning.object
-        raise self.error(node, f"{describe(meaning)} cannot be called.", "Call a function.")
+        lowered = self.value(node.func)
+        if isinstance(lowered, Static):
+            return lowered.object
+        raise self.error(node, f"{describe(lowered)} cannot be called.", "Call a function.")
 
-    def _arguments(self, node: ast.Call) -> list[Meaning]:
+    def _arguments(self, node: ast.Call) -> list[LoweredValue]:
         return [self.operand(arg) for arg in node.args]
 
     def _refused(self, node: ast.Call, target: Any) -> Exception:
@@ -126,32 +126,32 @@ class Calls(Reads):
             instead = instead_of_call(target)
         return self.error(node, f"`{name}` cannot be called in a kernel.", instead)
 
-    def _conversion(self, node: ast.Call, target: Any) -> Meaning:
+    def _conversion(self, node: ast.Call, target: Any) -> LoweredValue:
         if len(node.args) != 1:
             raise self.error(node, "a conversion takes one value.", "Write e.g. dala.f32(x).")
-        meaning = self.operand(node.args[0])
+        lowered = self.operand(node.args[0])
         if isinstance(target, ScalarMarker):
             scalar = target.scalar
-            if isinstance(meaning, Pixel):
+            if isinstance(lowered, Pixel):
                 return self.arithmetic.by_channel(
-                    lambda channel: self.arithmetic.convert(channel, scalar), meaning
+                    lambda channel: self.arithmetic.convert(channel, scalar), lowered
                 )
-            return self.arithmetic.convert(meaning, scalar)
+            return self.arithmetic.convert(lowered, scalar)
         if target is int:
-            meaning = call_intrinsic(self, "trunc", [meaning])
-        if isinstance(meaning, Literal):
-            return Literal(target(meaning.value))
-        return self.arithmetic.convert(meaning, PYTHON_TYPES[target])
+            lowered = call_intrinsic(self, "trunc", [lowered])
+        if isinstance(lowered, Literal):
+            return Literal(target(lowered.value))
+        return self.arithmetic.convert(lowered, PYTHON_TYPES[target])
 
-    def _length(self, node: ast.Call) -> Meaning:
-        meaning = self.value(node.args[0]) if len(node.args) == 1 else None
-        if isinstance(meaning, InputRef):
-            return Number(self.build.extent(meaning.input.name, 0))
-        if isinstance(meaning, Tuple):
-            return Literal(len(meaning.items))
+    def _length(self, node: ast.Call) -> LoweredValue:
+        lowered = self.value(node.args[0]) if len(node.args) == 1 else None
+        if isinstance(lowered, InputRef):
+            return Number(self.build.extent(lowered.input.name, 0))
+        if isinstance(lowered, Tuple):
+            return Literal(len(lowered.items))
         raise self.error(node, "len takes an input or a tuple.", "Write len(x).", KernelTypeError)
 
-    def _inline(self, node: ast.Call, source: Source) -> Meaning:
+    def _inline(self, node: ast.Call, source: Source) -> LoweredValue:
         if any(frame.source is source for frame in self.frames):
             raise self.error(
                 node,
@@ -164,7 +164,7 @@ class Calls(Reads):
         if args.vararg or args.kwarg:
             raise self.error(node, f"`{source.name}` takes * arguments.", "Name each argument.")
         names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
-        values: dict[str, Meaning] = {}
+        values: dict[str, LoweredValue] = {}
         for i, arg in enumerate(node.args):
             if i >= len(names):
                 raise self.error(
@@ -199,7 +199,7 @@ class Calls(Reads):
         finally:
             self.frames.pop()
 
-    def _defaults(self, source: Source) -> dict[str, Meaning]:
+    def _defaults(self, source: Source) -> dict[str, LoweredValue]:
         args = source.tree.args
         plain = [*args.posonlyargs, *args.args]
         pairs = [*zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True)]
@@ -211,7 +211,7 @@ class Calls(Reads):
         numbers = {arg.arg: static_number(source, default) for arg, default in pairs}
         return {name: Literal(number) for name, number in numbers.items() if number is not MISSING}
 
-    def _annotate(self, source: Source, values: dict[str, Meaning], node: ast.Call) -> None:
+    def _annotate(self, source: Source, values: dict[str, LoweredValue], node: ast.Call) -> None:
         """Converts the arguments that are annotated with a scalar type."""
         args = source.tree.args
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
@@ -228,7 +228,7 @@ class Calls(Reads):
 
     # -- reductions ------------------------------------------------------------------------------
 
-    def _reduce(self, node: ast.Call, op: OneOf["add", "min", "max"]) -> Meaning:
+    def _reduce(self, node: ast.Call, op: OneOf["add", "min", "max"]) -> LoweredValue:
         generator = node.args[0]
         assert isinstance(generator, ast.GeneratorExp)
         return self._reduce_over(node, op, generator, 0)
@@ -239,7 +239,7 @@ class Calls(Reads):
         op: OneOf["add", "min", "max"],
         generator: ast.GeneratorExp,
         depth: int,
-    ) -> Meaning:
+    ) -> LoweredValue:
         clause = generator.generators[depth]
         if not isinstance(clause.target, ast.Name) or clause.is_async:
             raise self.error(
@@ -301,7 +301,7 @@ class Calls(Reads):
                     KernelTypeError,
                 )
             numbers.append(self.counting(number))
-        counting = self.arithmetic.common(numbers[0].type, numbers[1].type)
+        counting = self.arithmetic.common_type(numbers[0].type, numbers[1].type)
         first, last = (self.arithmetic.convert(number, counting) for number in numbers)
         return first, last, step.value, counting
 

@@ -23,7 +23,7 @@ from dala.lang.source import MISSING, UNBOUND, Source
 from dala.lang.values import (
     InputRef,
     Literal,
-    Meaning,
+    LoweredValue,
     Number,
     Pixel,
     Static,
@@ -84,7 +84,7 @@ class Frame:
     """A function being lowered: its source, its variables, and its call site."""
 
     source: Source
-    variables: dict[str, Meaning] = field(default_factory=dict)
+    variables: dict[str, LoweredValue] = field(default_factory=dict)
     call: ast.AST | None = None
     assigned: frozenset[str] = frozenset()
 
@@ -135,24 +135,24 @@ class Expressions(ABC):
 
     # -- expressions -----------------------------------------------------------------------------
 
-    def value(self, node: ast.expr) -> Meaning:
+    def value(self, node: ast.expr) -> LoweredValue:
         """Returns the value of an expression; raises an error that points at it."""
         try:
             return self._value(node)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
 
-    def operand(self, node: ast.expr) -> Meaning:
+    def operand(self, node: ast.expr) -> LoweredValue:
         """Returns the expression's value; an input stands for its element at this position."""
         return self.element(self.value(node))
 
-    def element(self, meaning: Meaning) -> Meaning:
+    def element(self, lowered: LoweredValue) -> LoweredValue:
         """Returns an input's element at this position; any other value unchanged."""
-        if isinstance(meaning, InputRef):
-            return self.load(meaning, None)
-        return meaning
+        if isinstance(lowered, InputRef):
+            return self.load(lowered, None)
+        return lowered
 
-    def _value(self, node: ast.expr) -> Meaning:
+    def _value(self, node: ast.expr) -> LoweredValue:
         match node:
             case ast.Constant():
                 return self._constant(node)
@@ -193,26 +193,26 @@ class Expressions(ABC):
         )
 
     @abstractmethod
-    def call(self, node: ast.Call) -> Meaning:
+    def call(self, node: ast.Call) -> LoweredValue:
         """Returns the value of a call."""
 
     @abstractmethod
-    def attribute(self, node: ast.Attribute) -> Meaning:
+    def attribute(self, node: ast.Attribute) -> LoweredValue:
         """Returns the value of `owner.name`."""
 
     @abstractmethod
-    def subscript(self, node: ast.Subscript) -> Meaning:
+    def subscript(self, node: ast.Subscript) -> LoweredValue:
         """Returns the value of `owner[index]`."""
 
     @abstractmethod
-    def load(self, source: InputRef, index: tuple[Value, ...] | None) -> Meaning:
+    def load(self, source: InputRef, index: tuple[Value, ...] | None) -> LoweredValue:
         """Returns an element of an input, at this position or at an index."""
 
     @abstractmethod
     def luma(self, pixel: Pixel) -> Number:
         """Returns the luma of a pixel."""
 
-    def _constant(self, node: ast.Constant) -> Meaning:
+    def _constant(self, node: ast.Constant) -> LoweredValue:
         if isinstance(node.value, bool | int | float):
             return Literal(node.value)
         raise self.error(
@@ -221,16 +221,16 @@ class Expressions(ABC):
             "Pass what it stands for as a parameter.",
         )
 
-    def _name(self, node: ast.Name) -> Meaning:
+    def _name(self, node: ast.Name) -> LoweredValue:
         if node.id in self.frame.variables:
-            meaning = self.frame.variables[node.id]
-            if isinstance(meaning, Unset):
+            lowered = self.frame.variables[node.id]
+            if isinstance(lowered, Unset):
                 raise self.error(
                     node,
-                    f"`{node.id}` may have no value here: {meaning.why}.",
+                    f"`{node.id}` may have no value here: {lowered.why}.",
                     f"Give `{node.id}` a value before that.",
                 )
-            return meaning
+            return lowered
         if node.id in self.frame.assigned:
             raise self.error(
                 node,
@@ -248,7 +248,7 @@ class Expressions(ABC):
             raise self.error(node, f"nothing here is called `{node.id}`.", hint)
         return self.static(found, node)
 
-    def static(self, found: Any, node: ast.AST) -> Meaning:
+    def static(self, found: Any, node: ast.AST) -> LoweredValue:
         """Returns the value of a Python object: numbers and small tables become constants."""
         if isinstance(found, np.generic):
             found = found.item()
@@ -282,7 +282,7 @@ class Expressions(ABC):
             "or a parameter.",
         )
 
-    def _unary(self, node: ast.UnaryOp) -> Meaning:
+    def _unary(self, node: ast.UnaryOp) -> LoweredValue:
         operand = self.operand(node.operand)
         if isinstance(node.op, ast.Not):
             if isinstance(operand, Literal):
@@ -309,9 +309,9 @@ class Expressions(ABC):
             joined = self.build.apply(op, joined, part.value)
         return Number(joined)
 
-    def _compare(self, node: ast.Compare) -> Meaning:
+    def _compare(self, node: ast.Compare) -> LoweredValue:
         operands = [self.operand(item) for item in (node.left, *node.comparators)]
-        found: list[Meaning] = []
+        found: list[LoweredValue] = []
         for op, left, right in zip(node.ops, operands, operands[1:], strict=False):
             if type(op) not in _COMPARE:
                 raise self.error(
@@ -326,13 +326,13 @@ class Expressions(ABC):
             return found[0]
         return self._joined("and", [self.arithmetic.condition(item) for item in found])
 
-    def power(self, base: Meaning, exponent: Meaning) -> Meaning:
+    def power(self, base: LoweredValue, exponent: LoweredValue) -> LoweredValue:
         """Returns `base ** exponent`: small integer exponents multiply, all others call `pow`."""
         if isinstance(base, Literal) and isinstance(exponent, Literal):
             return Literal(_power(base.value, exponent.value))
         power = exponent.value if isinstance(exponent, Literal) else None
         if power is not None and float(power).is_integer() and 1 <= power <= 16:
-            result: Meaning | None = None
+            result: LoweredValue | None = None
             square, left = base, int(power)
             while left:
                 if left & 1:
@@ -347,11 +347,11 @@ class Expressions(ABC):
         return self.intrinsic("pow", [base, exponent])
 
     @abstractmethod
-    def intrinsic(self, name: str, args: list[Meaning]) -> Meaning:
+    def intrinsic(self, name: str, args: list[LoweredValue]) -> LoweredValue:
         """Returns the result of an intrinsic."""
 
     @abstractmethod
-    def inline_python(self, function: Any, args: list[Meaning]) -> Meaning:
+    def inline_python(self, function: Any, args: list[LoweredValue]) -> LoweredValue:
         """Inlines one of our own functions of the language and returns its result."""
 
 

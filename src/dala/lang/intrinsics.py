@@ -10,12 +10,12 @@ from dala.ir.types import BOOL, F32, S32, U16
 from dala.lang import math_f32, math_f64, trigonometry_f32, trigonometry_f64
 from dala.lang.arithmetic import Mismatch
 from dala.lang.language_names import ScalarMarker
-from dala.lang.values import Literal, Meaning, Number, Pixel, Static, Tuple, describe
+from dala.lang.values import Literal, LoweredValue, Number, Pixel, Static, Tuple, describe
 
 if TYPE_CHECKING:
     from dala.lang.expressions import Expressions
 
-Handler = Callable[..., Meaning]
+Handler = Callable[..., LoweredValue]
 
 _WRITTEN = {
     **vars(math_f32),
@@ -25,7 +25,7 @@ _WRITTEN = {
 }
 
 
-def call_intrinsic(lower: Expressions, name: str, args: list[Meaning]) -> Meaning:
+def call_intrinsic(lower: Expressions, name: str, args: list[LoweredValue]) -> LoweredValue:
     """Lowers a call of an intrinsic; raises Mismatch if its arguments do not fit."""
     handler, arities = _HANDLERS[name]
     if len(args) not in arities:
@@ -42,28 +42,28 @@ def call_intrinsic(lower: Expressions, name: str, args: list[Meaning]) -> Meanin
 # -- places ----------------------------------------------------------------------------------------
 
 
-def _count(meaning: Meaning, name: str) -> int:
-    if isinstance(meaning, Literal) and type(meaning.value) is int and 1 <= meaning.value <= 8:
-        return meaning.value
+def _count(lowered: LoweredValue, name: str) -> int:
+    if isinstance(lowered, Literal) and type(lowered.value) is int and 1 <= lowered.value <= 8:
+        return lowered.value
     raise Mismatch(
-        f"dala.{name} takes the number of axes, 1 to 8, not {describe(meaning)}.",
+        f"dala.{name} takes the number of axes, 1 to 8, not {describe(lowered)}.",
         f"Write e.g. `y, x = dala.{name}(2)`.",
     )
 
 
-def _position(lower: Expressions, count: Meaning) -> Meaning:
+def _position(lower: Expressions, count: LoweredValue) -> LoweredValue:
     rank = _count(count, "position")
     lower.require_rank(rank, "position")
     return Tuple(tuple(Number(lower.build.position(axis)) for axis in range(rank)))
 
 
-def _shape(lower: Expressions, count: Meaning) -> Meaning:
+def _shape(lower: Expressions, count: LoweredValue) -> LoweredValue:
     rank = _count(count, "shape")
     lower.require_rank(rank, "shape")
     return lower.extents(lower.domain.source, rank)
 
 
-def _rgba(lower: Expressions, *channels: Meaning) -> Meaning:
+def _rgba(lower: Expressions, *channels: LoweredValue) -> LoweredValue:
     if len(channels) == 4 and all(lower.arithmetic.type_of(item) == U16 for item in channels):
         red, green, blue, alpha = map(lower.arithmetic.typed, channels)
         return Pixel((red, green, blue, alpha))
@@ -73,7 +73,7 @@ def _rgba(lower: Expressions, *channels: Meaning) -> Meaning:
     return Pixel((numbers[0], numbers[1], numbers[2], numbers[3]))
 
 
-def _luma(lower: Expressions, pixel: Meaning) -> Meaning:
+def _luma(lower: Expressions, pixel: LoweredValue) -> LoweredValue:
     if not isinstance(pixel, Pixel):
         raise Mismatch(f"dala.luma takes a pixel, not {describe(pixel)}.", "Give `image.pixel`.")
     return lower.luma(pixel)
@@ -89,7 +89,7 @@ def _unary(op: str) -> Handler:
 def _float_unary(op: str) -> Handler:
     """Handles a unary float operation; rounding leaves integers unchanged."""
 
-    def handler(lower: Expressions, x: Meaning) -> Meaning:
+    def handler(lower: Expressions, x: LoweredValue) -> LoweredValue:
         if op != "sqrt" and lower.arithmetic.typed(x).type.is_integer:
             return x
         return lower.arithmetic.unary(op, lower.arithmetic.floating(x))
@@ -98,7 +98,7 @@ def _float_unary(op: str) -> Handler:
 
 
 def _reduced(op: str) -> Handler:
-    def handler(lower: Expressions, *items: Meaning) -> Meaning:
+    def handler(lower: Expressions, *items: LoweredValue) -> LoweredValue:
         if len(items) == 1:
             if not isinstance(items[0], Tuple) or not items[0].items:
                 raise Mismatch(
@@ -114,16 +114,18 @@ def _reduced(op: str) -> Handler:
     return handler
 
 
-def _clamp(lower: Expressions, x: Meaning, low: Meaning, high: Meaning) -> Meaning:
+def _clamp(
+    lower: Expressions, x: LoweredValue, low: LoweredValue, high: LoweredValue
+) -> LoweredValue:
     return lower.arithmetic.binary("min", lower.arithmetic.binary("max", x, low), high)
 
 
-def _fract(lower: Expressions, x: Meaning) -> Meaning:
+def _fract(lower: Expressions, x: LoweredValue) -> LoweredValue:
     number = lower.arithmetic.floating(x)
     return lower.arithmetic.binary("sub", number, lower.arithmetic.unary("floor", number))
 
 
-def _sign(lower: Expressions, x: Meaning) -> Meaning:
+def _sign(lower: Expressions, x: LoweredValue) -> LoweredValue:
     number = lower.arithmetic.typed(x)
     type = S32 if number.type == BOOL else number.type
     up = lower.arithmetic.convert(lower.arithmetic.binary("gt", number, Literal(0)), type)
@@ -133,26 +135,28 @@ def _sign(lower: Expressions, x: Meaning) -> Meaning:
     return lower.arithmetic.binary("sub", up, down)
 
 
-def _floats_alike(lower: Expressions, *args: Meaning) -> list[Number]:
+def _floats_alike(lower: Expressions, *args: LoweredValue) -> list[Number]:
     """Returns all arguments as floats of their common type."""
     met = lower.arithmetic.floating(args[0])
     for arg in args[1:]:
-        met, _ = lower.arithmetic.meet(met, lower.arithmetic.floating(arg))
+        met, _ = lower.arithmetic.to_common_type(met, lower.arithmetic.floating(arg))
     return [lower.arithmetic.convert(arg, met.type) for arg in args]
 
 
-def _mix(lower: Expressions, a: Meaning, b: Meaning, t: Meaning) -> Meaning:
+def _mix(lower: Expressions, a: LoweredValue, b: LoweredValue, t: LoweredValue) -> LoweredValue:
     a, b, t = _floats_alike(lower, a, b, t)
     apart = lower.arithmetic.binary("sub", b, a)
     return lower.arithmetic.binary("add", a, lower.arithmetic.binary("mul", apart, t))
 
 
-def _step(lower: Expressions, edge: Meaning, x: Meaning) -> Meaning:
+def _step(lower: Expressions, edge: LoweredValue, x: LoweredValue) -> LoweredValue:
     type = lower.arithmetic.floating(x).type
     return lower.arithmetic.convert(lower.arithmetic.binary("ge", x, edge), type)
 
 
-def _smoothstep(lower: Expressions, low: Meaning, high: Meaning, x: Meaning) -> Meaning:
+def _smoothstep(
+    lower: Expressions, low: LoweredValue, high: LoweredValue, x: LoweredValue
+) -> LoweredValue:
     do = lower.arithmetic.binary
     x = lower.arithmetic.floating(x)
     t = _clamp(
@@ -161,22 +165,22 @@ def _smoothstep(lower: Expressions, low: Meaning, high: Meaning, x: Meaning) -> 
     return do("mul", do("mul", t, t), do("sub", Literal(3.0), do("mul", Literal(2.0), t)))
 
 
-def _rsqrt(lower: Expressions, x: Meaning) -> Meaning:
+def _rsqrt(lower: Expressions, x: LoweredValue) -> LoweredValue:
     root = lower.arithmetic.unary("sqrt", lower.arithmetic.floating(x))
     return lower.arithmetic.binary("div", Literal(1.0), root)
 
 
-def _isnan(lower: Expressions, x: Meaning) -> Meaning:
+def _isnan(lower: Expressions, x: LoweredValue) -> LoweredValue:
     number = lower.arithmetic.floating(x)
     return lower.arithmetic.binary("ne", number, number)
 
 
-def _isinf(lower: Expressions, x: Meaning) -> Meaning:
+def _isinf(lower: Expressions, x: LoweredValue) -> LoweredValue:
     number = lower.arithmetic.floating(x)
     return lower.arithmetic.binary("eq", lower.arithmetic.unary("abs", number), Literal(math.inf))
 
 
-def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
+def _bits(lower: Expressions, x: LoweredValue, to: LoweredValue) -> LoweredValue:
     number = lower.arithmetic.typed(x)
     scalar = (
         to.object.scalar if isinstance(to, Static) and isinstance(to.object, ScalarMarker) else None
@@ -193,7 +197,7 @@ def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
 def _written(name: str) -> Handler:
     """Handles a function written in the language, in the version for its argument's type."""
 
-    def handler(lower: Expressions, *args: Meaning) -> Meaning:
+    def handler(lower: Expressions, *args: LoweredValue) -> LoweredValue:
         if all(isinstance(arg, Literal) for arg in args):
             folded = _folded(name, [arg.value for arg in args if isinstance(arg, Literal)])
             if folded is not None:

@@ -11,7 +11,7 @@ from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.early_exits import BROKEN, assigned, breaks, returns, structured
 from dala.lang.statements import Statements, rebuilt, scalars
-from dala.lang.values import Literal, Meaning, Number, Unset, describe
+from dala.lang.values import Literal, LoweredValue, Number, Unset, describe
 
 _MOST_ROUNDS = 6
 """How often a loop is lowered until the types of its variables are stable."""
@@ -69,7 +69,7 @@ class Lowering(Statements):
         self._loop(node, lower)
         self._leave(around)
 
-    def _leave(self, around: Meaning | None) -> None:
+    def _leave(self, around: LoweredValue | None) -> None:
         """Restores the enclosing loop's record of a `break`."""
         self.frame.variables.pop(BROKEN, None)
         if around is not None:
@@ -140,7 +140,11 @@ class Lowering(Statements):
             del left[:count]
 
     def _enter(
-        self, names: list[str], before: dict[str, Meaning], types: list[list[Scalar]], weak: bool
+        self,
+        names: list[str],
+        before: dict[str, LoweredValue],
+        types: list[list[Scalar]],
+        weak: bool,
     ) -> tuple[tuple[Variable, ...], tuple[Value, ...]]:
         """Sets the carried variables in the frame; returns them and their initial values."""
         carried: list[Variable] = []
@@ -160,7 +164,7 @@ class Lowering(Statements):
         self,
         node: ast.AST,
         names: list[str],
-        before: dict[str, Meaning],
+        before: dict[str, LoweredValue],
         types: list[list[Scalar]],
     ) -> list[list[Scalar]]:
         found: list[list[Scalar]] = []
@@ -190,18 +194,18 @@ class Lowering(Statements):
         return found
 
     def _after_iteration(
-        self, node: ast.AST, first: Meaning, kind: Scalar, item: Meaning
+        self, node: ast.AST, first: LoweredValue, kind: Scalar, item: LoweredValue
     ) -> Scalar:
         """Returns the type of a carried value, from its types before and after an iteration."""
         if isinstance(item, Literal):
             own = self.arithmetic.literal_type(item.value, beside=kind)
-            return self.arithmetic.common(kind, own)
+            return self.arithmetic.common_type(kind, own)
         assert isinstance(item, Number)
         if item.weak:
-            return self.arithmetic.common(kind, item.type)
+            return self.arithmetic.common_type(kind, item.type)
         if isinstance(first, Literal) and kind.is_integer == item.type.is_integer:
             return item.type
         try:
-            return self.arithmetic.common(kind, item.type)
+            return self.arithmetic.common_type(kind, item.type)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None

@@ -21,7 +21,7 @@ from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
 from dala.lang.signature import Signature, read_signature, static_object
 from dala.lang.source import Source
-from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Pixel
+from dala.lang.values import InputRef, Literal, LoweredValue, Number, OutRef, Pixel
 
 
 @value
@@ -103,7 +103,7 @@ def _lower(
         _floats(specialization, signature),
     )
     lowering.indexed = indexed
-    variables: dict[str, Meaning] = {item.name: InputRef(item) for item in inputs}
+    variables: dict[str, LoweredValue] = {item.name: InputRef(item) for item in inputs}
     if signature.out is not None:
         variables[signature.out] = OutRef(output, signature.out)
     consts, types = dict(specialization.consts), dict(specialization.types)
@@ -148,7 +148,10 @@ def _run_scattered(lowering: Lowering, source: Source) -> None:
 
 
 def _image_output(
-    lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, specialization: Specialization
+    lowering: Lowering,
+    tree: ast.FunctionDef,
+    returned: LoweredValue,
+    specialization: Specialization,
 ) -> Output:
     """Returns the output of an image kernel: an image, or one value per pixel."""
     scalar, rank, channels = specialization.output
@@ -172,7 +175,7 @@ def _place(tree: ast.FunctionDef) -> ast.AST:
 
 
 def _stored(
-    lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, output: Output, *, gray: bool
+    lowering: Lowering, tree: ast.FunctionDef, returned: LoweredValue, output: Output, *, gray: bool
 ) -> tuple[Value, ...]:
     """Returns the values to store: pixels by channel, all others converted.
 

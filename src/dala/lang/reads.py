@@ -13,7 +13,7 @@ from dala.lang.source import MISSING
 from dala.lang.values import (
     InputRef,
     Literal,
-    Meaning,
+    LoweredValue,
     Number,
     OutRef,
     Pixel,
@@ -28,7 +28,7 @@ _CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
 class Reads(Expressions):
     """Lowers subscripts and attributes of inputs and other values."""
 
-    def load(self, source: InputRef, index: tuple[Value, ...] | None) -> Meaning:
+    def load(self, source: InputRef, index: tuple[Value, ...] | None) -> LoweredValue:
         """Returns an element of a plain input, or a pixel of an image."""
         item = source.input
         if index is None and item.rank != self.domain.rank:
@@ -69,14 +69,14 @@ class Reads(Expressions):
         if red.value is green.value is blue.value:
             return red
         weights = (0.299, 0.587, 0.114)
-        total: Meaning | None = None
+        total: LoweredValue | None = None
         for weight, channel in zip(weights, (red, green, blue), strict=True):
             term = self.arithmetic.binary("mul", channel, Literal(weight))
             total = term if total is None else self.arithmetic.binary("add", total, term)
         assert isinstance(total, Number)
         return total
 
-    def attribute(self, node: ast.Attribute) -> Meaning:
+    def attribute(self, node: ast.Attribute) -> LoweredValue:
         owner = self.value(node.value)
         name = node.attr
         match owner:
@@ -107,7 +107,7 @@ class Reads(Expressions):
             node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError
         )
 
-    def subscript(self, node: ast.Subscript) -> Meaning:
+    def subscript(self, node: ast.Subscript) -> LoweredValue:
         owner = self.value(node.value)
         if isinstance(owner, InputRef):
             return self.load(owner, self.index(node.slice, owner.input.rank, owner.input.name))
@@ -130,8 +130,8 @@ class Reads(Expressions):
 
     def index(self, node: ast.expr, rank: int, name: str) -> tuple[Value, ...]:
         """Returns the integer values of an index; raises unless there is one per axis."""
-        meaning = self.operand(node)
-        items = meaning.items if isinstance(meaning, Tuple) else (meaning,)
+        lowered = self.operand(node)
+        items = lowered.items if isinstance(lowered, Tuple) else (lowered,)
         self.indexed[name] = len(items)
         if len(items) != rank:
             raise self.error(
@@ -160,7 +160,7 @@ class Reads(Expressions):
             return number
         return self.arithmetic.convert(number, S64 if number.type == U32 else S32)
 
-    def _item(self, node: ast.Subscript, owner: Tuple, index: Meaning) -> Meaning:
+    def _item(self, node: ast.Subscript, owner: Tuple, index: LoweredValue) -> LoweredValue:
         count = len(owner.items)
         if isinstance(index, Literal) and type(index.value) is int:
             if -count <= index.value < count:

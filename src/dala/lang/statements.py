@@ -14,7 +14,7 @@ from dala.lang.calls import Calls
 from dala.lang.early_exits import assigned, returns, structured
 from dala.lang.values import (
     Literal,
-    Meaning,
+    LoweredValue,
     Number,
     OutRef,
     Pixel,
@@ -44,7 +44,7 @@ _ADVICE: dict[type[ast.stmt], str] = {
 class Statements(Calls):
     """Lowers the statements of functions."""
 
-    def run_function(self, call: ast.AST) -> Meaning:
+    def run_function(self, call: ast.AST) -> LoweredValue:
         tree = self.frame.source.tree
         self.frame.assigned = frozenset(assigned(tree.body))
         found = self.block(structured(tree.body))
@@ -54,7 +54,7 @@ class Statements(Calls):
             )
         return found
 
-    def block(self, statements: list[ast.stmt]) -> Meaning | None:
+    def block(self, statements: list[ast.stmt]) -> LoweredValue | None:
         """Lowers statements; returns their return value, if any."""
         for i, statement in enumerate(statements):
             if isinstance(statement, ast.Return):
@@ -122,7 +122,7 @@ class Statements(Calls):
 
     # -- assignments -----------------------------------------------------------------------------
 
-    def assign(self, target: ast.expr, value: Meaning) -> None:
+    def assign(self, target: ast.expr, value: LoweredValue) -> None:
         match target:
             case ast.Name():
                 self.frame.variables[target.id] = value
@@ -166,7 +166,7 @@ class Statements(Calls):
         kind: type[Store] | type[AtomicAdd],
         index: ast.expr,
         owner: OutRef,
-        value: Meaning,
+        value: LoweredValue,
         node: ast.AST,
     ) -> None:
         where = self.index(index, owner.output.rank, owner.name)
@@ -188,7 +188,7 @@ class Statements(Calls):
 
     # -- branches --------------------------------------------------------------------------------
 
-    def branch(self, node: ast.If) -> Meaning | None:
+    def branch(self, node: ast.If) -> LoweredValue | None:
         """Lowers an `if`; returns its return value, if its branches have one."""
         condition = self.condition(node.test)
         known = decided(condition)
@@ -197,7 +197,7 @@ class Statements(Calls):
             return self._returned(node, self.block(structured(taken)))
         self.settle_inputs(assigned([node]))
         before = dict(self.frame.variables)
-        sides: list[tuple[Block, dict[str, Meaning], Meaning | None]] = []
+        sides: list[tuple[Block, dict[str, LoweredValue], LoweredValue | None]] = []
         for statements in (node.body, node.orelse):
             self.frame.variables = dict(before)
             with self.build.block() as block:
@@ -208,7 +208,7 @@ class Statements(Calls):
         names = [
             name for name in assigned([node]) if then_names.get(name) is not else_names.get(name)
         ]
-        pairs: list[tuple[Meaning, Meaning]] = []
+        pairs: list[tuple[LoweredValue, LoweredValue]] = []
         merged: list[str] = []
         for name in names:
             a, b = then_names.get(name), else_names.get(name)
@@ -233,7 +233,7 @@ class Statements(Calls):
             {name: self.element(variables[name]) for name in names if name in variables}
         )
 
-    def _returned(self, node: ast.If, value: Meaning | None) -> Meaning | None:
+    def _returned(self, node: ast.If, value: LoweredValue | None) -> LoweredValue | None:
         if value is None and returns([node]):
             raise self.error(
                 node, "not every path through this returns a value.", "Return on each path."
@@ -241,9 +241,9 @@ class Statements(Calls):
         return value
 
     def condition(self, node: ast.expr) -> Number:
-        meaning = self.operand(node)
+        lowered = self.operand(node)
         try:
-            return self.arithmetic.condition(meaning)
+            return self.arithmetic.condition(lowered)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
 
@@ -253,8 +253,8 @@ class Statements(Calls):
         condition: Number,
         then: Block,
         otherwise: Block,
-        pairs: list[tuple[Meaning, Meaning]],
-    ) -> list[Meaning]:
+        pairs: list[tuple[LoweredValue, LoweredValue]],
+    ) -> list[LoweredValue]:
         """Emits one `If` for the values of all pairs; conversions go into their own branch."""
         plans = [self._join_types(node, a, b) for a, b in pairs]
         for block, side in ((then, 0), (otherwise, 1)):
@@ -266,7 +266,7 @@ class Statements(Calls):
             block.statements.extend(converted.statements)
             block.results = tuple(results)
         left = list(self.build.results(If(condition.value, then, otherwise)))
-        joined: list[Meaning] = []
+        joined: list[LoweredValue] = []
         for a, b in pairs:
             count = len(scalars(a))
             if a == b and isinstance(a, Literal):
@@ -276,7 +276,7 @@ class Statements(Calls):
             del left[:count]
         return joined
 
-    def _join_types(self, node: ast.AST, a: Meaning, b: Meaning) -> list[Scalar]:
+    def _join_types(self, node: ast.AST, a: LoweredValue, b: LoweredValue) -> list[Scalar]:
         first, second = scalars(a), scalars(b)
         if len(first) != len(second) or isinstance(a, Pixel) != isinstance(b, Pixel):
             raise self.error(
@@ -287,33 +287,33 @@ class Statements(Calls):
             )
         return [self._common(node, x, y) for x, y in zip(first, second, strict=True)]
 
-    def _common(self, node: ast.AST, a: Meaning, b: Meaning) -> Scalar:
+    def _common(self, node: ast.AST, a: LoweredValue, b: LoweredValue) -> Scalar:
         try:
-            return self.arithmetic.meeting_type(a, b)
+            return self.arithmetic.common_type_of(a, b)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
 
 
-def scalars(meaning: Meaning) -> tuple[Meaning, ...]:
+def scalars(lowered: LoweredValue) -> tuple[LoweredValue, ...]:
     """Returns the scalars that a value consists of."""
-    match meaning:
+    match lowered:
         case Tuple():
-            return tuple(part for item in meaning.items for part in scalars(item))
+            return tuple(part for item in lowered.items for part in scalars(item))
         case Pixel():
-            return meaning.channels
+            return lowered.channels
         case Literal() | Number():
-            return (meaning,)
-    raise Mismatch(f"{describe(meaning)} cannot change in a branch or a loop.", "Keep it as it is.")
+            return (lowered,)
+    raise Mismatch(f"{describe(lowered)} cannot change in a branch or a loop.", "Keep it as it is.")
 
 
-def rebuilt(like: Meaning, items: list[Number]) -> Meaning:
+def rebuilt(like: LoweredValue, items: list[Number]) -> LoweredValue:
     """Returns a value of the same kind with other scalars, taken from the front of `items`."""
     pending = list(items)
 
-    def build(meaning: Meaning) -> Meaning:
-        if isinstance(meaning, Tuple):
-            return Tuple(tuple(build(item) for item in meaning.items))
-        if isinstance(meaning, Pixel):
+    def build(lowered: LoweredValue) -> LoweredValue:
+        if isinstance(lowered, Tuple):
+            return Tuple(tuple(build(item) for item in lowered.items))
+        if isinstance(lowered, Pixel):
             return Pixel((pending.pop(0), pending.pop(0), pending.pop(0), pending.pop(0)))
         return pending.pop(0)
 

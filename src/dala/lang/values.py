@@ -39,7 +39,7 @@ class Number:
 class Tuple:
     """Several values, to be unpacked or indexed."""
 
-    items: tuple[Meaning, ...]
+    items: tuple[LoweredValue, ...]
 
 
 @value
@@ -79,27 +79,27 @@ class Unset:
     why: str
 
 
-Meaning = Literal | Number | Tuple | Pixel | InputRef | OutRef | Static | Unset
+LoweredValue = Literal | Number | Tuple | Pixel | InputRef | OutRef | Static | Unset
 
 
-def describe(meaning: Meaning) -> str:
+def describe(lowered: LoweredValue) -> str:
     """Returns a short description of the value for an error message."""
-    match meaning:
+    match lowered:
         case Literal():
-            return f"the number {meaning.value!r}"
+            return f"the number {lowered.value!r}"
         case Number():
-            return f"a {meaning.type} value"
+            return f"a {lowered.type} value"
         case Tuple():
-            return f"a tuple of {len(meaning.items)}"
+            return f"a tuple of {len(lowered.items)}"
         case Pixel():
             return "a pixel"
         case InputRef():
-            kind = "image" if meaning.input.channels else "input"
-            return f"the {kind} {meaning.input.name}"
+            kind = "image" if lowered.input.channels else "input"
+            return f"the {kind} {lowered.input.name}"
         case OutRef():
             return "the output"
         case Static():
-            name = getattr(meaning.object, "__name__", None) or repr(meaning.object)
-            return f"{type(meaning.object).__name__} {name}"
+            name = getattr(lowered.object, "__name__", None) or repr(lowered.object)
+            return f"{type(lowered.object).__name__} {name}"
         case Unset():
             return "a variable without a value"

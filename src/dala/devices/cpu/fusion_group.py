@@ -27,7 +27,7 @@ MOST_MOVED = 0.5
 """The most rows moved within line buffers, per computed row."""
 FLAT_STEP = 2048
 """The elements that each step of a flat group computes at a time."""
-_NOTHING = (ctypes.c_int64 * 8)()
+_EMPTY_INPUT = (ctypes.c_int64 * 8)()
 
 
 def fits_in_cache(group: FusionGroup, materialized: set[int]) -> bool:
@@ -158,7 +158,7 @@ class CpuFusionGroup:
 
     def _address(self, memory: HostMemory | None) -> int:
         if memory is None or not memory.size_bytes:
-            return ctypes.addressof(_NOTHING)
+            return ctypes.addressof(_EMPTY_INPUT)
         return memory.address
 
 

@@ -26,7 +26,7 @@ STREAMED_BYTES = 16 << 20
 """Outputs from this size on would only evict other data from the caches."""
 WIDE_ROW = 256
 """Rows from this length on are computed two vectors at a time."""
-_NOTHING = (ctypes.c_int64 * 8)()
+_EMPTY_INPUT = (ctypes.c_int64 * 8)()
 """The memory of an empty input, which reads as zeros."""
 
 
@@ -84,7 +84,8 @@ class CpuRunner:
         streaming = self.streaming and address % self.pixel_bytes == 0
         executable = self.executable(in_place, streaming=streaming)
         addresses = [
-            memory.address if memory.size_bytes else ctypes.addressof(_NOTHING) for memory in inputs
+            memory.address if memory.size_bytes else ctypes.addressof(_EMPTY_INPUT)
+            for memory in inputs
         ]
         given = (address, *addresses, *self.sizes, *params)
         if not self.task.watched:

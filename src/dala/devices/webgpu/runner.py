@@ -133,11 +133,11 @@ class WebGpuRunner:
             code = self._code(in_place)
             bound = [target]
             for i in code.shader.inputs:
-                bound.append(inputs[i] if inputs[i].size_bytes else nothing(device))
+                bound.append(inputs[i] if inputs[i].size_bytes else empty_input(device))
             status = device.allocate(2 * _WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
-            firsts = self.grid.firsts(self.task.domain)
+            firsts = self.grid.first_positions(self.task.domain)
             if len(firsts) > 1:
                 device.not_recorded()  # each dispatch has its own arguments
             for first in firsts:
@@ -259,7 +259,7 @@ def _layout(device: WebGpu, inputs: int, reports: bool) -> Any:
     return known
 
 
-def nothing(device: WebGpu) -> GpuMemory:
+def empty_input(device: WebGpu) -> GpuMemory:
     """Returns the memory of an empty input, which reads as zeros."""
     known = device.cache.get("nothing")
     if known is None:

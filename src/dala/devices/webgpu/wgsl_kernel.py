@@ -10,7 +10,7 @@ import wgpu
 
 from dala.base.lru_cache import LruCache
 from dala.devices.webgpu.memory import GpuMemory
-from dala.devices.webgpu.runner import nothing
+from dala.devices.webgpu.runner import empty_input
 from dala.emit.wgsl.grid import MOST_GROUPS
 from dala.errors import KernelSyntaxError, LimitError
 from dala.lang.wgsl_module import Groups, WgslModule
@@ -108,7 +108,7 @@ class WebGpuWgslRunner:
                 resource = {"buffer": buffer, "offset": 0, "size": len(params)}
             else:
                 memory = output if item.kind == "output" else next(given)
-                memory = memory if memory.size_bytes else nothing(self.device)
+                memory = memory if memory.size_bytes else empty_input(self.device)
                 size = -(-memory.size_bytes // 4) * 4
                 resource = {"buffer": memory.buffer, "offset": 0, "size": size}
             entries.append({"binding": item.number, "resource": resource})

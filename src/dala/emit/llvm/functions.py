@@ -269,7 +269,7 @@ class Functions:
         """Emits the bounds of the interior: the positions whose reads all stay in their rows."""
         body = Memory(self.program, writer, self.variance, free_order=True)
         begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
-        for source, axis, offset in self.partition.edges():
+        for source, axis, offset in self.partition.boundary_reads():
             if offset < 0:
                 begin = body.ops.intrinsic("smax", begin, Operand(str(-offset), "i64"))
             size = body.size(source, axis)

@@ -58,7 +58,7 @@ class Grid:
         y = min(down, MOST_GROUPS)
         return (-(-width // (self.step * self.columns)), y, -(-down // y))
 
-    def firsts(self, domain: tuple[int, ...]) -> Sequence[int]:
+    def first_positions(self, domain: tuple[int, ...]) -> Sequence[int]:
         """Returns the first position of each dispatch of a run; usually there is only one."""
         return range(0, math.prod(domain), SERIAL) if self.kind == "serial" else (0,)
 
