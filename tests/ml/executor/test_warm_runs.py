@@ -94,7 +94,7 @@ def created(device, monkeypatch):
 
     def start() -> Counter[str]:
         here = current_device()
-        for name in ("allocate", "load", "load_group", "load_text"):
+        for name in ("allocate", "load", "load_group", "load_wgsl"):
             count(here, name)
         if here.backend == "webgpu":
             for name in dir(here.gpu):
@@ -155,7 +155,7 @@ def test_other_buffers_are_run_without_another_plan(model, created):
     y = compute.buffer_zeros(want["y"].shape, "f32")
     found = created()
     graph.run({"x": x}, {"y": y})
-    assert not {"load", "load_group", "load_text", "create_compute_pipeline"} & found.keys()
+    assert not {"load", "load_group", "load_wgsl", "create_compute_pipeline"} & found.keys()
     np.testing.assert_allclose(compute.read(y), want["y"], rtol=1e-3, atol=1e-3)
 
 
