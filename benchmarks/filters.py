@@ -111,7 +111,7 @@ def sobel(pixels: np.ndarray, out: np.ndarray) -> None:
 
 
 def lookup_table() -> np.ndarray:
-    """A table (blue, green, red, channel) that bends and mixes colours."""
+    """A table (blue, green, red, channel) that bends and mixes colors."""
     axis = np.linspace(0, 1, CUBE, dtype=np.float32)
     b, g, r = np.meshgrid(axis, axis, axis, indexing="ij")
     return np.stack([r**0.8, 0.9 * g + 0.1 * r, b**1.2], -1)
@@ -291,7 +291,7 @@ def cases() -> dict[str, tuple[str, Callable[[], Case]]]:
 
 
 def _resized(shape: tuple[int, ...], method: Any) -> Callable[[Any], Any]:
-    """Pillow multiplies colours by alpha first; bands resized one by one are left as they are."""
+    """Pillow multiplies colors by alpha first; bands resized one by one are left as they are."""
 
     def resize(shown: Any) -> Any:
         from PIL import Image

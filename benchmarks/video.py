@@ -2,7 +2,7 @@
 
 A clip of 300 frames of 1080p, H.264, preset veryfast, written again each time: both sides decode,
 filter and encode it with as many threads as they like. Strengths are alike, not the same: what is
-compared first is that the same frames came out, about as bright and as coloured.
+compared first is that the same frames came out, about as bright and as colored.
 """
 
 from __future__ import annotations

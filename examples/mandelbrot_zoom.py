@@ -28,7 +28,7 @@ def mandelbrot(center_x: dala.f32, center_y: dala.f32, span: dala.f32):
         steps += 1
     if steps == STEPS:
         return dala.rgba(0.0, 0.0, 0.0, 1.0)
-    # How far the last step went too far: without it, colours come in bands.
+    # How far the last step went too far: without it, colors come in bands.
     smooth = steps + 4.0 - dala.log2(dala.log2(x * x + y * y))
     hue = 2.6 + 0.8 * dala.sqrt(smooth)
     red = 0.5 + 0.5 * dala.cos(hue)

@@ -15,7 +15,7 @@ from ml.small_models import doubling
 
 import dala
 from dala.gpu import compute
-from dala.ml.catalog import entries as catalogue
+from dala.ml.catalog import entries as catalog
 from dala.ml.sources.downloads import archive_name
 from dala.ml.sources.fetching import take
 
@@ -72,7 +72,7 @@ def test_the_python_about_models_prints_what_it_says(tmp_path, monkeypatch):
     monkeypatch.setenv("DALA_MODELS", str(tmp_path / "models"))
     packages = Path(os.environ["DALA_TEST_PACKAGES"])
     for name in ("mobilenet_v2", "blazeface"):
-        entry = catalogue.find(name)
+        entry = catalog.find(name)
         archive = packages / archive_name(entry.package)
         if not archive.exists():
             pytest.skip(f"{archive.name} is not among the packages")
@@ -118,7 +118,7 @@ def test_links_lead_somewhere(document):
 
 def test_the_language_page_names_every_function():
     page = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
-    for name in dala.lang.marks.NAMES:
+    for name in dala.lang.language_names.NAMES:
         assert re.search(rf"\b{name}\b", page), f"{name} is not in docs/language.md"
 
 

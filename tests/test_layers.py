@@ -1,6 +1,7 @@
 """The order of the layers, the size of modules, and what an import loads."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("plan",),
     ("emit",),
     ("emit.llvm", "emit.wgsl"),
-    ("devices.device", "devices.registry", "devices.agreement"),
+    ("devices.device", "devices.registry", "devices.result_comparison"),
     ("devices.cpu", "devices.webgpu"),
     ("devices",),
     ("runtime.profiling",),
@@ -136,9 +137,9 @@ def test_no_module_imports_from_a_layer_above_its_own():
         ("dala.ml.tasks.faces", "dala.ml.models.model", False),
         ("dala.ml.models.model", "dala.ml.tasks", True),
         ("dala.ml.sources.store", "dala.ml.gpu", False),
-        ("dala.media.video.reading.source", "dala.media.video.writing.sink", False),
+        ("dala.media.video.reading.video_file", "dala.media.video.writing.sink", False),
         ("dala.kernels.image.blurs", "dala.kernels", False),
-        ("dala.emit.wgsl.grid", "dala.emit.llvm.text", False),
+        ("dala.emit.wgsl.grid", "dala.emit.llvm.ir_writer", False),
         ("dala.devices.webgpu.device", "dala.devices.cpu.memory", False),
     ],
 )
@@ -200,3 +201,33 @@ def test_an_import_does_not_load_what_it_may_never_need(module, heavy):
     )
     assert fresh.returncode == 0, fresh.stderr
     assert fresh.stdout.split() == []
+
+
+# -- the tour in docs/architecture.md --------------------------------------------------------------
+
+TOUR = (SOURCE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def toured_rooms() -> list[str]:
+    """The rooms of the table, in its order, as folders."""
+    table = TOUR.partition("| room |")[2].partition("\n\n")[0]
+    firsts = [line.split("|")[1] for line in table.splitlines()[2:]]
+    return [name for first in firsts for name in re.findall(r"`([^`]+)`", first)]
+
+
+def test_the_tour_shows_every_room_and_no_other():
+    rooms = {room.replace(".", "/") for room in RANKS}
+    folders = {room for room in rooms if (SOURCE / "dala" / room).is_dir()}
+    assert {name for name in toured_rooms() if not name.endswith(".py")} == folders
+
+
+def test_the_tour_follows_the_order_of_the_layers():
+    ranks = [RANKS[name.removesuffix(".py").replace("/", ".")] for name in toured_rooms()]
+    assert ranks == sorted(ranks)
+
+
+def test_every_path_of_the_tour_exists():
+    named = set(re.findall(r"`((?:\w+/)+\w*(?:\.py)?)`", TOUR))
+    assert len(named) > 30
+    missing = [name for name in named if not (SOURCE / "dala" / name).exists()]
+    assert missing == []

@@ -12,7 +12,7 @@ import pytest
 
 import dala
 from dala.ir.types import DTYPES, DtypeName, NumpyName
-from dala.lang.marks import NAMES
+from dala.lang.language_names import NAMES
 from dala.ml.catalog.entries import MODELS
 from dala.ml.models import loading
 

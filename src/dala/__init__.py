@@ -36,7 +36,7 @@ else:  # type checkers would take any name for one of these
         elif name in (*_MODULES, "lang"):
             found = importlib.import_module(f"dala.{name}")
         else:
-            names = importlib.import_module("dala.lang.marks").NAMES
+            names = importlib.import_module("dala.lang.language_names").NAMES
             if name not in names:
                 raise AttributeError(f"module 'dala' has no attribute {name!r}")
             found = names[name]
@@ -45,5 +45,5 @@ else:  # type checkers would take any name for one of these
 
 
 def __dir__() -> list[str]:
-    names = importlib.import_module("dala.lang.marks").NAMES
+    names = importlib.import_module("dala.lang.language_names").NAMES
     return sorted([*names, *_MODULES, *_DECORATORS, "__version__"])

@@ -1,4 +1,4 @@
-"""What `dala demo` shows: the main job from end to end, on whatever device there is."""
+"""The demo: kernels, then a video generated and filtered, on the current device."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def smooth(x: Any) -> Any:
 
 
 def run(folder: Path | None) -> Iterator[str]:
-    """The demo, line by line; videos go into the folder, made if need be, or are left out."""
+    """Runs the demo, and yields its lines; videos go into the folder, or are left out."""
     info = compute.device_info()
     yield f"dala {info['version']} on {info['name']} ({info['backend']}, {info['kind']})"
     yield ""

@@ -131,7 +131,7 @@ def test_ctrl_c_leaves_nothing_half_made(told, many, monkeypatch):
     def interrupt(*given, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dala.cli.work.wait", interrupt)
+    monkeypatch.setattr("dala.cli.batch_run.wait", interrupt)
     code, out, err = told("batch", "in/clip.mp4", "in/clip.mp4", "--out", "out")
     assert (code, out) == (130, "")
     assert err == (

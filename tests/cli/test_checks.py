@@ -127,7 +127,7 @@ def test_a_default_device_that_is_not_there_is_broken(told, monkeypatch):
 
 
 def test_no_adapter_is_missing_not_broken(told, monkeypatch):
-    monkeypatch.setattr(adapters, "CATALOGUE", adapters.Catalogue())
+    monkeypatch.setattr(adapters, "CATALOG", adapters.AdapterCatalog())
     monkeypatch.setattr(adapters, "_enumerated", list)
     code, out, _ = told("doctor")
     assert code == 0

@@ -16,7 +16,7 @@ import dala
 from dala import demo, media
 from dala.cli import main
 from dala.cli.app import app
-from dala.cli.filter_texts import known_filters, read_filter
+from dala.cli.filter_syntax import known_filters, read_filter
 from dala.gpu import compute
 from dala.media.filters.catalog import FILTERS
 from dala.media.pictures import files

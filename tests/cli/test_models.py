@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from dala.base.record import changed
 from dala.cli.app import app
-from dala.ml.catalog import entries as catalogue
+from dala.ml.catalog import entries as catalog
 from dala.ml.sources import converting, downloads
 from dala.ml.sources import store as kept
 
@@ -20,14 +20,14 @@ COMMANDS = sorted(get_command(app).commands["models"].commands)
 
 @pytest.fixture(autouse=True)
 def tiny(folder, monkeypatch):
-    """A small model of the catalogue, whose package is tiny.tgz; no other can be had."""
+    """A small model of the catalog, whose package is tiny.tgz; no other can be had."""
     monkeypatch.setenv("DALA_MODELS", str(folder / "models"))
-    monkeypatch.delenv("DALA_ACCEPT_LICENCE", raising=False)
+    monkeypatch.delenv("DALA_ACCEPT_LICENSE", raising=False)
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(downloads, "CDN", "http://127.0.0.1:9")
     made = entry_of("tiny", FILES)
     made = changed(made, sha256=hashlib.sha256(converting.convert(made, FILES)).hexdigest())
-    monkeypatch.setitem(catalogue.MODELS, "tiny", made)
+    monkeypatch.setitem(catalog.MODELS, "tiny", made)
     (folder / "tiny.tgz").write_bytes(npm_archive(FILES))
     return made
 
@@ -36,7 +36,7 @@ def test_every_model_is_a_line_of_the_list(told):
     code, out, _ = told("models", "list")
     lines = out.splitlines()
     assert code == 0
-    assert [line.split()[0] for line in lines] == ["name", *catalogue.MODELS]
+    assert [line.split()[0] for line in lines] == ["name", *catalog.MODELS]
     assert " ".join(lines[2].split()) == "yolo_v5 detection 640×640 AGPL-3.0 29.1 MB missing"
     assert max(map(len, lines)) <= 80
 
@@ -46,12 +46,12 @@ def test_a_terminal_gets_the_same_as_a_table(told, monkeypatch):
     code, out, _ = told("models", "list")
     assert code == 0
     assert "\x1b[" in out
-    assert all(name in out for name in catalogue.MODELS)
+    assert all(name in out for name in catalog.MODELS)
 
 
 def test_the_list_is_an_object_with_everything_about_each(answer, tiny):
     found = {item["name"]: item for item in answer("models", "list")["models"]}
-    assert set(found) == set(catalogue.MODELS)
+    assert set(found) == set(catalog.MODELS)
     assert found["tiny"]["state"] == "missing"
     assert found["tiny"]["path"] == str(kept.path_of(tiny))
     assert found["mobilenet_v2"]["size"] == [224, 224]
@@ -89,12 +89,24 @@ def test_an_unknown_model_is_refused_with_a_hint_before_anything_is_got(refused,
     assert kept.state(tiny) == "missing"
 
 
-def test_a_licence_that_binds_has_to_be_accepted(refused, told, tiny, monkeypatch):
-    monkeypatch.setitem(catalogue.MODELS, "tiny", changed(tiny, licence="AGPL-3.0"))
+def test_a_license_that_binds_has_to_be_accepted(refused, told, tiny, monkeypatch):
+    monkeypatch.setitem(catalog.MODELS, "tiny", changed(tiny, license="AGPL-3.0"))
     said = refused("models", "get", "tiny", "--from", "tiny.tgz")
     assert "AGPL-3.0" in said
-    assert "--accept-licence" in said
-    assert told("models", "get", "tiny", "--from", "tiny.tgz", "--accept-licence")[0] == 0
+    assert "--accept-license" in said
+    assert told("models", "get", "tiny", "--from", "tiny.tgz", "--accept-license")[0] == 0
+
+
+def test_the_old_spelling_of_accept_license_works_and_says_so(told, tiny, monkeypatch):
+    monkeypatch.setitem(catalog.MODELS, "tiny", changed(tiny, license="AGPL-3.0"))
+    code, _, err = told("models", "get", "tiny", "--from", "tiny.tgz", "--accept-licence")
+    assert code == 0
+    assert "--accept-licence is deprecated: use --accept-license.\n" in err
+    assert "licence" not in told("models", "get", "--help")[1]
+
+
+def test_the_list_has_the_license_under_its_old_key_too(answer):
+    assert all(item["licence"] == item["license"] for item in answer("models", "list")["models"])
 
 
 def test_check_tells_what_is_here_damaged_and_missing(told, answer, tiny):

@@ -9,8 +9,8 @@ from io import StringIO
 
 import pytest
 
-from dala.cli import progress, terminal, work
-from dala.cli.jobs import Settings
+from dala.cli import batch_run, progress, terminal
+from dala.cli.conversion import Settings
 from dala.cli.terminal import Terminal
 
 EVIL = "a\x1b[31m\nb\x9b2J"
@@ -73,7 +73,7 @@ def test_the_file_of_an_error_of_the_system_is_shown_so(refused, folder, picture
     def fail(*given, **named):
         raise OSError(5, "Input/output error", EVIL)
 
-    monkeypatch.setattr("dala.cli.jobs.make", fail)
+    monkeypatch.setattr("dala.cli.conversion.make", fail)
     assert (
         refused("process", "photo.png", "b.png", code=1) == f"dala: {SHOWN}: Input/output error.\n"
     )
@@ -81,10 +81,10 @@ def test_the_file_of_an_error_of_the_system_is_shown_so(refused, folder, picture
 
 @pytest.fixture
 def screen(monkeypatch):
-    """What goes to standard error, as if that were a terminal, but without colours."""
+    """What goes to standard error, as if that were a terminal, but without colors."""
     file = StringIO()
     made = Terminal(file=file, force_terminal=True, color_system=None, width=100, markup=False)
-    for module in (progress, work, terminal):
+    for module in (progress, batch_run, terminal):
         monkeypatch.setattr(module, "errors", lambda: made)
     return file
 
@@ -94,7 +94,7 @@ def test_bars_show_names_as_text(screen, name):
     report = progress.Report(name)
     with report:
         report._bars.refresh()
-    jobs = work.Work([], [], Settings(), workers=1, quiet=False)
+    jobs = batch_run.BatchRun([], [], Settings(), workers=1, quiet=False)
     with jobs._show:
         jobs._show.running(name)
         jobs._show._bars.refresh()

@@ -142,12 +142,12 @@ def test_a_picture_takes_its_own_place_only_where_that_is_said(told, refused, pi
 def test_a_picture_that_fails_on_its_way_into_its_own_place_stays(told, picture, monkeypatch):
     before = written("photo.png")
 
-    def full(*_: object) -> None:
+    def full(*_: object, **folders: object) -> None:
         raise OSError(28, "No space left on device")
 
     for filters in (["-f", "invert"], ["-f", "text:hi"]):
         with monkeypatch.context() as patch:
-            patch.setattr(Path, "replace", full)
+            patch.setattr(os, "replace", full)
             assert told("process", "photo.png", "photo.png", *filters, "-y")[0] == 1
         assert written("photo.png") == before
         assert [item.name for item in Path().iterdir() if item.name.startswith(".")] == []

@@ -8,7 +8,7 @@ from media import clips
 from media.small_models import write_bright_class, write_bright_mask
 
 from dala import media
-from dala.cli.filter_texts import completions, read_filter
+from dala.cli.filter_syntax import completions, read_filter
 from dala.media import gpu
 from dala.ml.catalog.labels import labels
 from dala.ml.models.loading import load_model

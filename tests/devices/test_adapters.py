@@ -41,9 +41,9 @@ def found(monkeypatch):
     """Replaces what wgpu finds; opening a device gives the adapter itself."""
 
     def replace(*handles):
-        catalogue = adapters.Catalogue()
+        catalogue = adapters.AdapterCatalog()
         catalogue.device = lambda adapter: adapter
-        monkeypatch.setattr(adapters, "CATALOGUE", catalogue)
+        monkeypatch.setattr(adapters, "CATALOG", catalogue)
         monkeypatch.setattr(adapters, "_enumerated", lambda: list(handles))
 
     return replace
@@ -145,7 +145,7 @@ def test_an_unknown_name_lists_what_there_is(found):
 
 
 def test_without_wgpu_the_error_says_how_to_install_it(monkeypatch):
-    monkeypatch.setattr(adapters, "CATALOGUE", adapters.Catalogue())
+    monkeypatch.setattr(adapters, "CATALOG", adapters.AdapterCatalog())
     monkeypatch.setitem(sys.modules, "wgpu", None)
     with pytest.raises(DeviceError, match=r"pip install dala-gpu\[gpu\]"):
         find_device("webgpu")
@@ -178,7 +178,7 @@ def test_18_asking_for_an_adapter_where_none_is_is_a_clear_error(found):
 
 def test_18_without_wgpu_the_cpu_computes(undecided, monkeypatch):
     monkeypatch.setattr(adapters, "may_have_gpu", lambda: True)
-    monkeypatch.setattr(adapters, "CATALOGUE", adapters.Catalogue())
+    monkeypatch.setattr(adapters, "CATALOG", adapters.AdapterCatalog())
     monkeypatch.setitem(sys.modules, "wgpu", None)
     assert compute.device_info()["backend"] == "cpu"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dala.devices import CPU, find_device
-from dala.devices.faulty import Faulty
+from dala.devices.fault_injection import Faulty
 from dala.errors import ArgumentError, DeviceError, DeviceLostError, MemoryLimitError
 from dala.gpu import compute
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dala.devices import CPU, find_device
-from dala.devices.agreement import difference
-from dala.devices.faulty import Faulty, FaultyRunner
+from dala.devices.fault_injection import Faulty, FaultyRunner
 from dala.devices.parity import Parity
+from dala.devices.result_comparison import difference
 from dala.errors import ArgumentError, KernelTimeoutError, ParityError
 from dala.gpu import compute
 

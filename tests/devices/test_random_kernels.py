@@ -1,8 +1,8 @@
 """Random kernels, on a device and by a plain NumPy interpreter of the same IR.
 
 On the CPU every bit agrees. A GPU's driver may contract and reorder float operations, so there an
-element may differ as `dala.devices.agreement` allows, or where it differs as much when every float
-of the reference is moved by a unit in its last place: such an element says nothing.
+element may differ as `dala.devices.result_comparison` allows, or where it differs as much when
+every float of the reference is moved by a unit in its last place: such an element says nothing.
 
 `DALA_RANDOM_KERNELS=10000 ./test tests/devices` runs more of them; `DALA_RANDOM_SEED` other ones.
 """
@@ -18,7 +18,7 @@ from reference.case import Case
 from reference.random_kernels import random_kernel, run_reference
 
 from dala.devices import CPU
-from dala.devices.agreement import compared
+from dala.devices.result_comparison import compared
 from dala.gpu import compute
 from dala.runtime.kernels.kernel import Kernel
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dala.devices import current_device, find_device
-from dala.devices.faulty import Faulty
+from dala.devices.fault_injection import Faulty
 from dala.errors import DeviceError, DeviceLostError, InternalError, MemoryLimitError
 from dala.gpu import compute
 
@@ -225,7 +225,7 @@ print(time.time())
         "commands = [compute.run_kernel_async(long, [x], y) for i in range(10)]",
         # Now only this program has the device, which is released with it.
         "device = x.memory.device; x.free(); y.free(); long._launches.clear()\n"
-        "compute.use_device('cpu'); adapters.CATALOGUE._opened.clear()",
+        "compute.use_device('cpu'); adapters.CATALOG._opened.clear()",
     ],
     ids=["run", "commands", "released"],
 )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dala.devices import find_device
-from dala.devices.faulty import Faulty
+from dala.devices.fault_injection import Faulty
 from dala.errors import CommandTimeoutError, DeviceLostError
 from dala.gpu import compute
 from dala.runtime.commands.command import Work

@@ -65,7 +65,7 @@ def write_far(x, where: dala.s64, out: dala.Out):
 
 
 @pytest.mark.parametrize("where", [5, -1, -(2**31), 2**31, 2**31 - 1, -(2**63), 2**62])
-def test_11_a_write_outside_is_skipped_and_its_neighbours_are_intact(device, where):
+def test_11_a_write_outside_is_skipped_and_its_neighbors_are_intact(device, where):
     guard = np.full(15, 7.0, np.float32)
     out = compute.from_dlpack(guard[5:10])
     x = compute.buffer([1.0], (1,), "f32")

@@ -19,8 +19,8 @@ import pytest
 from media import clips
 
 from dala import errors, media
-from dala.media.video.reading.opening import open_source
-from dala.media.video.reading.source import VideoFile
+from dala.media.video.reading.source_opening import open_source
+from dala.media.video.reading.video_file import VideoFile
 from dala.media.video.transcode import transcode
 
 BLUR = [("blur", {"radius": 1})]
@@ -111,7 +111,7 @@ def test_33_a_change_of_pixels_is_followed(tmp_path, filters, codec, first, seco
     size = (64, 48)
     path = joined(tmp_path / "a.mov", codec, [(first, size), (second, size)])
     with VideoFile(path) as video:
-        assert [frame.coded.format.name for frame in video] == [first] * 4 + [second] * 4
+        assert [frame.decoded.format.name for frame in video] == [first] * 4 + [second] * 4
     done = transcode(path, tmp_path / "out.mkv", filters, codec="ffv1")
     for number, image in enumerate(clips.images(done.path)):
         apart = np.abs(image.astype(int) - clips.picture(number))[4:-4, 4:-4]
@@ -186,14 +186,14 @@ from dala.media.video.transcode import transcode
 transcode({source!r}, {target!r})
 """,
     "writer": """
-from dala.media.video.writing.writer import writer
+from dala.media.video.writing.video_writer import writer
 import numpy as np
 with writer({target!r}, codec="ffv1" if {target!r}.endswith("mkv") else None) as out:
     for number in range(200):
         out.write(np.random.default_rng(number).integers(0, 255, (240, 320, 3), dtype=np.uint8))
 """,
     "sink": """
-from dala.media.video.writing.opening import open_sink
+from dala.media.video.writing.sink_opening import open_sink
 import numpy as np
 with open_sink({target!r}) as out:
     for number in range(200):

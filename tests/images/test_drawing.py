@@ -10,9 +10,9 @@ from PIL import Image, ImageDraw
 
 from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
 from dala.gpu import compute
+from dala.images.coordinates import FARTHEST
 from dala.images.drawing import Drawing
-from dala.images.drawing_places import FARTHEST
-from dala.images.drawing_run import draw, drawn
+from dala.images.drawing_renderer import draw, drawn
 
 FINE = 16
 """How much finer Pillow draws what is compared: it has no antialiasing of its own."""
@@ -118,10 +118,10 @@ def test_a_shape_covers_what_pillows_does(device, name):
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_a_rectangle_along_pixels_is_exact(device, channels, dtype):
-    image, colour = paper(channels, dtype), (1.0, 0.4, 0.2)
-    got = with_shapes(image, ("fill_rect", 5, 7, 40, 33, colour))
+    image, color = paper(channels, dtype), (1.0, 0.4, 0.2)
+    got = with_shapes(image, ("fill_rect", 5, 7, 40, 33, color))
     light = 0.299 + 0.587 * 0.4 + 0.114 * 0.2
-    levels = np.array([light] if channels == 1 else [*colour, 1.0][:channels])
+    levels = np.array([light] if channels == 1 else [*color, 1.0][:channels])
     want = image.copy()
     want[7:40, 5:45] = np.rint(levels * 255) if dtype is np.uint8 else levels
     np.testing.assert_allclose(got, want, rtol=0, atol=0 if dtype is np.uint8 else 1e-6)
@@ -146,16 +146,16 @@ def test_a_thin_line_covers_as_much_as_it_is_wide(device):
     np.testing.assert_allclose(got[19:22, 30], [0, 0.25, 0], atol=1e-6)
 
 
-# -- colours ---------------------------------------------------------------------------------------
+# -- colors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 def test_alpha_mixes_as_overlay_does(device, channels, dtype):
-    image, colour = paper(channels, dtype), (0.9, 0.3, 0.1, 0.35)
-    got = with_shapes(image, ("fill_rect", -4, 9, 60, 100, colour))
+    image, color = paper(channels, dtype), (0.9, 0.3, 0.1, 0.35)
+    got = with_shapes(image, ("fill_rect", -4, 9, 60, 100, color))
     below, output = compute.from_numpy(image), compute.buffer_zeros(image.shape, image.dtype)
-    layer = compute.from_numpy(np.full((100, 60, 4), colour, np.float32))
+    layer = compute.from_numpy(np.full((100, 60, 4), color, np.float32))
     compute.run_kernel("overlay", [below, layer], output, {"x": -4, "y": 9})
     want = compute.read(output)
     if dtype is np.uint8:
@@ -184,7 +184,7 @@ def test_a_polyline_that_crosses_itself_is_painted_once(device):
 
 
 @pytest.mark.parametrize(
-    ("colour", "want"),
+    ("color", "want"),
     [
         ("#ff8000", (255, 128, 0)),
         ("#f80", (255, 136, 0)),
@@ -195,9 +195,9 @@ def test_a_polyline_that_crosses_itself_is_painted_once(device):
         ("#ff800000", (7, 7, 7)),
     ],
 )
-def test_colours_are_names_codes_and_numbers(colour, want):
+def test_colors_are_names_codes_and_numbers(color, want):
     image = np.full((8, 8, 3), 7, np.uint8)
-    assert tuple(with_shapes(image, ("fill_rect", 0, 0, 8, 8, colour))[4, 4]) == want
+    assert tuple(with_shapes(image, ("fill_rect", 0, 0, 8, 8, color))[4, 4]) == want
 
 
 # -- where -----------------------------------------------------------------------------------------
@@ -371,7 +371,7 @@ def test_numbers_that_are_none_are_refused(method, before, after, name, number):
     ("call", "error", "says"),
     [
         (("fill_rect", 0, 0, -1, 5, 1.0), ArgumentError, "width is a finite number from 0"),
-        (("fill_rect", 0, 0, 5, 5, "no colour"), ArgumentError, "'no colour' is no color"),
+        (("fill_rect", 0, 0, 5, 5, "no color"), ArgumentError, "'no color' is no color"),
         (("fill_rect", 0, 0, 5, 5, (1, 2)), ArgumentError, r"\(r, g, b\)"),
         (
             ("fill_rect", 0, 0, 5, 5, (0, 0, 2)),

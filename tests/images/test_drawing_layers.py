@@ -10,8 +10,8 @@ import pytest
 from dala.errors import MediaError
 from dala.gpu import compute
 from dala.images.drawing import Drawing, text_margin, text_size
-from dala.images.drawing_run import drawn
-from dala.images.lettering import lettering, opened_font
+from dala.images.drawing_renderer import drawn
+from dala.images.text_rendering import opened_font, rendered_text
 
 H, W = 70, 90
 
@@ -49,7 +49,7 @@ def test_text_in_many_places_is_drawn_in_each(device):
         drawing.draw_text(f"{number}", x, y, 25)
     got = drawn(black(), drawing)
     for number, (x, y) in enumerate(places):
-        made = lettering("draw_text", number, 25)
+        made = rendered_text("draw_text", number, 25)
         top, left = y + made.top, x + made.left
         height, width = made.coverage.shape
         part = got[top : top + height, left : left + width]
@@ -83,7 +83,7 @@ def test_text_lies_on_whole_pixels(device):
 
 
 def test_a_text_is_rendered_once():
-    assert lettering("draw_text", "again", 17) is lettering("draw_text", "again", 17)
+    assert rendered_text("draw_text", "again", 17) is rendered_text("draw_text", "again", 17)
 
 
 def test_text_without_pillow_says_what_to_install(monkeypatch):
@@ -131,7 +131,7 @@ def test_a_picture_between_pixels_covers_them_in_part(device):
     np.testing.assert_allclose(got[25, 19:22], [0, 0.5, 1], atol=1e-6)
 
 
-def test_a_transparent_pictures_colour_does_not_bleed(device):
+def test_a_transparent_pictures_color_does_not_bleed(device):
     picture = np.zeros((2, 2, 4), np.float32)
     picture[:, 0] = 1, 0, 0, 1
     picture[:, 1] = 0, 1, 0, 0
@@ -172,7 +172,7 @@ def test_a_mask_on_the_device_is_used_there(device):
     np.testing.assert_allclose(got, mask / 255, atol=1e-6)
 
 
-def test_labels_have_the_colours_of_a_palette(device):
+def test_labels_have_the_colors_of_a_palette(device):
     labels = np.array([[0, 1], [2, 200]], np.uint8)
     image = paper(40, 60, 3)
     got = with_layer(image, "fill_labels", labels, [None, "#ff0000", "#00ff00"])

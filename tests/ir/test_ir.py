@@ -6,14 +6,14 @@ import pytest
 
 from dala.errors import InternalError
 from dala.ir.access import Access, accesses, is_elementwise
-from dala.ir.build import Builder
+from dala.ir.builder import Builder
 from dala.ir.dump import dump
 from dala.ir.nodes import Apply, Block, Const, For, If, Load, Output, Program, Reduce, While, walk
 from dala.ir.simplify import simplify
 from dala.ir.types import F32, S32, U8, promote
 from dala.ir.verify import verify
-from dala.lang.lower import Definition, Special
-from dala.lang.marks import NAMES
+from dala.lang.language_names import NAMES
+from dala.lang.lower import Definition, Specialization
 from dala.lang.source import from_text
 
 ROW = (F32, 1, None)
@@ -21,7 +21,7 @@ ROW = (F32, 1, None)
 
 def program(source: str, *inputs, out=ROW, consts=(), fold=True) -> Program:
     definition = Definition(from_text(source, NAMES, "<test>"))
-    return definition.lower(Special(inputs or (ROW,), out, consts), fold=fold)
+    return definition.lower(Specialization(inputs or (ROW,), out, consts), fold=fold)
 
 
 def count(given: Program, kind: type) -> int:

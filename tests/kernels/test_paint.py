@@ -7,13 +7,13 @@ import pytest
 from PIL import ImageColor
 
 from dala import gpu as screen
-from dala.cli.filter_texts import read_filter
+from dala.cli.filter_syntax import read_filter
 from dala.errors import ArgumentError
 from dala.images.drawing import Drawing
-from dala.images.drawing_run import drawn
+from dala.images.drawing_renderer import drawn
 from dala.kernels.image.paint import color_of, names, paint_of
 from dala.media import gpu
-from dala.media.video.filtering.captions import TextLayer
+from dala.media.video.filtering.overlays import TextLayer
 
 
 def test_the_names_are_the_148_of_css_and_transparent():

@@ -12,7 +12,7 @@ from media import clips
 
 from dala import errors
 from dala.media.camera import camera
-from dala.media.video.writing.writer import writer
+from dala.media.video.writing.video_writer import writer
 
 cv2 = pytest.importorskip("cv2")
 

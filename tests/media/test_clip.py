@@ -41,7 +41,7 @@ def test_everything_in_it_moves_a_little(made):
     steps = [np.abs(b - a).mean() for a, b in pairwise(images)]
     assert min(steps) > 0.3
     assert max(steps) < 20
-    assert np.std(images[0]) > 40, "it is a picture, with colours"
+    assert np.std(images[0]) > 40, "it is a picture, with colors"
 
 
 def test_the_clip_is_the_same_at_every_call(made, tmp_path):

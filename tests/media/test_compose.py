@@ -13,15 +13,16 @@ from dala.gpu import compute
 from dala.media import gpu
 from dala.media.video import transcode as transcoding
 from dala.media.video.composing.compose import compose
-from dala.media.video.reading.description import ColourTags, VideoInfo
-from dala.media.video.reading.source import VideoFile, VideoFrame
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.video_file import VideoFile
+from dala.media.video.reading.video_info import ColorTags, VideoInfo
 
 RED, GREEN, BLUE = np.eye(3) * 255
 
 
-def plain(colour, width=40, height=30):
+def plain(color, width=40, height=30):
     image = np.empty((height, width, 3), np.uint8)
-    image[:] = colour
+    image[:] = color
     return image
 
 
@@ -33,7 +34,7 @@ class Clip:
         self.times_s, self.base, self.deep = times_s, base, deep
         self.closed = 0
         self.sought = []
-        tags = ColourTags(2, 2, 2, 1)
+        tags = ColorTags(2, 2, 2, 1)
         end_s = times_s[-1] + 1 / rate
         self.info = VideoInfo(
             *size,
@@ -175,8 +176,8 @@ def test_more_pictures_in_a_picture_go_on_from_the_corner(position, rows):
         )
     )
     want = plain(RED)
-    for row, colour in zip(rows, (GREEN, BLUE), strict=True):
-        want[row : row + 8, 2:13] = colour
+    for row, color in zip(rows, (GREEN, BLUE), strict=True):
+        want[row : row + 8, 2:13] = color
     np.testing.assert_array_equal(image, want)
 
 
@@ -232,10 +233,10 @@ def test_frames_have_numbers_times_and_time_stamps():
     with compose([Clip(every(0.1, 4))], rate=Fraction(30000, 1001)) as composition:
         frames = list(composition)
         assert [frame.index for frame in frames] == list(range(len(frames)))
-        assert [frame.coded.pts for frame in frames] == list(range(len(frames)))
-        assert frames[5].coded.time_base == composition.time_base == Fraction(1001, 30000)
+        assert [frame.decoded.pts for frame in frames] == list(range(len(frames)))
+        assert frames[5].decoded.time_base == composition.time_base == Fraction(1001, 30000)
         assert frames[5].time_s == pytest.approx(5 * 1001 / 30000)
-        assert frames[5].coded.format.name == "rgb24"
+        assert frames[5].decoded.format.name == "rgb24"
         assert len(frames) == composition.info.frame_count == 12
 
 
@@ -272,15 +273,15 @@ def test_pictures_alone_are_one_frame_and_beside_a_video_as_many_as_it_has(until
 def test_seeking_gives_the_frames_that_were_to_come(begin_s):
     # The first has frames of uneven lengths: what is shown can have begun long ago.
     composition = compose([Clip([0.0, 0.1, 0.6], base=100), Clip(every(0.1, 9))], "side_by_side")
-    whole = [(frame.coded.pts, frame.image().tobytes()) for frame in composition]
+    whole = [(frame.decoded.pts, frame.image().tobytes()) for frame in composition]
     composition.seek(begin_s)
-    rest = [(frame.coded.pts, frame.image().tobytes()) for frame in composition]
+    rest = [(frame.decoded.pts, frame.image().tobytes()) for frame in composition]
     assert rest == whole[int(np.ceil(begin_s * 10)) :]
-    assert [(frame.coded.pts, frame.image().tobytes()) for frame in composition] == whole
+    assert [(frame.decoded.pts, frame.image().tobytes()) for frame in composition] == whole
 
 
 def test_a_still_picture_is_not_scaled_again_for_each_frame(monkeypatch):
-    from dala.media.video.reading import inputs
+    from dala.media.video.composing import inputs
 
     made = []
     step = inputs.filter_step
@@ -299,12 +300,12 @@ def test_a_still_picture_is_not_scaled_again_for_each_frame(monkeypatch):
 def folder(tmp_path_factory):
     """With two clips and a picture: red for 6 frames at 10/s, gray for 4 at 5/s."""
     path = tmp_path_factory.mktemp("clips")
-    for name, colour, rate, count in [("red", (200, 20, 20), 10, 6), ("gray", (90, 90, 90), 5, 4)]:
+    for name, color, rate, count in [("red", (200, 20, 20), 10, 6), ("gray", (90, 90, 90), 5, 4)]:
         with av.open(str(path / f"{name}.mp4"), "w") as container:
             stream = container.add_stream("libx264", rate=rate, options={"crf": "1"})
             stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
             for _ in range(count):
-                frame = av.VideoFrame.from_ndarray(plain(colour, 64, 48), format="rgb24")
+                frame = av.VideoFrame.from_ndarray(plain(color, 64, 48), format="rgb24")
                 container.mux(stream.encode(frame))
             container.mux(stream.encode(None))
     media.save(plain(GREEN, 64, 48), path / "green.png")
@@ -380,11 +381,11 @@ def test_deeper_sources_make_deeper_frames(device):
     ) as composition:
         assert (composition.info.bits, composition.info.pixel_format) == (10, "rgb48le")
         first, second = composition
-    assert second.coded.format.name == "rgb48le"
-    got = second.coded.to_ndarray(format="rgb48le")
+    assert second.decoded.format.name == "rgb48le"
+    got = second.decoded.to_ndarray(format="rgb48le")
     assert abs(int(got[15, 10, 0]) - 201 * 201) <= 1
     assert abs(int(got[15, 60, 0]) - 128 * 257) <= 1
-    assert first.coded.to_ndarray(format="rgb48le")[15, 10, 0] < got[15, 10, 0]
+    assert first.decoded.to_ndarray(format="rgb48le")[15, 10, 0] < got[15, 10, 0]
 
 
 def test_sources_are_closed_with_the_composition():
@@ -415,7 +416,7 @@ def test_sources_are_closed_with_the_composition():
         ),
         ({"rate": 0}, "rate is a finite number above 0, not 0"),
         ({"rate": 1e6}, "rate is at most 1000 frames/s"),
-        ({"color": "nocolour"}, "color 'nocolour' is no color"),
+        ({"color": "nocolor"}, "color 'nocolor' is no color"),
         ({"position": "nowhere"}, "position 'nowhere' is not known"),
         ({"layout": "picture_in_picture", "scale": 2}, "scale is a finite number from 0.01 to 1"),
     ],

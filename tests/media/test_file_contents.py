@@ -1,4 +1,4 @@
-"""What picture files hold, and what it becomes: orientations, modes, depths, colours."""
+"""What picture files hold, and what it becomes: orientations, modes, depths, colors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CUT = pytest.mark.filterwarnings("ignore:.*bits for each value are cut:dala.erro
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "TIFF", "AVIF"])
-def test_exif_orientation_is_honoured(format, orientation):
+def test_exif_orientation_is_honored(format, orientation):
     upright = np.kron(np.array([[250, 10, 10], [10, 10, 120]], np.uint8), np.ones((16, 16), "u1"))
     upright = np.repeat(upright[..., None], 3, -1)
     # What a camera held that way would have stored, by the EXIF standard.
@@ -74,7 +74,7 @@ def test_other_modes_become_gray_rgb_or_rgba(mode):
     assert np.abs(got.astype(int) - want).max() <= (12 if format == "JPEG" else 0)
 
 
-def test_a_transparent_colour_of_a_palette_gray_or_rgb_png_becomes_alpha():
+def test_a_transparent_color_of_a_palette_gray_or_rgb_png_becomes_alpha():
     palette = Image.fromarray(np.array([[0, 1, 2]], np.uint8)).convert("P")
     palette.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255])
     for transparency in (1, b"\xff\x00\xff"):
@@ -156,7 +156,7 @@ def test_mode_gives_gray_rgb_or_rgba_of_any_picture():
         media.load(data, mode="bgr")
 
 
-# ---- colours
+# ---- colors
 
 
 @pytest.mark.parametrize("format", ["PNG", "JPEG", "WEBP", "TIFF"])
@@ -195,7 +195,7 @@ def test_an_srgb_profile_and_a_broken_one_leave_the_pixels_exact(shape):
         np.testing.assert_array_equal(got, image)
 
 
-def test_gamma_of_a_png_is_honoured_unless_it_says_srgb():
+def test_gamma_of_a_png_is_honored_unless_it_says_srgb():
     image = np.arange(256, dtype=np.uint8)[None]
 
     def load(*chunks: tuple[bytes, bytes]) -> np.ndarray:

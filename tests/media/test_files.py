@@ -7,7 +7,6 @@ import struct
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,7 +72,7 @@ def test_formats_without_transparency_take_rgba_that_is_opaque(tmp_path, suffix)
         media.save(opaque, tmp_path / f"b{suffix}")
 
 
-def test_a_gif_is_loaded_with_its_colours_and_its_transparency():
+def test_a_gif_is_loaded_with_its_colors_and_its_transparency():
     image = np.zeros((6, 8, 4), np.uint8)
     image[:, :4] = 250, 10, 10, 255
     data = encoded(Image.fromarray(image), "GIF")
@@ -300,11 +299,11 @@ def test_a_failed_write_leaves_what_was_there_and_nothing_else(tmp_path, monkeyp
     media.save(smooth(), path)
     before = path.read_bytes()
 
-    def full(*_: object) -> None:
+    def full(*_: object, **folders: object) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", full)
+        patch.setattr(os, "replace", full)
         with pytest.raises(errors.FileError, match=r"a\.png cannot be written: No space left"):
             media.save(noise((9, 9)), path)
     assert [item.name for item in tmp_path.iterdir()] == ["a.png"]

@@ -12,7 +12,7 @@ import pytest
 from dala import errors, media
 from dala.media import gpu
 from dala.media.showcase import gallery, gallery_page, sample
-from dala.media.showcase.examples import Material
+from dala.media.showcase.filter_examples import Material
 from dala.media.showcase.gallery import write_gallery
 from dala.media.showcase.gallery_page import Card
 

@@ -181,7 +181,7 @@ def png_of_16_bits() -> bytes:
 
 
 def deep(format: str) -> bytes:
-    if format == "PNG in colours":
+    if format == "PNG in colors":
         return png_of_16_bits()
     gray = Image.fromarray(np.arange(64, dtype=np.uint16).reshape(8, 8) * 1000)
     if format == "HEIF":
@@ -194,7 +194,7 @@ def deep(format: str) -> bytes:
     return encoded(gray, format)
 
 
-@pytest.mark.parametrize("format", ["PNG", "TIFF", "PNG in colours", "HEIF"])
+@pytest.mark.parametrize("format", ["PNG", "TIFF", "PNG in colors", "HEIF"])
 def test_bits_that_are_cut_are_said(format):
     with pytest.warns(errors.LossWarning, match=r"bits for each value are cut to 8\.$") as told:
         _, metadata = media.load(deep(format), with_metadata=True)
@@ -266,7 +266,7 @@ def test_a_profile_is_not_kept_because_it_is_no_longer_true(tmp_path):
         data = encoded(Image.fromarray(smooth()), "PNG", icc_profile=icc)
         image, metadata = media.load(data, with_metadata=True)
         assert metadata.profile == name  # that of sRGB changes nothing
-    with pytest.warns(errors.LossWarning, match=r"the colour profile .* is not kept"):
+    with pytest.warns(errors.LossWarning, match=r"the color profile .* is not kept"):
         media.save(image, tmp_path / "a.png", metadata=metadata)
     with Image.open(tmp_path / "a.png") as opened:
         assert "icc_profile" not in opened.info

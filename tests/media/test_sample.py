@@ -24,7 +24,7 @@ def test_the_picture_has_something_for_every_filter():
     spread = levels.max(-1) - levels.min(-1)
     assert (levels.max(-1) < 40).any()
     assert (levels.min(-1) > 240).any()
-    assert (spread > 200).mean() > 0.01  # saturated colours
+    assert (spread > 200).mean() > 0.01  # saturated colors
     # Skin, by the usual bounds on Cb and Cr.
     cb = 128 + levels @ [-0.168736, -0.331264, 0.5]
     cr = 128 + levels @ [0.5, -0.418688, -0.081312]

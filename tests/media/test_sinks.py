@@ -14,8 +14,8 @@ from media.picture_files import noise
 from PIL import Image
 
 from dala import errors, media
-from dala.media.video.reading.opening import open_source
-from dala.media.video.writing.opening import open_sink
+from dala.media.video.reading.source_opening import open_source
+from dala.media.video.writing.sink_opening import open_sink
 
 IMAGE = noise((6, 8, 3))
 
@@ -160,7 +160,7 @@ def test_what_was_there_is_replaced_only_by_what_is_whole(tmp_path, name):
 # -- GIFs ----------------------------------------------------------------------------------------
 
 
-def few_colours(number: int, alpha: bool) -> np.ndarray:
+def few_colors(number: int, alpha: bool) -> np.ndarray:
     image = np.zeros((24, 32, 4), np.uint8)
     image[8:16, 2 + 4 * number : 12 + 4 * number] = (250, 40, 10, 255)
     image[18:22, :20] = (10, 60, 200, 255)
@@ -168,8 +168,8 @@ def few_colours(number: int, alpha: bool) -> np.ndarray:
 
 
 @pytest.mark.parametrize("alpha", [False, True])
-def test_a_gif_keeps_colours_times_and_transparency(tmp_path, alpha):
-    images = [few_colours(number, alpha) for number in range(4)]
+def test_a_gif_keeps_colors_times_and_transparency(tmp_path, alpha):
+    images = [few_colors(number, alpha) for number in range(4)]
     times = [0.0, 0.05, 0.15, 0.35]
     path = written(tmp_path / "a.gif", images, times)
     with open_source(path) as source:
@@ -186,7 +186,7 @@ def test_a_gif_keeps_colours_times_and_transparency(tmp_path, alpha):
                 np.testing.assert_array_equal(got[shown][:, :3], want[shown][:, :3])
 
 
-def test_a_gif_has_colours_near_those_of_its_frames(tmp_path):
+def test_a_gif_has_colors_near_those_of_its_frames(tmp_path):
     path = written(tmp_path / "a.gif", [clips.picture(number) for number in range(3)])
     for number, got in enumerate(clips.images(path)):
         apart = np.abs(got.astype(int) - clips.picture(number))
@@ -201,7 +201,7 @@ def test_a_gray_gif_keeps_every_level(tmp_path):
 
 
 def test_frames_that_players_would_slow_down_are_left_out_of_a_gif(tmp_path):
-    images = [few_colours(number % 4, False) for number in range(12)]
+    images = [few_colors(number % 4, False) for number in range(12)]
     path = written(tmp_path / "a.gif", images, [number / 60 for number in range(12)])
     with Image.open(path) as gif:
         lengths = []

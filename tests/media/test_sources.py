@@ -14,9 +14,9 @@ from media import clips
 from PIL import Image
 
 from dala import errors, media
-from dala.media.video.reading.decoded_frame import checked_rate
-from dala.media.video.reading.opening import open_source
-from dala.media.video.reading.source import VideoFile
+from dala.media.video.reading.source_opening import open_source
+from dala.media.video.reading.uncompressed_source import checked_rate
+from dala.media.video.reading.video_file import VideoFile
 
 
 def all_of(path, **options):
@@ -25,7 +25,7 @@ def all_of(path, **options):
 
 
 def moving(count: int = 4, alpha: bool = True) -> list[np.ndarray]:
-    """A square that moves over nothing, of few colours, so that a palette keeps all."""
+    """A square that moves over nothing, of few colors, so that a palette keeps all."""
     frames = []
     for number in range(count):
         image = np.zeros((24, 32, 4), np.uint8)
@@ -73,7 +73,7 @@ def test_a_picture_is_a_video_of_one_frame(tmp_path, suffix, pixel_format):
     assert (info.size, info.frame_count, info.rate) == ((32, 24), 1, 30)
     assert info.duration_s == pytest.approx(1 / 30)
     assert len(frames) == 1
-    assert (frames[0].index, frames[0].time_s, frames[0].coded.pts) == (0, 0.0, 0)
+    assert (frames[0].index, frames[0].time_s, frames[0].decoded.pts) == (0, 0.0, 0)
     wide = media.load(path, mode="rgba" if pixel_format == "rgba" else "rgb")
     np.testing.assert_array_equal(frames[0].image(), wide)
 
@@ -89,7 +89,7 @@ def test_animated_pictures_keep_times_and_transparency(tmp_path, name, disposal)
     assert [frame.index for frame in frames] == [0, 1, 2, 3]
     with Image.open(path) as reference:
         for number, frame in enumerate(frames):
-            assert float(frame.coded.pts * frame.coded.time_base) == pytest.approx(frame.time_s)
+            assert float(frame.decoded.pts * frame.decoded.time_base) == pytest.approx(frame.time_s)
             reference.seek(number)
             want, got = np.array(reference.convert("RGBA")), frame.image()
             np.testing.assert_array_equal(got[..., 3], want[..., 3])
@@ -159,7 +159,7 @@ def test_a_folder_is_read_in_the_order_of_its_numbers(folder):
     assert first_levels(frames) == [1, 2, 10, 11]
     assert [frame.time_s for frame in frames] == [0, 0.25, 0.5, 0.75]
     assert (info.rate, info.frame_count, info.duration_s, info.size) == (4, 4, 1.0, (8, 6))
-    assert info.pixel_format == frames[0].coded.format.name == "rgb24"
+    assert info.pixel_format == frames[0].decoded.format.name == "rgb24"
 
 
 def test_a_pattern_names_some_files_of_a_folder(folder):
@@ -240,7 +240,7 @@ def test_raw_yuv_stays_as_it_is(monkeypatch):
     pipe(monkeypatch, data.tobytes())
     _, frames = all_of("-", size=(8, 6), pixel_format="yuv420p")
     for frame, want in zip(frames, data, strict=True):
-        np.testing.assert_array_equal(frame.coded.to_ndarray(), want)
+        np.testing.assert_array_equal(frame.decoded.to_ndarray(), want)
 
 
 def test_raw_frames_come_in_pieces_as_pipes_give_them(monkeypatch):

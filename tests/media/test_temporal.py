@@ -11,8 +11,8 @@ from dala import errors
 from dala.devices import CPU
 from dala.gpu import compute
 from dala.images.frames import Frame
-from dala.media.video.filtering.stages import TEMPORAL
-from dala.media.video.filtering.temporal import FrameMix, MotionBlur, TemporalDenoise
+from dala.media.video.filtering.temporal_filters import FrameMix, MotionBlur, TemporalDenoise
+from dala.media.video.filtering.video_filters import TEMPORAL
 
 MADE = [
     (TemporalDenoise, {"strength": 0.8}),

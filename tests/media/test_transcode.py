@@ -80,7 +80,7 @@ def test_uneven_times_turns_tags_and_chapters_survive(tmp_path, suffix):
     with media.open(source) as before, media.open(done.path) as after:
         assert [frame.time_s for frame in after] == pytest.approx([item / 10 for item in times])
         assert after.info.rotation == before.info.rotation == 90
-        assert after.info.colours == before.info.colours
+        assert after.info.colors == before.info.colors
         titles = [chapter["metadata"]["title"] for chapter in after.chapters]
         assert titles == ["one", "two"]
 

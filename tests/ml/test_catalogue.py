@@ -30,7 +30,7 @@ def test_an_entry_is_described_in_plain_values(name):
     said = find(name).describe()
     assert json.loads(json.dumps(said)) == said
     assert said["name"] == name
-    assert said["licence"]
+    assert said["license"]
     assert said["package"]["files"][0]["sha256"]
 
 

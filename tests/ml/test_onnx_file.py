@@ -96,7 +96,7 @@ def test_raw_tensors_of_every_type_have_the_bytes_that_onnx_writes(kind):
     made = numpy_helper.from_array(values, "w")
     assert check_onnx(holding(made)).operators == {"Identity": 1}
     made.raw_data += b"1"
-    with pytest.raises(errors.ModelError, match="the initialiser 'w' claims"):
+    with pytest.raises(errors.ModelError, match="the initializer 'w' claims"):
         check_onnx(holding(made))
 
 

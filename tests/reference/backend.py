@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices.device import Device, Held, Memory, Number
+from dala.devices.device import Device, Memory, MemoryStatistics, Number
 from dala.devices.registry import Listing, register_backend
 from dala.errors import KernelTimeoutError, LimitError
 from dala.plan.task import Task
@@ -67,8 +67,10 @@ class NumPy(Device):
     def synchronize(self) -> None:
         """Nothing is ever under way."""
 
-    def held(self) -> Held:
-        return Held(live_bytes=0, live_blocks=0, pooled_bytes=0, limit_bytes=CAPACITY_BYTES)
+    def held(self) -> MemoryStatistics:
+        return MemoryStatistics(
+            live_bytes=0, live_blocks=0, pooled_bytes=0, limit_bytes=CAPACITY_BYTES
+        )
 
     def trim(self) -> int:
         return 0

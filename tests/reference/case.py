@@ -6,8 +6,8 @@ import numpy as np
 
 from dala.ir.nodes import Program
 from dala.ir.types import dtype_of
-from dala.lang.lower import Definition, Special
-from dala.lang.marks import NAMES
+from dala.lang.language_names import NAMES
+from dala.lang.lower import Definition, Specialization
 from dala.lang.source import from_text
 from reference.interpreter import run
 
@@ -44,10 +44,10 @@ def lower(case: Case, *, fold: bool = True) -> Program:
         for item, argument in zip(case.inputs, definition.signature.inputs, strict=True)
     )
     channels = None
-    if definition.imagery:
+    if definition.is_image:
         channels = 1 if len(case.shape) == 2 else case.shape[2]
     output = (dtype_of(case.dtype), 2 if channels else len(case.shape), channels)
-    return definition.lower(Special(inputs, output, tuple(case.consts.items())), fold=fold)
+    return definition.lower(Specialization(inputs, output, tuple(case.consts.items())), fold=fold)
 
 
 def _special(item: np.ndarray, *, image: bool) -> tuple:

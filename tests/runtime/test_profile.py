@@ -18,7 +18,7 @@ import pytest
 import dala
 from dala import errors
 from dala.devices import current_device
-from dala.devices.faulty import Faulty
+from dala.devices.fault_injection import Faulty
 from dala.gpu import compute
 from dala.runtime.pipelines.composite import HostCallKernel
 from dala.runtime.profiling import profile as profiles
@@ -93,7 +93,7 @@ def test_more_passes_than_can_be_timed_are_timed_by_the_host(webgpu, monkeypatch
         compute.run_kernel("elementwise_add", [x, y], out)
 
     for most, clock in ((2, "device"), (1, "host")):
-        monkeypatch.setattr("dala.devices.webgpu.clock.MOST_PASSES", most)
+        monkeypatch.setattr("dala.devices.webgpu.pass_clock.MOST_PASSES", most)
         timing = device.timed(two_passes)
         assert timing.clock == clock
         assert timing.duration_s > 0

@@ -11,7 +11,7 @@ from dala.kernels.tensor.elementwise import relu
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import beginning, reshaped, view
 from dala.runtime.pipelines.composite import Stage
-from dala.runtime.pipelines.fused import run_fused
+from dala.runtime.pipelines.composite_run import run_fused
 
 
 def floats(*shape: int) -> Buffer:

@@ -13,7 +13,7 @@ from PIL import Image, ImageDraw
 from dala import gpu
 from dala.errors import ArgumentError, DtypeError, FreedError, ShapeError
 from dala.gpu import compute
-from dala.images.lettering import opened_font
+from dala.images.text_rendering import opened_font
 from dala.ml.results.results import Detection, Segmentation
 from dala.surfaces import drawing
 
@@ -104,11 +104,11 @@ PILLOWS = {
 @pytest.mark.parametrize("name", PILLOWS)
 def test_a_shape_mixes_in_where_pillows_covers(device, name):
     place, width, paint = PILLOWS[name]
-    surface, colour = surface_of(), (0.9, 0.1, 0.4, 0.75)
+    surface, color = surface_of(), (0.9, 0.1, 0.4, 0.75)
     gpu.set_pixels(surface, noise())
-    getattr(gpu, name)(surface, *place, colour, *width)
+    getattr(gpu, name)(surface, *place, color, *width)
     covered = pillow(paint)[..., None]
-    share, levels = covered * 0.75, np.multiply(colour[:3], 255)
+    share, levels = covered * 0.75, np.multiply(color[:3], 255)
     want = noise()[..., :3] * (1 - share) + levels * share
     got = gpu.get_pixels(surface)
     difference = np.abs(got[..., :3] - want)
@@ -230,8 +230,8 @@ def test_a_buffer_of_another_device_is_drawn(webgpu):
 
 def test_later_shapes_lie_over_earlier_ones(device):
     surface = surface_of()
-    for colour in ("#ff0000", "#00ff00", "#0000ff"):
-        filled(surface, colour)
+    for color in ("#ff0000", "#00ff00", "#0000ff"):
+        filled(surface, color)
     assert pixel(surface, 5, 5) == BLUE
 
 
@@ -316,8 +316,8 @@ def test_nothing_outside_of_a_clip_is_changed(device):
 def test_a_clip_holds_over_reads_until_it_is_taken_away(device, nowhere):
     surface = surface_of()
     gpu.set_clip(surface, 0, 0, 10, 10)
-    for colour in ("#ff0000", "#0000ff"):
-        filled(surface, colour)
+    for color in ("#ff0000", "#0000ff"):
+        filled(surface, color)
         gpu.present(surface)
     assert [pixel(surface, 9, 9), pixel(surface, 10, 10)] == [BLUE, (0, 0, 0, 0)]
     gpu.set_clip(surface, *nowhere)
@@ -514,12 +514,12 @@ def test_numbers_that_are_none_are_refused_and_nothing_is_drawn(name, number):
     assert not gpu.get_pixels(surface).any()
 
 
-@pytest.mark.parametrize("colour", ["no colour", "#12345", (1, 0), (0, 0, 2.0), math.nan, None])
+@pytest.mark.parametrize("color", ["no color", "#12345", (1, 0), (0, 0, 2.0), math.nan, None])
 @pytest.mark.parametrize("name", [name for name, given in CALLS.items() if given[-1] is WHITE])
-def test_bad_colours_are_refused_and_nothing_is_drawn(name, colour):
+def test_bad_colors_are_refused_and_nothing_is_drawn(name, color):
     surface = surface_of()
     with pytest.raises(ArgumentError, match=f"^{name}: color "):
-        getattr(gpu, name)(surface, *CALLS[name][:-1], colour)
+        getattr(gpu, name)(surface, *CALLS[name][:-1], color)
     assert not gpu.get_pixels(surface).any()
 
 

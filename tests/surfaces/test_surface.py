@@ -81,7 +81,7 @@ def test_pixels_that_were_got_are_a_copy(device):
         (0.25, (64, 64, 64, 255)),
     ],
 )
-def test_a_cleared_surface_has_one_colour(device, color, levels):
+def test_a_cleared_surface_has_one_color(device, color, levels):
     surface = offscreen(5, 3)
     gpu.clear(surface, color)
     assert (gpu.get_pixels(surface) == levels).all()
@@ -90,7 +90,7 @@ def test_a_cleared_surface_has_one_colour(device, color, levels):
 
 
 @pytest.mark.parametrize("color", ["rgb(300, 0, 0)", "reddish", "#ff80f", (2.0, 0.0, 0.0), None])
-def test_what_is_no_colour_is_refused(color):
+def test_what_is_no_color_is_refused(color):
     surface = offscreen(5, 3)
     with pytest.raises(ArgumentError, match="clear: color"):
         gpu.clear(surface, color)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dala.surfaces.events import Box, Close, Key, Pointer, Resize, fitted, translated
-from dala.surfaces.presenting import letterboxed
+from dala.surfaces.presenters import letterboxed
 
 PRELUDE = """
 import os, subprocess, sys, time, warnings

@@ -1,1 +1,1 @@
-"""What every layer may use: nothing here knows of kernels or devices."""
+"""Utilities that every layer may use; nothing here knows of kernels or devices."""

@@ -1,4 +1,4 @@
-"""Files of bytes, read into as much memory as they are long."""
+"""Reads binary files with bounded memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _CHUNK_BYTES = 1 << 20
 
 
 def read_at_most(name: str, file: IO[bytes], most_bytes: int, size_bytes: int) -> bytes:
-    """What is left of a file, up to `most_bytes`, if memory is given for it.
+    """Returns the rest of a file, up to `most_bytes`; raises MemoryLimitError if it does not fit.
 
-    `size_bytes` is how much that seems to be; a pipe does not tell. To ask a file for more than it
-    has takes memory for all that was asked.
+    `size_bytes` is its expected size, which a pipe does not tell. Reads are no larger than that,
+    because a read allocates all that it asks for.
     """
     parts: list[bytes] = []
     left = most_bytes

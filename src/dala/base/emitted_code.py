@@ -1,4 +1,4 @@
-"""Emitted code, written down on request: `DALA_DUMP_CODE` names a folder for it."""
+"""Dumps of emitted code, into the folder that `DALA_DUMP_CODE` names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def dump_code(text: str, language: str) -> None:
-    """Write a module's text into the folder that `DALA_DUMP_CODE` names, if it names one.
+    """Writes a module's text into the folder that `DALA_DUMP_CODE` names, if it is set.
 
     The file is named by the text's hash, so that two folders are easily compared.
     """

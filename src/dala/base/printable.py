@@ -1,7 +1,7 @@
-"""Text from outside as it may be shown: names of files, of models and of what is in them.
+"""Escapes control characters in untrusted text, such as names of files and models.
 
-A name can hold sequences that move a terminal's cursor, colour what follows or set its title, line
-breaks that make another line of it, and marks that turn its letters around. None of that is sent.
+A name can contain escape sequences that move a terminal's cursor, change colors or set its title,
+line breaks, and bidirectional marks that reorder its letters. None of them is printed.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 _KEPT = frozenset("\u00a0\u1680\u202f\u205f\u3000\u200c\u200d") | {
     chr(code) for code in range(0x2000, 0x200B)
 }
-"""Spaces, and joiners of letters, that names have in earnest."""
+"""Spaces and joiners that occur in legitimate names."""
 
 
 def printable(text: object, *, lines: bool = False) -> str:
-    """The text with everything that is not seen written as Python would: `\\x1b`, `\\n`, `\\u202e`.
+    """Returns the text with unprintable characters escaped as in Python: `\\x1b`, `\\n`, `\\u202e`.
 
-    With `lines`, breaks of lines and tabs stay, for what has several lines in earnest.
+    With `lines`, line breaks and tabs are kept, for text of several lines.
 
     >>> print(printable("a\\x1b[31m\\nb.png"))
     a\\x1b[31m\\nb.png

@@ -1,4 +1,4 @@
-"""Names that may have been meant by one that nobody knows."""
+"""Suggestions for misspelled names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands put together, and what each way to end is for the shell."""
+"""The command line application, and the exit codes of its commands."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from typer.main import get_command
 
 from dala import __version__
 from dala.base.printable import printable
-from dala.cli import batch, check, doctor, models, predict, process, show
-from dala.cli.losses import heard
+from dala.cli import batch, doctor, info_commands, kernel_check, models, predict, process
+from dala.cli.loss_reports import reported
+from dala.cli.option_names import use_option_names
 from dala.cli.terminal import (
     Interrupted,
     complain,
@@ -24,7 +25,6 @@ from dala.cli.terminal import (
     print_json,
     show_warnings,
 )
-from dala.cli.wording import speak_for
 from dala.errors import (
     ArgumentError,
     DalaError,
@@ -38,7 +38,7 @@ from dala.errors import (
 FAILED, USAGE, INTERRUPTED, BROKEN_PIPE = 1, 2, 130, 141
 _COMPLETING = "_DALA_COMPLETE"
 UsageError: Any = typer.BadParameter.__base__
-"""What Typer raises where a command was typed wrongly."""
+"""What Typer raises for usage errors."""
 
 app = typer.Typer(
     name="dala",
@@ -56,19 +56,19 @@ app.command("process", rich_help_panel=MAKE)(process.process)
 app.command("batch", rich_help_panel=MAKE)(batch.batch)
 app.command("run", rich_help_panel=MAKE)(process.run)
 app.command("predict", rich_help_panel=LOOK)(predict.predict)
-app.command("filters", rich_help_panel=LOOK)(show.filters)
-app.command("kernels", rich_help_panel=LOOK)(show.kernels)
-app.command("devices", rich_help_panel=LOOK)(show.devices)
+app.command("filters", rich_help_panel=LOOK)(info_commands.filters)
+app.command("kernels", rich_help_panel=LOOK)(info_commands.kernels)
+app.command("devices", rich_help_panel=LOOK)(info_commands.devices)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
 app.add_typer(kernel_app, name="kernel", rich_help_panel=LOOK)
-kernel_app.command("check")(check.check)
+kernel_app.command("check")(kernel_check.check)
 app.add_typer(models_app, name="models", rich_help_panel=LOOK)
 models_app.command("list")(models.list_models)
 models_app.command("get")(models.get)
 models_app.command("where")(models.where)
 models_app.command("check")(models.check)
-app.command("demo", rich_help_panel=TRY)(show.demo)
-app.command("gallery", rich_help_panel=TRY)(show.gallery)
+app.command("demo", rich_help_panel=TRY)(info_commands.demo)
+app.command("gallery", rich_help_panel=TRY)(info_commands.gallery)
 app.command(
     "bench",
     rich_help_panel=TRY,
@@ -77,7 +77,7 @@ app.command(
         "allow_extra_args": True,
         "help_option_names": [],
     },
-)(show.bench)
+)(info_commands.bench)
 
 
 def _print_version(asked: bool) -> None:
@@ -100,23 +100,23 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    speak_for(context)
+    use_option_names(context)
 
 
 @kernel_app.callback()
 def _kernel(context: typer.Context) -> None:
     """Kernels of your own."""
-    speak_for(context)
+    use_option_names(context)
 
 
 @models_app.callback()
 def _models(context: typer.Context) -> None:
-    """Models that are known by name: those of the catalogue, fetched and kept."""
-    speak_for(context)
+    """Models that are known by name: those of the catalog, fetched and kept."""
+    use_option_names(context)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; the exit code: 0, 1 failed, 2 usage, 130 interrupted, 141 broken pipe."""
+    """Runs a command and returns the exit code: 0, 1 failed, 2 usage, 130 interrupted, 141 pipe."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if _COMPLETING in os.environ:
         app(prog_name="dala", args=given)
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show_warnings()
     try:
         try:
-            with heard():
+            with reported():
                 code = _run(given)
         except BaseException as error:
             if arguments is None and isinstance(error, KeyboardInterrupt | Interrupted):
@@ -146,7 +146,7 @@ def _run(given: list[str]) -> int:
 
 
 def _ended(error: BaseException, given: list[str]) -> int:
-    """The exit code for an error, after it was told."""
+    """Prints an error and returns its exit code."""
     if isinstance(error, typer.Exit):
         return error.exit_code
     if _is_broken_pipe(error):
@@ -154,7 +154,7 @@ def _ended(error: BaseException, given: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     if isinstance(error, SystemExit) and isinstance(error.code, int | None):
-        return error.code or 0  # whoever ends the program so, as Typer does, has said all there is
+        return error.code or 0  # Typer has printed everything already
     if isinstance(error, KeyboardInterrupt | Interrupted):
         return _told(str(error) or "interrupted.", INTERRUPTED, given)
     if isinstance(error, UsageError):
@@ -176,7 +176,7 @@ def _told(message: str, code: int, given: list[str]) -> int:
 
 
 def _usage(error: Any) -> str:
-    """What was typed wrongly, and where to read how it is done."""
+    """Returns the usage error as one line, with the help to read."""
     path = error.ctx.command_path if error.ctx is not None else "dala"
     near = getattr(error, "possibilities", None)
     said = one_line(error.message if near else error.format_message())
@@ -206,7 +206,7 @@ def _mistake(error: BaseException) -> str:
 
 
 def _is_broken_pipe(error: BaseException | None) -> bool:
-    """Whether nobody reads what is printed; Rich ends the program then, others wrap the error."""
+    """Returns whether the reader of standard output is gone; libraries may wrap that error."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         if isinstance(error, BrokenPipeError):

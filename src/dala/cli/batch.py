@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dala.cli import losses, options
-from dala.cli.overwriting import Existing
+from dala.cli import loss_reports, options
+from dala.cli.overwriting import ExistingFiles
 from dala.cli.process import chosen
 from dala.cli.terminal import Interrupted, print_json, say
 
@@ -70,12 +70,12 @@ def batch(
     Of a folder all pictures and videos are taken. A file that fails does not stop the others; it
     is listed in the end, and the exit code is 1.
     """
-    from dala.cli.file_list import plan
-    from dala.cli.filter_texts import read_filters
-    from dala.cli.jobs import Settings
+    from dala.cli.batch_plan import plan
+    from dala.cli.batch_run import BatchRun
+    from dala.cli.conversion import Settings
+    from dala.cli.filter_syntax import read_filters
     from dala.cli.kernel_files import load_kernels
     from dala.cli.progress import seconds
-    from dala.cli.work import Work
 
     settings = Settings.of(
         codec=codec,
@@ -88,14 +88,14 @@ def batch(
         sound=not no_sound,
         largest_pixels=largest_pixels,
     )
-    losses.refuse(strict=strict)
+    loss_reports.refuse(strict=strict)
     with chosen(device):
         chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
-        existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+        existing = ExistingFiles(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
         jobs = plan(sources, out, to=to, recursive=recursive, overwrite=overwrite)
-        # What is resumed replaces what is older than its source, and leaves the rest out itself.
+        # A resumed batch replaces outdated targets, and skips the others itself.
         kept = [] if resume else existing.left_alone([job.target for job in jobs])
-        work = Work(jobs, chain, settings, kept=kept, workers=workers, quiet=quiet)
+        work = BatchRun(jobs, chain, settings, kept=kept, workers=workers, quiet=quiet)
         try:
             work.run()
         except KeyboardInterrupt:
@@ -111,7 +111,7 @@ def batch(
     parts += [f"{len(work.failed)} failed"] if work.failed else []
     say(f"{_files(len(jobs))}: {', '.join(parts)}, in {seconds(work.seconds)}", quiet=quiet)
     for made in work.made:
-        losses.tell(made.source, made.lost, quiet=quiet)
+        loss_reports.tell(made.source, made.lost, quiet=quiet)
     for source, error in work.failed.items():
         say(f"dala: {source}: {error}")
     return 1 if work.failed else 0

@@ -22,7 +22,7 @@ State = Literal["ok", "missing", "broken"]
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
 LEAST_PYTHON = (3, 11)
 LIBRARIES = (
-    # what is imported, what it is called, the extra that has it, what it is for
+    # module, distribution, extra, purpose
     ("numpy", "NumPy", None, "arrays"),
     ("llvmlite", "llvmlite", None, "kernels on the CPU"),
     ("wgpu", "wgpu", "gpu", "kernels on GPUs"),
@@ -38,7 +38,7 @@ _DISTRIBUTIONS = {"PIL": "pillow"}
 
 @record
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     state: State
@@ -56,11 +56,11 @@ def doctor(context: typer.Context, json: options.Json = False) -> int:
     if json:
         print_json({"ok": not broken, "findings": [vars(item) for item in found]})
         return 1 if broken else 0
-    console, coloured = output(), is_terminal()
+    console, colored = output(), is_terminal()
     wide = max(len(item.name) for item in found)
     for item in found:
         head = f"{item.state:<8}{item.name:<{wide}}  "
-        if coloured:
+        if colored:
             console.print(item.state, style=_STYLES[item.state], end="")
             console.print(head[len(item.state) :] + item.said, soft_wrap=True)
         else:
@@ -79,7 +79,7 @@ def _conclusion(broken: int, missing: int) -> str:
 
 
 def findings() -> Iterator[Finding]:
-    """Everything that was looked at, in order."""
+    """Yields all findings, in order."""
     yield _python()
     yield Finding("dala", "ok", f"{__version__}, in {Path(__file__).parents[1]}")
     for module, name, extra, purpose in LIBRARIES:
@@ -162,7 +162,7 @@ def _devices() -> Iterator[Finding]:
         else:
             yield Finding(info["id"], "ok", said)
     try:
-        there = adapters.CATALOGUE.adapters()
+        there = adapters.CATALOG.adapters()
     except DalaError:
         return  # wgpu was reported above
     if not there:
@@ -173,7 +173,7 @@ def _devices() -> Iterator[Finding]:
 
 
 def _trouble(device: str) -> str:
-    """What goes wrong when a device adds two numbers, if anything."""
+    """Returns what goes wrong when a device adds two numbers, or an empty string."""
     from dala.gpu import compute
 
     try:

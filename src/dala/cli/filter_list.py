@@ -1,4 +1,4 @@
-"""The filters for people and programs: all of them, or one with everything that it takes."""
+"""Lists the filters, or describes one, as text or JSON."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 from rich.table import Table
 
-from dala.cli import values
-from dala.cli.filter_texts import known_filters, params_of
+from dala.cli import parameter_values
+from dala.cli.filter_syntax import known_filters, params_of
 from dala.media.filters.catalog import FILTERS
-from dala.media.filters.catalog import filters as catalogue
+from dala.media.filters.catalog import filters as catalog
 from dala.media.filters.model_filters import filter_kernel
-from dala.media.video.filtering.stages import TEMPORAL, TIMED
+from dala.media.video.filtering.video_filters import TEMPORAL, TIMED
 from dala.runtime.kernels.kernel import KERNELS
 
 OWN, TIME = "yours", "time"
 
 
 def everything(own: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Every filter by name: its group, what it takes, and what it does, in one line."""
-    known = catalogue()
+    """Returns every filter by name: its group, parameters, and a line about what it does."""
+    known = catalog()
     found = {}
     for name in known_filters(own):
         doc = known[name]["doc"] if name in known else _text(name).partition("\n")[0]
@@ -32,20 +32,20 @@ def everything(own: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def described(name: str, own: Sequence[str]) -> dict[str, Any]:
-    """One filter, with all that is said about it."""
+    """Returns the full description of one filter."""
     params_of(name, own)
     return {**everything(own)[name], "text": _text(name)}
 
 
 def lines(own: Sequence[str]) -> Iterator[str]:
-    """Two lines for each filter: how it is called, and what it does."""
+    """Yields two lines for each filter: its call, and what it does."""
     for name, item in everything(own).items():
         yield _call(name, item["params"])
         yield f"    {item['doc']}"
 
 
 def table(own: Sequence[str]) -> Table:
-    """The filters by group, for a terminal."""
+    """Returns a table of the filters by group, for a terminal."""
     made = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     made.add_column(no_wrap=True)
     made.add_column(ratio=1)
@@ -63,7 +63,7 @@ def table(own: Sequence[str]) -> Table:
 
 
 def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
-    """Everything about one filter, in lines that are not longer than so many columns."""
+    """Yields the description of one filter, wrapped to `columns`."""
     params = item["params"]
     yield from wrap(f"{_call(name, params)}   ({item['group']})", columns, subsequent_indent="    ")
     for paragraph in item["text"].split("\n\n"):
@@ -74,7 +74,7 @@ def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
         wide = max(map(len, params))
         for key, param in params.items():
             about = f"{param['doc']}: " if "doc" in param else ""
-            line = f"    {key:<{wide}}  {about}{values.allowed(param)}; {_default(param)}"
+            line = f"    {key:<{wide}}  {about}{parameter_values.allowed(param)}; {_default(param)}"
             yield from wrap(line, columns, subsequent_indent=" " * (wide + 6))
     yield ""
     yield f"    dala process SOURCE TARGET -f {_example(name, params)}"
@@ -89,7 +89,7 @@ def _call(name: str, params: dict[str, dict[str, Any]]) -> str:
 
 
 def _default(param: dict[str, Any]) -> str:
-    """What a parameter is where it is not given."""
+    """Returns the text for a parameter's default."""
     if "default" not in param:
         return "needed"
     rule = f"; {param['rule']}" if "rule" in param else ""
@@ -97,7 +97,7 @@ def _default(param: dict[str, Any]) -> str:
 
 
 def _shown(default: Any) -> str:
-    """A default as it would be typed."""
+    """Returns a default as it would be typed."""
     if default is None:
         return "auto"
     if isinstance(default, bool):
@@ -119,7 +119,7 @@ _SAMPLES = {
 
 
 def _example(name: str, params: dict[str, dict[str, Any]]) -> str:
-    """A filter as it may be typed: what it needs, else the first of what it takes."""
+    """Returns an example of the filter as it is typed, with its required parameters."""
     chosen = [key for key, param in params.items() if "default" not in param] or list(params)[:1]
     said = [f"{key}={_sample(params[key])}" for key in chosen]
     return ":".join([name, ",".join(said)]) if said else name
@@ -140,7 +140,7 @@ def _sample(param: dict[str, Any]) -> str:
 
 
 def _text(name: str) -> str:
-    """All that a filter says about itself."""
+    """Returns a filter's whole docstring."""
     if name in KERNELS or name in FILTERS:
         return inspect.cleandoc(filter_kernel(name).doc)
     made = TEMPORAL.get(name) or TIMED.get(name)

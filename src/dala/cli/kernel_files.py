@@ -1,4 +1,4 @@
-"""Kernels of a user's own, from a Python file."""
+"""Loads a user's kernels from Python files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dala.runtime.pipelines.kernel_text import is_built_in
 
 
 def load_kernels(paths: Iterable[str]) -> list[str]:
-    """Run the files as Python, and register the kernels in them; their names."""
+    """Runs the files as Python, registers their kernels, and returns the kernels' names."""
     names: list[str] = []
     for path in paths:
         for name, kernel in kernels_in(run_file(Path(path))).items():
@@ -30,7 +30,7 @@ def load_kernels(paths: Iterable[str]) -> list[str]:
 
 
 def run_file(path: Path, given: dict[str, Any] | None = None) -> ModuleType:
-    """The module that a file makes; an error of the file's own names the line."""
+    """Runs a file and returns its module; raises FileError with the line for its errors."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -39,7 +39,7 @@ def run_file(path: Path, given: dict[str, Any] | None = None) -> ModuleType:
     module = ModuleType(path.stem)
     module.__file__ = str(path)
     vars(module).update(given or {})
-    # Where Python itself looks for modules beside a script.
+    # As for a script: modules next to the file can be imported.
     sys.path.insert(0, str(path.resolve().parent))
     try:
         exec(compile(text, str(path), "exec"), vars(module))
@@ -53,13 +53,13 @@ def run_file(path: Path, given: dict[str, Any] | None = None) -> ModuleType:
 
 
 def kernels_in(module: ModuleType) -> dict[str, Kernel]:
-    """The kernels that a module has and dala had not, by their names."""
+    """Returns the kernels that a module defines, by name."""
     found = [item for item in vars(module).values() if isinstance(item, Kernel)]
     return {item.name: item for item in found if KERNELS.get(item.name) is not item}
 
 
 def _line(error: BaseException, path: Path) -> str:
-    """Which line of the file the error is about."""
+    """Returns ", line N" for the line of the file that raised the error."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f", line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

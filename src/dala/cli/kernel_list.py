@@ -1,4 +1,4 @@
-"""The kernels for people and programs: all of them, or one with everything that it takes."""
+"""Describes kernels, as text or JSON."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any
 
-from dala.cli import values
+from dala.cli import parameter_values
 from dala.kernels.base.parameters import DeclaredParameter
 from dala.lang.signature import Parameter
 from dala.media.filters.catalog import FILTERS
@@ -29,13 +29,13 @@ _SEVERAL = {"*inputs": ("first", "second")}
 
 
 def described(name: str) -> dict[str, Any]:
-    """One kernel, with all that is said about it."""
+    """Returns the full description of one kernel."""
     kernel = Kernel.lookup(name)
     return {**kernel.describe(), "text": inspect.cleandoc(kernel.doc), "example": _example(kernel)}
 
 
 def page(name: str, item: dict[str, Any], columns: int) -> Iterator[str]:
-    """Everything about one kernel, in lines that are not longer than so many columns."""
+    """Yields the description of one kernel, wrapped to `columns`."""
     kernel = Kernel.lookup(name)
     said = ", ".join([*kernel.inputs, *map(str, kernel.params)])
     yield from wrap(f"{name}({said})", columns, subsequent_indent="    ")
@@ -62,7 +62,7 @@ def _input(name: str) -> str:
 
 
 def _param(param: Parameter) -> str:
-    """What a parameter may be, and what it is unless given."""
+    """Returns the text for a parameter: what it does, its values and its default."""
     default = "needed" if param.required else f"default {param.default!r}"
     about = f"{param.about.doc}: " if isinstance(param, DeclaredParameter) else ""
     return f"{about}{_kind(param)}; {default}"
@@ -73,9 +73,9 @@ def _kind(param: Parameter) -> str:
     if known.get("kind") in _PYTHON:
         return _PYTHON[known["kind"]]
     if param.kind == "host" and known.get("kind") in ("choice", "number", "integer"):
-        return values.allowed(known)
+        return parameter_values.allowed(known)
     if "least" in known:
-        return values.allowed(known)
+        return parameter_values.allowed(known)
     if param.type is not None:
         return f"a number, {param.type.name}"
     if param.kind == "const":
@@ -108,14 +108,14 @@ _OF_DEFAULTS: dict[type, str] = {
 
 
 def _names(given: str) -> tuple[str, ...]:
-    """What the inputs are called that one name with a star stands for."""
+    """Returns the names of the inputs that a starred name stands for."""
     if not given.startswith("*"):
         return (given,)
     return _SEVERAL.get(given) or tuple(given[1:].replace("_and_", "_").split("_"))
 
 
 def _example(kernel: Kernel) -> str:
-    """A call as it may be written: with what is needed, else with the first of what it takes."""
+    """Returns an example call, with the required parameters or the first one."""
     inputs = [name for given in kernel.inputs for name in _names(given)]
     given = [item for item in kernel.params if item.default is not None]
     chosen = [item for item in given if item.required] or given[:1]

@@ -1,4 +1,4 @@
-"""`dala models list`, `get`, `where`, `check`: the catalogue, and what of it is here."""
+"""`dala models list`, `get`, `where`, `check`: the catalog, and what of it is here."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from dala.ml.catalog.entries import Entry
 
 _STYLES = {"here": "green", "missing": "dim", "damaged": "red"}
-_HEADS = ("name", "task", "input", "licence", "size", "")
+_HEADS = ("name", "task", "input", "license", "size", "")
 
 
 def complete(incomplete: str) -> list[tuple[str, str]]:
-    """The models that a shell offers, each with what it does."""
+    """Returns the models that complete a name, with help."""
     from dala.ml.catalog.entries import MODELS
 
     return [(item.name, item.doc) for item in MODELS.values() if item.name.startswith(incomplete)]
@@ -42,7 +42,7 @@ AnyName = Annotated[
 
 
 def list_models(json: options.Json = False) -> None:
-    """List the models: what they do, under which licence, and whether they are here."""
+    """List the models: what they do, under which license, and whether they are here."""
     from dala.ml.catalog.entries import MODELS
 
     found = [_described(entry) for entry in MODELS.values()]
@@ -59,14 +59,15 @@ def list_models(json: options.Json = False) -> None:
 
 def get(
     names: Names,
-    accept_licence: Annotated[
+    accept_license: Annotated[
         bool,
         typer.Option(
-            "--accept-licence",
-            help="Accept licences that bind you, such as the AGPL of yolo_v5.",
+            "--accept-license",
+            help="Accept licenses that bind you, such as the AGPL of yolo_v5.",
             show_default=False,
         ),
     ] = False,
+    accept_licence: Annotated[bool, typer.Option("--accept-licence", hidden=True)] = False,
     source: Annotated[
         str | None,
         typer.Option(
@@ -86,17 +87,20 @@ def get(
     from dala.ml.sources import store as kept
     from dala.ml.sources.progress import silent
 
+    if accept_licence:
+        say("--accept-licence is deprecated: use --accept-license.", quiet=quiet)
+        accept_license = True
     entries = [find(name) for name in names]
     found = []
     for entry in entries:
         if source is not None:
-            path = fetching.take(entry, Path(source), accept_licence=accept_licence)
+            path = fetching.take(entry, Path(source), accept_license=accept_license)
         else:
             if kept.state(entry) == "damaged":
                 kept.remove(entry)
                 say(f"{entry.name} was damaged, and has been removed.", quiet=quiet)
             path = sources.fetch(
-                entry, progress=silent if quiet else None, accept_licence=accept_licence
+                entry, progress=silent if quiet else None, accept_license=accept_license
             )
         found.append({"name": entry.name, "path": str(path)})
         if not json:
@@ -139,7 +143,7 @@ def check(name: AnyName = None, json: options.Json = False) -> int:
 
 
 def _wrong(states: dict[str, str], *, needed: bool) -> list[str]:
-    """What is damaged; also what is missing, if it was asked for by name."""
+    """Returns the damaged models, and missing ones if they were asked for by name."""
     bad = ("damaged", "missing") if needed else ("damaged",)
     return [name for name, state in states.items() if state in bad]
 
@@ -151,6 +155,7 @@ def _described(entry: Entry) -> dict[str, Any]:
     size = entry.package.model_bytes if state == "missing" else path.stat().st_size
     return {
         **entry.describe(),
+        "licence": entry.license,  # deprecated: it is "license" now
         "state": state,
         "path": str(path),
         "model_bytes": size,
@@ -161,7 +166,7 @@ def _described(entry: Entry) -> dict[str, Any]:
 def _row(item: dict[str, Any]) -> Sequence[str]:
     width, height = item["size"]
     size = f"{item['model_bytes'] / 1e6:.1f} MB"
-    return item["name"], item["task"], f"{width}×{height}", item["licence"], size, item["state"]
+    return item["name"], item["task"], f"{width}×{height}", item["license"], size, item["state"]
 
 
 def _table(found: Sequence[dict[str, Any]]) -> Table:

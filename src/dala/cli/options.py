@@ -10,7 +10,7 @@ VIDEO, SHOW, FILTERS = "Video", "What is shown", "Filters"
 
 
 def _complete_filters(incomplete: str) -> list[tuple[str, str]]:
-    from dala.cli.filter_texts import completions
+    from dala.cli.filter_syntax import completions
 
     return list(completions(incomplete))
 

@@ -1,4 +1,4 @@
-"""What is there already: asked about on a terminal, refused elsewhere, or as options say."""
+"""What happens to existing targets: options, else a question on a terminal, else an error."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dala.cli.terminal import say
 from dala.errors import FileError
 
 
-class Existing:
-    """What is to become of files that are there already."""
+class ExistingFiles:
+    """The choice between overwriting and skipping existing files."""
 
     def __init__(self, *, overwrite: bool, skip: bool, quiet: bool, json: bool = False) -> None:
         if overwrite and skip:
@@ -21,12 +21,12 @@ class Existing:
         self.overwrite = overwrite
         self._skip = skip
         self._quiet = quiet
-        # Where a program reads the result, no person waits to be asked.
+        # With --json nobody is there to answer.
         self._may_ask = not json
 
     def left_alone(self, targets: Sequence[Path]) -> list[Path]:
-        """Those that are there and stay as they are; a FileError unless it is known what to do."""
-        # A device or a pipe is written into, and a folder has rules of its own.
+        """Returns the existing targets to skip; raises FileError if the user has not chosen."""
+        # Devices and pipes are written to directly; folders have their own rules.
         there = [target for target in targets if target.is_file()]
         if not there or self.overwrite:
             return []
@@ -39,7 +39,7 @@ class Existing:
         return there
 
     def _asked(self, there: list[Path], count: int) -> str:
-        """What whoever sits at the terminal wants: overwrite or skip; else a FileError."""
+        """Asks the user, and returns "overwrite" or "skip"; raises FileError for anything else."""
         said = f"{there[0]} is there already"
         if count > 1:
             said = f"{len(there)} of {count} files are there already, such as {there[0]}"
@@ -53,7 +53,7 @@ class Existing:
             print(f"{said}: {offered}", end="", file=sys.stderr, flush=True)
             answer = sys.stdin.readline().strip().lower()
         except KeyboardInterrupt:
-            print(file=sys.stderr)  # what is told about it does not follow the question
+            print(file=sys.stderr)  # the message starts on a new line
             raise
         if answer in ("y", "yes", "o", "overwrite"):
             return "overwrite"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dala.cli import losses, options
+from dala.cli import loss_reports, options
 from dala.cli.models import complete
-from dala.cli.overwriting import Existing
+from dala.cli.overwriting import ExistingFiles
 from dala.cli.process import chosen
 from dala.cli.terminal import print_json, say, tell
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from dala.ml.models.model import Model
 
 Row = tuple[str, str, str]
-"""What was found, how sure that is or how much of the picture it takes, and where it is."""
+"""The label, the score or share of the picture, and the position."""
 SEEN = 0.5
-"""From this score on a key point of a person is told."""
+"""The least score of key points that are printed."""
 
 
 def predict(
@@ -75,8 +75,8 @@ def predict(
     from dala.media.pictures.files import load, save
     from dala.ml.models.loading import load_model
 
-    losses.refuse(strict=strict)
-    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+    loss_reports.refuse(strict=strict)
+    existing = ExistingFiles(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     targets = _targets(pictures, out, overwrite=overwrite)
     kept = existing.left_alone([target for target in targets if target is not None])
     with chosen(device):
@@ -86,13 +86,13 @@ def predict(
         for picture, target in zip(pictures, targets, strict=True):
             if target in kept:
                 continue
-            with losses.collected() as lost:
+            with loss_reports.collected() as lost:
                 image, metadata = load(picture, largest_pixels=largest_pixels, with_metadata=True)
                 results = loaded(image, **given)
                 if target is not None:
                     target.parent.mkdir(parents=True, exist_ok=True)
                     save(results.draw(image), target, metadata=metadata)
-            losses.tell(picture, lost, quiet=quiet or json)
+            loss_reports.tell(picture, lost, quiet=quiet or json)
             if json:
                 described.append(_described(picture, target, image, results))
                 continue
@@ -106,7 +106,7 @@ def predict(
 
 
 def _targets(pictures: Sequence[str], out: str | None, *, overwrite: bool) -> list[Path | None]:
-    """Where each picture goes with what was found; nothing over another, or itself unasked."""
+    """Returns the target of each annotated picture; raises if targets collide."""
     from dala.errors import ArgumentError
     from dala.media.pictures.formats import FORMATS
 
@@ -134,7 +134,7 @@ def _targets(pictures: Sequence[str], out: str | None, *, overwrite: bool) -> li
 
 
 def _options(model: Model, top: int | None, threshold: float | None) -> dict[str, Any]:
-    """The options as the model's task has them; those that it does not have, it refuses itself."""
+    """Returns the options for the model's task, which rejects those that it does not have."""
     is_classifier = model.entry is not None and model.entry.task == "classification"
     given = {"top_k" if is_classifier else "max_results": top, "threshold": threshold}
     return {name: value for name, value in given.items() if value is not None}
@@ -151,7 +151,7 @@ def _described(picture: str, target: Path | None, image: Any, results: Any) -> d
 
 
 def _rows(results: Any) -> Iterator[Row]:
-    """A line for each thing that was found."""
+    """Returns a row for each result."""
     from dala.ml.results.results import Detection, Pose, Segmentation
 
     if isinstance(results, Segmentation):

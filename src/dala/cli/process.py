@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dala.cli import losses, options
-from dala.cli.overwriting import Existing
+from dala.cli import loss_reports, options
+from dala.cli.overwriting import ExistingFiles
 from dala.cli.terminal import Interrupted, print_json, say
 
 if TYPE_CHECKING:
-    from dala.cli.filter_texts import Filter
-    from dala.cli.jobs import Made, Settings
+    from dala.cli.conversion import Converted, Settings
+    from dala.cli.filter_syntax import Filter
 
 Source = Annotated[
     str, typer.Argument(metavar="SOURCE", help="A picture, a video, or - for standard input.")
@@ -59,8 +59,8 @@ def process(
     Sound, subtitles and chapters are kept as they are. The result appears under its name when it
     is whole.
     """
-    from dala.cli.filter_texts import read_filters
-    from dala.cli.jobs import Settings
+    from dala.cli.conversion import Settings
+    from dala.cli.filter_syntax import read_filters
     from dala.cli.kernel_files import load_kernels
 
     settings = Settings.of(
@@ -77,8 +77,8 @@ def process(
         raw_format=raw_format,
         largest_pixels=largest_pixels,
     )
-    losses.refuse(strict=strict)
-    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+    loss_reports.refuse(strict=strict)
+    existing = ExistingFiles(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     with chosen(device):
         chain = read_filters(filter or [], load_kernels(kernels or []), largest_pixels)
         if not _is_left(source, target, existing, settings, json=json):
@@ -116,8 +116,8 @@ def run(
     The file has a list of filters, each with its name and its parameters; or it is a pipeline as
     pipeline.save() writes it, with one buffer that is read and one that is written.
     """
-    from dala.cli import documents
-    from dala.cli.jobs import Settings
+    from dala.cli import run_documents
+    from dala.cli.conversion import Settings
     from dala.cli.kernel_files import load_kernels
 
     settings = Settings.of(
@@ -134,12 +134,12 @@ def run(
         raw_format=raw_format,
         largest_pixels=largest_pixels,
     )
-    losses.refuse(strict=strict)
-    existing = Existing(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
+    loss_reports.refuse(strict=strict)
+    existing = ExistingFiles(overwrite=overwrite, skip=skip_existing, quiet=quiet, json=json)
     with chosen(device):
         own = load_kernels(kernels or [])
-        document = documents.read(Path(pipeline))
-        if documents.is_pipeline(document):
+        document = run_documents.read(Path(pipeline))
+        if run_documents.is_pipeline(document):
             if settings != Settings(quality=quality, largest_pixels=largest_pixels):
                 raise typer.BadParameter(
                     f"{pipeline} is a pipeline of buffers, for pictures of one size: of the "
@@ -147,19 +147,21 @@ def run(
                     f"--skip-existing, --strict, --quiet and --json go with it."
                 )
             if not _is_left(source, target, existing, settings, json=json):
-                made = documents.run_pipeline(Path(pipeline), document, source, target, settings)
+                made = run_documents.run_pipeline(
+                    Path(pipeline), document, source, target, settings
+                )
                 finish(made, quiet=quiet, json=json)
             return
-        chain = documents.filters_of(Path(pipeline), document, own, largest_pixels)
+        chain = run_documents.filters_of(Path(pipeline), document, own, largest_pixels)
         if not _is_left(source, target, existing, settings, json=json):
             make_one(source, target, chain, settings, quiet=quiet, json=json)
 
 
 def _is_left(
-    source: str, target: str, existing: Existing, settings: Settings, *, json: bool
+    source: str, target: str, existing: ExistingFiles, settings: Settings, *, json: bool
 ) -> bool:
-    """Whether the target is there and stays as it is; a run that is resumed asks nothing."""
-    from dala.cli.jobs import STANDARD
+    """Returns whether an existing target is skipped; resumed runs do not ask."""
+    from dala.cli.conversion import STANDARD
     from dala.media.video.writing.segments import finished_frames
 
     if target == STANDARD or (settings.resume and finished_frames(Path(target))):
@@ -180,30 +182,30 @@ def make_one(
     quiet: bool,
     json: bool,
 ) -> None:
-    """Make the target, showing how far it has come, and tell what was made."""
-    from dala.cli import jobs
+    """Converts one file with progress, and prints the result."""
+    from dala.cli import conversion
     from dala.cli.progress import Report
 
-    if target == jobs.STANDARD and json:
+    if target == conversion.STANDARD and json:
         raise typer.BadParameter("--json and the frames would both go to standard output.")
     report = Report(Path(source).name, quiet=quiet)
     try:
         with report:
-            made = jobs.make(source, target, chain, settings, report)
+            made = conversion.make(source, target, chain, settings, report)
     except KeyboardInterrupt:
         raise Interrupted(_how_to_go_on(target)) from None
     finish(made, quiet=quiet, json=json)
 
 
-def finish(made: Made, *, quiet: bool, json: bool) -> None:
-    """Tell what was made, to people or to a program."""
+def finish(made: Converted, *, quiet: bool, json: bool) -> None:
+    """Prints the result, as text or JSON."""
     if json:
         from dala.devices import current_device
 
         print_json({"ok": True, **made.describe(), "device": current_device().id})
     else:
         say(made.line(), quiet=quiet)
-    losses.tell(made.source, made.lost, quiet=quiet or json)
+    loss_reports.tell(made.source, made.lost, quiet=quiet or json)
 
 
 def _how_to_go_on(target: str) -> str:
@@ -219,7 +221,7 @@ def _how_to_go_on(target: str) -> str:
 
 @contextmanager
 def chosen(device: str | None) -> Iterator[None]:
-    """Inside, the device computes."""
+    """Uses the device inside the block."""
     from dala.devices import current_device, using
 
     with using(device or current_device()):

@@ -1,4 +1,4 @@
-"""How far a run has come: a bar on a terminal, a line now and then elsewhere, or nothing."""
+"""Progress of a run: a bar on a terminal, occasional lines elsewhere, or nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BAR_COLUMNS = 20
 
 
 class Step(Protocol):
-    """What a run tells after each frame."""
+    """The progress after a frame."""
 
     @property
     def frames(self) -> int: ...
@@ -34,7 +34,7 @@ class Step(Protocol):
 
 
 class Meter:
-    """Keeps count of a run: frames, frames in a second, time left, time in each stage."""
+    """Measures a run: frames, frame rate, time left, time in each stage."""
 
     def __init__(self) -> None:
         self.started_s = time.perf_counter()
@@ -42,7 +42,7 @@ class Meter:
         self._before = 0
 
     def count(self, step: Step) -> None:
-        """Take note of a frame; those of an earlier run are not this one's speed."""
+        """Counts a frame; those of an earlier run do not count for the speed."""
         if self.step is None:
             self._before = step.frames - 1
         self.step = step
@@ -59,14 +59,14 @@ class Meter:
 
     @property
     def left_s(self) -> float | None:
-        """How long it will take from now on, where that can be told."""
+        """The estimated time left, if it is known."""
         if self.step is None or not self.step.of_frames or not self.frames_per_s:
             return None
         return max(0, self.step.of_frames - self.step.frames) / self.frames_per_s
 
     @property
     def stages_s(self) -> dict[str, float]:
-        """How long each stage was at work; they overlap."""
+        """The time spent in each stage; stages overlap."""
         if self.step is None:
             return {}
         step = self.step
@@ -78,7 +78,7 @@ class Meter:
         return ", ".join(f"{name} {seconds(value)}" for name, value in self.stages_s.items())
 
     def count_text(self) -> str:
-        """How many frames, of how many."""
+        """The frames done, of the total."""
         if self.step is None:
             return ""
         whole = f" of {self.step.of_frames}" if self.step.of_frames else ""
@@ -86,7 +86,7 @@ class Meter:
 
 
 def seconds(value: float) -> str:
-    """A time for people: 0.4 s, 12 s, 3:05, 1:02:03."""
+    """Returns a duration as text: 0.4 s, 12 s, 3:05, 1:02:03."""
     if value < 60:
         return f"{value:.1f} s" if value < 10 else f"{value:.0f} s"
     minutes, rest = divmod(round(value), 60)
@@ -139,10 +139,10 @@ class Report:
 
 
 class _Bars(Bars):
-    """A bar, and below it how long each stage was at work; gone when the run is over."""
+    """Shows a bar, and below it the time in each stage, until the run ends."""
 
     def __init__(self, meter: Meter, name: str) -> None:
-        self._meter = meter  # it is drawn as soon as it is made
+        self._meter = meter  # drawn as soon as it is constructed
         super().__init__(
             TextColumn("{task.description}", markup=False),
             BarColumn(_BAR_COLUMNS),

@@ -1,4 +1,4 @@
-"""What a command prints: its result on standard output, everything else on standard error."""
+"""Output of commands: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from dala.base.printable import printable
-from dala.cli.wording import told
+from dala.cli.option_names import told
 
 DEBUG = "DALA_DEBUG"
-"""The variable that has errors show where they come from."""
+"""The environment variable that makes errors print tracebacks."""
 
 
 class Interrupted(Exception):
-    """Ctrl-C, with what can be done to go on."""
+    """Raised for Ctrl-C, with a hint on how to resume."""
 
 
 class Terminal(Console):
-    """A console that leaves it to its caller what to do when nobody reads any more."""
+    """A console that raises BrokenPipeError, and escapes control characters."""
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
@@ -39,60 +39,60 @@ class Terminal(Console):
 
 
 def output() -> Terminal:
-    """Where results go; text is printed as it is."""
+    """Returns the console for results."""
     return Terminal(highlight=False, markup=False, emoji=False)
 
 
 def errors() -> Terminal:
-    """Where progress and complaints go."""
+    """Returns the console for progress and errors."""
     return Terminal(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def is_terminal() -> bool:
-    """Whether a person sees the result, so that it may be laid out and coloured."""
+    """Returns whether standard output is a terminal."""
     return output().is_terminal
 
 
 def say(line: str, *, quiet: bool = False) -> None:
-    """A line for people, beside the result."""
+    """Prints a line to standard error."""
     if not quiet:
         print(printable(line), file=sys.stderr, flush=True)
 
 
 def tell(line: str) -> None:
-    """A line of the result, for people."""
+    """Prints a line of the result."""
     print(printable(line), flush=True)
 
 
 def label(name: str, columns: int) -> str:
-    """A name, or its end, that takes no more than so many columns."""
+    """Returns a name, cut at its start to fit into the columns."""
     shown = printable(name)
     return shown if len(shown) <= columns else f"…{shown[1 - columns :]}"
 
 
 def complain(message: str) -> None:
-    """What went wrong, as the one line that a failing command prints."""
+    """Prints an error as the one line of a failing command."""
     print(printable(f"dala: {message}", lines=True), file=sys.stderr, flush=True)
 
 
 def show_warnings() -> None:
-    """Have what libraries warn of told in a line, as all else is."""
+    """Makes warnings print as one line each."""
     import warnings
 
     warnings.showwarning = lambda message, *_: complain(one_line(message))
 
 
 def print_json(value: Any) -> None:
-    """The one object that a program reads; what is not seen is written as JSON has it."""
+    """Prints a JSON object, with control characters escaped."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     print("".join(each if each.isprintable() else json.dumps(each)[1:-1] for each in text))
     sys.stdout.flush()
 
 
 def one_line(message: object) -> str:
-    """A message without its line breaks, and without what would move the cursor.
+    """Returns a message without line breaks and control characters.
 
-    Of an error it is what whoever typed the command is told.
+    Errors are worded for the command line.
     """
     said = told(message) if isinstance(message, BaseException) else str(message)
     return printable(" ".join(said.split()))

@@ -1,4 +1,4 @@
-"""Which devices there are, and which one new buffers go to."""
+"""Finds devices, and keeps the current one, where new buffers go."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _default: Device | None = None
 
 
 def current_device() -> Device:
-    """The device of this context: of the innermost `with`, else the default one."""
+    """Returns the device of this context: that of the innermost `with`, else the default."""
     chosen = _here.get() or _default
     if chosen is None:
         return use_device(os.environ.get("DALA_DEVICE") or preferred_listing().open())
@@ -44,15 +44,15 @@ def current_device() -> Device:
 
 
 def use_device(which: str | Device) -> Device:
-    """Make a device the default one: where new buffers go, and what runs the kernels on them."""
-    global _default  # noqa: PLW0603  (what a default is)
+    """Makes a device the default: new buffers go there, and kernels on them run there."""
+    global _default  # noqa: PLW0603  (a default is global by definition)
     _default = find_device(which)
     return _default
 
 
 @contextmanager
 def using(which: str | Device) -> Iterator[Device]:
-    """Inside, new buffers go to this device; other threads and tasks are not concerned."""
+    """Sends new buffers to this device in its context; other threads and tasks are unaffected."""
     device = find_device(which)
     token = _here.set(device)
     try:
@@ -62,7 +62,7 @@ def using(which: str | Device) -> Iterator[Device]:
 
 
 def find_device(which: str | Device) -> Device:
-    """The device that a name stands for: its id, "parity", or part of what it calls itself."""
+    """Returns the device with this id or "parity", or whose name contains the text."""
     if isinstance(which, Device):
         return which
     if not isinstance(which, str) or not which:
@@ -75,5 +75,5 @@ def find_device(which: str | Device) -> Device:
 
 
 def devices() -> list[dict[str, Any]]:
-    """Every device that there is, the CPU first: what it is and what it has."""
+    """Returns the facts about every available device, the CPU first."""
     return all_infos()

@@ -1,4 +1,4 @@
-"""Two devices as one: every task runs on both, and what they compute is compared."""
+"""A device made of two: every task runs on both, and their results are compared."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices.agreement import difference
-from dala.devices.device import Device, Held, Memory, Number, Runner
+from dala.devices.device import Device, Memory, MemoryStatistics, Number, Runner
 from dala.devices.registry import Listing, find_listing
+from dala.devices.result_comparison import difference
 from dala.errors import DalaError, ParityError
 from dala.plan.task import Task
 
 
-class Twin(Memory):
+class ParityMemory(Memory):
     """The same bytes on two devices."""
 
     __slots__ = ("device", "first", "second")
@@ -28,12 +28,12 @@ class Twin(Memory):
         self.second = second
         self.size_bytes = first.size_bytes
 
-    def part(self, size_bytes: int) -> Twin:
-        return Twin(self.device, self.first.part(size_bytes), self.second.part(size_bytes))
+    def part(self, size_bytes: int) -> ParityMemory:
+        return ParityMemory(self.device, self.first.part(size_bytes), self.second.part(size_bytes))
 
 
 class Parity(Device):
-    """A device that trusts neither of two, and gives the results of the first."""
+    """Runs everything on two devices, and returns the results of the first."""
 
     id = "parity"
 
@@ -60,19 +60,19 @@ class Parity(Device):
             "devices": both,
         }
 
-    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> Twin:
+    def allocate(self, size_bytes: int, *, zeroed: bool = True) -> ParityMemory:
         first = self.first.allocate(size_bytes, zeroed=zeroed)
-        return Twin(self, first, self.second.allocate(size_bytes, zeroed=zeroed))
+        return ParityMemory(self, first, self.second.allocate(size_bytes, zeroed=zeroed))
 
-    def write(self, memory: Twin, data: np.ndarray) -> None:
+    def write(self, memory: ParityMemory, data: np.ndarray) -> None:
         if memory.size_bytes:
             self.first.write(memory.first, data)
             self.second.write(memory.second, data)
 
-    def read(self, memory: Twin) -> np.ndarray:
+    def read(self, memory: ParityMemory) -> np.ndarray:
         return self.first.read(memory.first)
 
-    def copy(self, source: Twin, target: Twin) -> None:
+    def copy(self, source: ParityMemory, target: ParityMemory) -> None:
         self.first.copy(source.first, target.first)
         self.second.copy(source.second, target.second)
 
@@ -83,9 +83,9 @@ class Parity(Device):
         self.first.synchronize()
         self.second.synchronize()
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         a, b = self.first.held(), self.second.held()
-        return Held(
+        return MemoryStatistics(
             live_bytes=a.live_bytes + b.live_bytes,
             live_blocks=a.live_blocks + b.live_blocks,
             pooled_bytes=a.pooled_bytes + b.pooled_bytes,
@@ -105,19 +105,21 @@ class ParityRunner:
         self._first: Runner = device.first.load(task)
         self._second: Runner = device.second.load(task)
 
-    def run(self, inputs: Sequence[Twin], output: Twin, params: Sequence[Number]) -> None:
-        """Compute the output twice; a ParityError where the two differ, which both then keep."""
+    def run(
+        self, inputs: Sequence[ParityMemory], output: ParityMemory, params: Sequence[Number]
+    ) -> None:
+        """Computes the output on both devices; raises ParityError if the results differ."""
         self._second.run([item.second for item in inputs], output.second, params)
         try:
             self._first.run([item.first for item in inputs], output.first, params)
         except DalaError:
-            device = self.device  # whose second result is taken back, so that neither has changed
+            device = self.device  # its second result is reverted, so that neither has changed
             device.second.write(output.second, device.first.read(output.first))
             raise
         if output.size_bytes:
             self._compare(output)
 
-    def _compare(self, output: Twin) -> None:
+    def _compare(self, output: ParityMemory) -> None:
         first, second = self.device.first, self.device.second
         scalar, shape = self.task.output
         want = first.read(output.first)
@@ -131,23 +133,23 @@ class ParityRunner:
                 f"{self.task.name}: element {found.index} is {found.want!r} on {first.id} and "
                 f"{found.got!r} on {second.id}{more}; the largest difference is {found.largest:g}."
             )
-        # So that the next stage is compared by itself, and not with all that led to its inputs.
+        # The next stage is then compared by itself, not together with everything before it.
         second.write(output.second, want)
 
     def explain(self, *, assembly: bool = False) -> str:
-        """The code for each of the two."""
+        """Returns the code generated for each of the two."""
         both = [self._first.explain(assembly=assembly), self._second.explain(assembly=assembly)]
         return "\n\n".join(both)
 
 
 @lru_cache(maxsize=1)
 def pair(first: Device, second: Device) -> Parity:
-    """The two as one device: the same object as long as the same two are asked for."""
+    """Returns the two as one device: the same object for the same two."""
     return Parity(first, second)
 
 
 def listings() -> Sequence[Listing]:
-    """The CPU and the best WebGPU adapter as one device."""
+    """Returns the CPU and the best WebGPU adapter as one device."""
 
     def opened() -> Parity:
         return pair(find_listing("cpu").open(), find_listing("webgpu").open())

@@ -1,7 +1,7 @@
-"""The backends that are known, and how a device is found among theirs.
+"""The registry of backends, and how a device is found in them.
 
-A backend is a kind of devices. It is loaded when somebody asks for one of its devices, or for a
-device by part of a name; a third one joins by `register_backend`.
+A backend is a kind of device. It is loaded when one of its devices, or a device by part of its
+name, is asked for; `register_backend` adds others.
 """
 
 from __future__ import annotations
@@ -17,48 +17,48 @@ from dala.errors import ArgumentError, DeviceError
 
 @record
 class Listing:
-    """A device that there is, whether it was opened or not."""
+    """An available device, opened or not."""
 
     id: str
     name: str
-    """What it calls itself; users may give part of it."""
+    """The name of the device; users may give part of it."""
     info: Callable[[], dict[str, Any]]
     open: Callable[[], Device]
 
 
 class Backend(Protocol):
-    """A kind of devices; a module can be one."""
+    """A kind of device; a module can be one."""
 
     def listings(self) -> Sequence[Listing]:
-        """Its devices, best first; a DeviceError says why it cannot be used."""
+        """Returns its devices, best first; raises DeviceError if the backend cannot be used."""
 
     def preferred(self) -> Listing | None:
-        """The device that is taken unasked, if it has one that is worth that."""
+        """Returns the device to use by default, if it has one that is worth it."""
 
 
 _backends: dict[str, Backend | str] = {
     "webgpu": "dala.devices.webgpu.backend",
     "cpu": "dala.devices.cpu.backend",
 }
-"""In the order in which they are preferred; a text is a module that is not loaded yet."""
+"""In order of preference; a string is a module that is not loaded yet."""
 _COMPOSITE = {"parity": "dala.devices.parity"}
-"""Backends whose devices are made of others, and are found by their own name only."""
+"""Backends whose devices are made of others, found by their own name only."""
 
 
 def register_backend(name: str, backend: Backend) -> None:
-    """Have the devices of a backend found from now on; their ids begin with its name."""
+    """Registers a backend; the ids of its devices begin with its name."""
     if name in _backends or name in _COMPOSITE:
         raise ArgumentError(f"a backend named {name!r} is registered already: choose another name.")
     _backends[name] = backend
 
 
 def unregister_backend(name: str) -> None:
-    """Forget a backend; its devices that are in use stay so."""
+    """Removes a backend; its devices that are in use stay usable."""
     _backends.pop(name, None)
 
 
 def find_listing(which: str) -> Listing:
-    """The device of that id, or the first that has the text as part of its name."""
+    """Returns the device with this id, or the first one whose name contains the text."""
     wanted = which.lower()
     family = wanted.partition(":")[0]
     if family in _COMPOSITE:
@@ -80,13 +80,13 @@ def find_listing(which: str) -> Listing:
 
 
 def all_infos() -> list[dict[str, Any]]:
-    """What is known about each device that there is, the CPU first."""
+    """Returns the facts about each available device, the CPU first."""
     listings = _all_listings()[0]
     return [item.info() for item in sorted(listings, key=lambda item: item.id != "cpu")]
 
 
 def preferred_listing() -> Listing:
-    """The device that is used unless told otherwise: a hardware GPU, else the CPU."""
+    """Returns the default device: a hardware GPU, else the CPU."""
     for name in _backends:
         found = _loaded(name).preferred()
         if found is not None:
@@ -95,7 +95,7 @@ def preferred_listing() -> Listing:
 
 
 def _all_listings() -> tuple[list[Listing], list[str]]:
-    """Every device, those preferred first, and why some backends have none."""
+    """Returns every device in order of preference, and why some backends have none."""
     found: list[Listing] = []
     missing: list[str] = []
     for name in list(_backends):

@@ -1,1 +1,1 @@
-"""From a program to code: LLVM IR for this CPU."""
+"""Code generation: emits LLVM IR or WGSL for a program."""

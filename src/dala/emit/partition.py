@@ -1,4 +1,4 @@
-"""How a program is cut: what is computed once for a row, and how many positions at a time."""
+"""Splits a program into per-row and per-position statements, and chooses its vector width."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from dala.ir.nodes import (
 from dala.ir.types import Scalar
 
 PAIR = 2
-"""Vectors that are computed side by side where nothing else is known to be better."""
+"""Vectors computed per iteration unless something else is known to be better."""
 MOST_PAIRED = 64
-"""Statements up to which a program is computed two vectors at a time."""
+"""The most statements of a program that is computed two vectors at a time."""
 DEEP = 48
-"""Operations that wait for each other, from which on the iterations of a loop hardly overlap."""
+"""The dependency depth from which on iterations of a loop hardly overlap."""
 LATENCY = 8
-"""Operations that a processor could begin until the first has ended: two a cycle, for four."""
+"""Operations in flight until the first one completes: two per cycle, for four cycles."""
 _PAIRED_BITS = 32
 
 Key = Value | tuple[If | For | While, int]
-"""A value of a row, or one that a structured statement of it leaves."""
+"""A per-row value, or a result of a per-row structured statement."""
 
 
 class Partition:
-    """The statements of a row, those of each position, and the values passed between them."""
+    """The per-row statements, the per-position ones, and the values passed between them."""
 
     def __init__(self, program: Program, vector_bits: int, *, wide: bool) -> None:
         self.program = program
@@ -57,7 +57,7 @@ class Partition:
         self.passed = self._passed()
 
     def _rows(self, statements: list[Statement]) -> set[Statement]:
-        """The statements that are the same along a row, as is all that they use."""
+        """Returns the statements that are uniform along a row, together with all their operands."""
         rows: set[Statement] = set()
         known = set(statements)
         for statement in statements:
@@ -76,7 +76,7 @@ class Partition:
         return isinstance(node, Store | AtomicAdd) or node in self.variance
 
     def _passed(self) -> list[tuple[Key, Scalar]]:
-        """The values of the row that its positions use."""
+        """Returns the per-row values that per-position statements use."""
         passed: dict[Key, Scalar] = {}
         rows = set(self.of_row)
         positions = Block(self.of_position, self.program.body.results)
@@ -88,7 +88,7 @@ class Partition:
         return list(passed.items())
 
     def edges(self) -> list[tuple[str, int, int]]:
-        """The reads along a row, as (input, axis, offset): they bound its interior."""
+        """Returns the reads along a row as (input, axis, offset): they delimit its interior."""
         last = self.program.rank - 1
         found: dict[tuple[str, int, int], None] = {}
         for load in walk(self.program.body):
@@ -100,13 +100,13 @@ class Partition:
 
 
 def loops_over_rows(program: Program) -> bool:
-    """Whether something is looped over once for each row."""
+    """Whether the program has a loop or reduction that runs once per row."""
     rows = Partition(program, vector_bits=128, wide=False).of_row
     return any(isinstance(item, For | Reduce | While) for item in walk(Block(rows)))
 
 
 def _maker(value: Value) -> object:
-    """The statement that a value comes from."""
+    """Returns the statement that defines a value."""
     return value.node if isinstance(value, Result) else value
 
 
@@ -115,16 +115,16 @@ def _left(node: If | For | While) -> tuple[Value, ...]:
 
 
 def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
-    """How many positions to compute at once; one, where memory is better walked by inner loops."""
+    """Returns the number of positions per vector; 1 if inner loops access memory better."""
     if program.output.scattered or _walks_along_loops(program, variance):
         return 1
     return vector_bits // max(8, min(32, _widest(program).bits))
 
 
 def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -> int:
-    """How many vectors to compute side by side, so that none waits for its last operation.
+    """Returns how many vectors to interleave to hide the latency of dependent operations.
 
-    A processor overlaps iterations of a short loop by itself, not those of a long one.
+    A processor overlaps the iterations of a short loop by itself, but not those of a long one.
     """
     statements = walk(program.body)
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
@@ -140,7 +140,7 @@ def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -
 
 
 def _depth(program: Program) -> int:
-    """The longest chain of operations of which each needs the one before."""
+    """Returns the length of the longest chain of dependent operations."""
     depths: dict[Value, int] = {}
     for item in program.body.statements:
         if isinstance(item, Apply):
@@ -149,7 +149,7 @@ def _depth(program: Program) -> int:
 
 
 def _most_live(program: Program, variance: Variance) -> int:
-    """The most vectors that have been computed and are still needed, at any one time."""
+    """Returns the largest number of vectors that are live at the same time."""
     live = {value for value in program.body.results if value in variance}
     most = len(live)
     for item in reversed(program.body.statements):
@@ -164,7 +164,7 @@ def _is_computed(value: Value, variance: Variance) -> bool:
 
 
 def _walks_along_loops(program: Program, variance: Variance) -> bool:
-    """Whether reads run along a loop's counter while positions of a row lie far apart."""
+    """Whether reads are contiguous along a loop counter rather than along the row."""
     last = program.rank - 1
     along_loop = False
     for node in walk(program.body):

@@ -1,4 +1,4 @@
-"""What both emitters do alike: go through statements, and remember what each is called."""
+"""What both emitters share: traversing statements and keeping the emitted name of each value."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from dala.ir.nodes import (
 )
 
 Written = TypeVar("Written")
-"""What a value is called in the code that is written."""
+"""An emitted value: its name or operand in the emitted code."""
 
 
 class Statements(ABC, Generic[Written]):
-    """Writes the statements of a program one after another."""
+    """Emits the statements of a program in order."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         self.values: dict[object, Written] = {}
         self.bounds: dict[Value, tuple[Value, Value]] = {}
-        """Where the counters of loops begin and end."""
+        """The start and stop values of loop counters."""
 
     def block(self, block: Block) -> list[Written]:
-        """Write a block's statements; what it leaves."""
+        """Emits a block's statements and returns its results."""
         for statement in block.statements:
             self.statement(statement)
         return [self.value(value) for value in block.results]
@@ -63,12 +63,12 @@ class Statements(ABC, Generic[Written]):
             self.values[(node, i)] = result
 
     def source(self, name: str) -> str:
-        """The number by which the code knows an input: names are the user's, and may be any."""
+        """Returns the index that stands for an input in the code, since names are the user's."""
         names = [item.name for item in self.program.inputs]
         return str(names.index(name)) if name in names else "out"
 
     def stays_inside(self, node: Load, axis: int, value: Value) -> bool:
-        """Whether an index counts from a constant to the input's own size."""
+        """Whether an index counts from a constant up to the input's own size."""
         start, stop = self.bounds.get(value, (None, None))
         return (
             isinstance(start, Const)
@@ -79,32 +79,32 @@ class Statements(ABC, Generic[Written]):
 
     @abstractmethod
     def value(self, value: Value) -> Written:
-        """What an IR value is called here."""
+        """Returns the emitted form of an IR value."""
 
     @abstractmethod
     def apply(self, node: Apply) -> Written:
-        """The result of an operation."""
+        """Emits an operation and returns its result."""
 
     @abstractmethod
     def load(self, node: Load) -> Written:
-        """An element of an input."""
+        """Emits the read of an element of an input."""
 
     @abstractmethod
     def reduce(self, node: Reduce) -> Written:
-        """The sum, minimum or maximum over a counter."""
+        """Emits the sum, minimum or maximum over a counter."""
 
     @abstractmethod
     def branch(self, node: If) -> list[Written]:
-        """What the side that is taken leaves."""
+        """Emits a conditional and returns its results."""
 
     @abstractmethod
     def for_loop(self, node: For) -> list[Written]:
-        """What a counted loop leaves."""
+        """Emits a counted loop and returns its results."""
 
     @abstractmethod
     def while_loop(self, node: While) -> list[Written]:
-        """What a loop on a condition leaves."""
+        """Emits a loop on a condition and returns its results."""
 
     @abstractmethod
     def store(self, node: Store | AtomicAdd) -> None:
-        """Write into a scattered output."""
+        """Emits a write to a scattered output."""

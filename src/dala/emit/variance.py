@@ -1,4 +1,4 @@
-"""Which values differ along a row of the domain, and which are the same for all of it."""
+"""Uniformity analysis: which values vary along a row of the domain, and which are uniform."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dala.ir.nodes import (
 
 
 class Variance:
-    """Answers `value in variance`: whether it varies with the position along the last axis."""
+    """Answers `value in variance`: whether the value varies along the last axis."""
 
     def __init__(self, program: Program) -> None:
         self._last = program.rank - 1
@@ -41,11 +41,11 @@ class Variance:
         return any(value in self for value in values)
 
     def trip_varies(self, loop: For | Reduce) -> bool:
-        """Whether positions of a row go round the loop a different number of times."""
+        """Whether positions of a row may run a different number of iterations."""
         return loop.start in self or loop.stop in self
 
     def condition_varies(self, loop: While) -> bool:
-        """Whether positions of a row may leave the loop at different times."""
+        """Whether positions of a row may leave the loop at different iterations."""
         return loop.condition.results[0] in self or loop in self._varying
 
     def _mark(self, item: object) -> None:

@@ -1,4 +1,4 @@
-"""Compute on any device, and show what was computed.
+"""Compute on any device, and show the results.
 
 `dala.gpu.compute` has buffers and kernels. All other names are those of `dala.surfaces`: pictures
 in a window, in a notebook, or off-screen.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:  # type checkers would take any name for one of these
 
     def __getattr__(name: str) -> Any:
-        """Names are loaded when they are first used, so that whoever only computes need not."""
+        """Loads names on first use, so that programs that only compute do not load surfaces."""
         if name == "compute":
             return importlib.import_module("dala.gpu.compute")
         try:

@@ -1,4 +1,4 @@
-"""Buffers, kernels and commands: everything one needs to compute on a device."""
+"""Buffers, kernels, commands and pipelines: everything for computing on a device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import dala.ml.models.registration  # noqa: F401  (these two have kernels found 
 from dala import __version__
 from dala.devices import Device, current_device, devices, use_device
 from dala.devices import using as device
-from dala.devices.device import Held
+from dala.devices.device import MemoryStatistics
 from dala.devices.registry import preferred_listing
 from dala.runtime.buffers.access import (
     dtype,
@@ -146,7 +146,7 @@ def run_to_surface(
     surface: Surface,
     params: Params | None = None,
 ) -> None:
-    """Compute `output`, u8 of (height, width, 4), and show it on a surface of `dala.gpu`.
+    """Computes `output`, u8 (height, width, 4), and shows it on a surface of `dala.gpu`.
 
     Both have the pixels then. On a GPU they are copied by the submission that computes them, and
     never leave the device; on the CPU there is one copy.
@@ -159,45 +159,45 @@ def run_to_surface(
     >>> gpu.get_pixels(surface)[1].tolist()
     [[0, 255, 128, 255], [128, 255, 128, 255], [255, 255, 128, 255]]
     """
-    from dala.surfaces import showing
+    from dala.surfaces import surface_functions
 
-    showing.run_to_surface(kernel, inputs, output, surface, params)
+    surface_functions.run_to_surface(kernel, inputs, output, surface, params)
 
 
 def pipeline(*, fuse: bool = True) -> Pipeline:
-    """A new pipeline without stages; `fuse=False` has it run every stage by itself."""
+    """Returns a new, empty pipeline; `fuse=False` runs every stage separately."""
     return Pipeline(fuse=fuse)
 
 
 def pipeline_add(
     pipeline: Pipeline, stage: Mapping[str, Any] | None = None, /, **given: Unpack[StageFields]
 ) -> Pipeline:
-    """The pipeline with one more stage: the same as `pipeline.add`."""
+    """Adds a stage, like `pipeline.add`, and returns the pipeline."""
     return pipeline.add(stage, **given)
 
 
 def pipeline_run(pipeline: Pipeline, params: Mapping[str, Params] | None = None) -> None:
-    """Run every stage: the same as `pipeline.run`."""
+    """Runs every stage, like `pipeline.run`."""
     pipeline.run(params)
 
 
 def free_pipeline(pipeline: Pipeline) -> None:
-    """Forget the stages of a pipeline; the buffers stay."""
+    """Drops the stages of a pipeline; buffers are kept."""
     pipeline.free()
 
 
 def version() -> str:
-    """The version of dala."""
+    """Returns the version of dala."""
     return __version__
 
 
 def gpu_available() -> bool:
-    """Whether a hardware GPU can be used; adapters that compute in software do not count."""
+    """Returns whether a hardware GPU can be used; software adapters do not count."""
     return bool(preferred_listing().info()["gpu"])
 
 
 def device_info() -> dict[str, Any]:
-    """What the kernels run on: its name, its backend, whether it is a GPU, what it has.
+    """Returns the current device's name, backend, kind and features.
 
     >>> from dala.gpu import compute
     >>> compute.device_info()["backend"]
@@ -206,18 +206,18 @@ def device_info() -> dict[str, Any]:
     return {**current_device().info(), "version": version()}
 
 
-def memory() -> Held:
-    """What buffers of the current device hold, and what is kept there for the next ones."""
+def memory() -> MemoryStatistics:
+    """Returns the current device's memory in use by buffers, and in the pool for reuse."""
     return current_device().held()
 
 
 def trim() -> int:
-    """Give what is kept for reuse on the current device back; returns how many bytes."""
+    """Frees the current device's memory pool; returns how many bytes."""
     return current_device().trim()
 
 
 def synchronize() -> None:
-    """Return when everything that was run on the current device is done.
+    """Waits until all work on the current device is done.
 
     A GPU computes on after `run_kernel` has returned; reading a buffer waits by itself.
     """
@@ -225,7 +225,7 @@ def synchronize() -> None:
 
 
 def kernels() -> dict[str, dict[str, Any]]:
-    """Every kernel by name: its inputs, its parameters with their defaults, and what it does.
+    """Returns every kernel by name: its inputs, its parameters with defaults, and what it does.
 
     >>> from dala.gpu import compute
     >>> compute.kernels()["scale"]["params"]

@@ -1,1 +1,1 @@
-"""Images as callers hold them, whatever is then done with them."""
+"""Images as callers hold them, and drawing on them."""

@@ -1,8 +1,8 @@
-"""Shapes, text, pictures and masks, put down one after another and drawn over an image at once.
+"""Drawings: shapes, text, pictures and masks that are drawn over an image in one go.
 
-Coordinates are pixels from the image's upper left corner; the centre of the first pixel is at
-(0.5, 0.5), so that a rectangle from x = 2 with a width of 3 fills three whole columns. What covers
-a pixel in part is mixed in by that part. A colour is a name such as "white", a code such as
+Coordinates are pixels from the image's upper left corner; the center of the first pixel is at
+(0.5, 0.5), so that a rectangle from x = 2 with a width of 3 fills three whole columns. Edges are
+antialiased by coverage. A color is a name such as "white", a code such as
 "#ff8000" or "#ff800080", or numbers from 0 to 1: a gray, (r, g, b) or (r, g, b, a).
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from dala.base.record import record
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.images.drawing_places import (
+from dala.images.coordinates import (
     EVERYWHERE,
     Box,
     box_around,
@@ -27,7 +27,7 @@ from dala.images.drawing_places import (
     point_of,
 )
 from dala.images.frames import Frame, frame_of
-from dala.images.lettering import Font, Lettering, lettering
+from dala.images.text_rendering import Font, RenderedText, rendered_text
 from dala.kernels.base.shapes import number_within
 from dala.kernels.image.paint import Paint, paint_of
 
@@ -37,26 +37,26 @@ _NO_LETTERS = (-1.0, 0.0, 0.0)
 
 @record
 class Shapes:
-    """Rows of the table that a kernel draws from, those that are painted as one, and their text."""
+    """The kernel's table of shapes, the groups that are painted as one, and their text."""
 
     rows: list[tuple[float, ...]]
     groups: list[int]
-    texts: dict[int, Lettering]
+    texts: dict[int, RenderedText]
 
 
 @record
 class Layer:
-    """Pixels stretched over a rectangle, or over the whole image; colours as their kind has it."""
+    """Pixels stretched over a rectangle or the whole image, with colors for masks and labels."""
 
     kind: Literal["picture", "mask", "labels"]
     frame: Frame
     box: Box | None
     clip: Box
-    colours: np.ndarray
+    colors: np.ndarray
 
 
 class Drawing:
-    """What is drawn over an image, the first at the bottom: cheap to make, and to draw again.
+    """What to draw over an image, from bottom to top; cheap to make, and to draw again.
 
     >>> from dala.images.drawing import Drawing
     >>> drawing = Drawing()
@@ -81,7 +81,7 @@ class Drawing:
         width: float | None = None,
         height: float | None = None,
     ) -> None:
-        """Let what follows be seen within a rectangle only; everywhere, without one."""
+        """Clips what follows to a rectangle; without one, ends clipping."""
         if x is None and y is None and width is None and height is None:
             self._clip = EVERYWHERE
         else:
@@ -90,20 +90,20 @@ class Drawing:
     # -- rectangles and circles ------------------------------------------------------------------
 
     def fill_rect(self, x: float, y: float, width: float, height: float, color: Any) -> None:
-        """A rectangle with its upper left corner at (x, y)."""
+        """Adds a filled rectangle with its upper left corner at (x, y)."""
         self._add_box("fill_rect", box_of("fill_rect", x, y, width, height), 0.0, color)
 
     def draw_rect(
         self, x: float, y: float, width: float, height: float, color: Any, line_width: float = 1.0
     ) -> None:
-        """The outline of a rectangle, its line half within and half outside of it."""
+        """Adds the outline of a rectangle; the line is centered on its edge."""
         box = box_of("draw_rect", x, y, width, height)
         self._add_box("draw_rect", box, 0.0, color, line_width)
 
     def fill_round_rect(
         self, x: float, y: float, width: float, height: float, radius: float, color: Any
     ) -> None:
-        """A rectangle with rounded corners, at most half as wide as it is itself."""
+        """Adds a filled rectangle with rounded corners; the radius is at most half its size."""
         box = box_of("fill_round_rect", x, y, width, height)
         self._add_box("fill_round_rect", box, length_of("fill_round_rect", "radius", radius), color)
 
@@ -117,20 +117,20 @@ class Drawing:
         color: Any,
         line_width: float = 1.0,
     ) -> None:
-        """The outline of a rectangle with rounded corners."""
+        """Adds the outline of a rectangle with rounded corners."""
         box = box_of("draw_round_rect", x, y, width, height)
         corner = length_of("draw_round_rect", "radius", radius)
         self._add_box("draw_round_rect", box, corner, color, line_width)
 
     def fill_circle(self, x: float, y: float, radius: float, color: Any) -> None:
-        """A disc around (x, y)."""
+        """Adds a filled circle around (x, y)."""
         box, corner = box_around("fill_circle", x, y, radius)
         self._add_box("fill_circle", box, corner, color)
 
     def draw_circle(
         self, x: float, y: float, radius: float, color: Any, line_width: float = 1.0
     ) -> None:
-        """A circle around (x, y), its line half within and half outside of it."""
+        """Adds the outline of a circle around (x, y); the line is centered on its edge."""
         box, corner = box_around("draw_circle", x, y, radius)
         self._add_box("draw_circle", box, corner, color, line_width)
 
@@ -139,7 +139,7 @@ class Drawing:
     def draw_line(
         self, x0: float, y0: float, x1: float, y1: float, color: Any, line_width: float = 1.0
     ) -> None:
-        """A line from (x0, y0) to (x1, y1), with round ends."""
+        """Adds a line from (x0, y0) to (x1, y1), with round caps."""
         self._add_lines("draw_line", [(x0, y0), (x1, y1)], color, line_width)
 
     def draw_polyline(
@@ -150,7 +150,7 @@ class Drawing:
         *,
         closed: bool = False,
     ) -> None:
-        """Lines through points (x, y), to the first one again if closed, painted as one shape."""
+        """Adds lines through points (x, y), painted as one shape; `closed` joins the ends."""
         through = list(points)
         if not through:
             raise ArgumentError("draw_polyline: points is empty: give one (x, y) or more.")
@@ -170,12 +170,12 @@ class Drawing:
         background: Any = None,
         font: Font = None,
     ) -> None:
-        """Text in lines of letters of that size, its box's upper left corner at (x, y).
+        """Adds text in that size, with the upper left corner of its box at (x, y).
 
-        A background fills the box, which is a little larger then (`text_size` tells it). Letters
-        lie on whole pixels: the nearest ones.
+        A background fills the box, which then has a margin (see `text_size`). Text is aligned to
+        whole pixels.
         """
-        made = lettering("draw_text", text, size, font)
+        made = rendered_text("draw_text", text, size, font)
         left, top = (round(coordinate("draw_text", name, at)) for name, at in (("x", x), ("y", y)))
         paint = paint_of("draw_text", "color", color)
         if background is not None:
@@ -205,7 +205,7 @@ class Drawing:
         height: float | None = None,
         alpha: float = 1.0,
     ) -> None:
-        """An image with its upper left corner at (x, y), in its own size unless one is given."""
+        """Adds an image with its upper left corner at (x, y), in its own size by default."""
         frame = frame_of("draw_image", image)
         box = box_of(
             "draw_image",
@@ -226,9 +226,9 @@ class Drawing:
         width: float | None = None,
         height: float | None = None,
     ) -> None:
-        """A colour as far as a mask says: (height, width), f32 from 0 to 1 or u8 up to 255.
+        """Adds a color through a mask: (height, width), f32 from 0 to 1 or u8 up to 255.
 
-        It is stretched over the whole image, unless a rectangle is given.
+        It is stretched over the rectangle, by default over the whole image.
         """
         frame = _plane("fill_mask", "mask", mask)
         box = box_of_layer("fill_mask", x, y, width, height)
@@ -243,9 +243,9 @@ class Drawing:
         width: float | None = None,
         height: float | None = None,
     ) -> None:
-        """The colour of each pixel's label: `labels` is (height, width) of u8, None hides one.
+        """Adds the color of each pixel's label: `labels` is u8 (height, width), None hides one.
 
-        Labels beyond the last colour are not seen.
+        Labels beyond the last color are invisible.
         """
         frame = _plane("fill_labels", "labels", labels)
         if frame.dtype != "u8":
@@ -267,7 +267,7 @@ class Drawing:
     # -- drawings --------------------------------------------------------------------------------
 
     def add(self, other: Drawing) -> None:
-        """All that another drawing has, on top."""
+        """Adds everything of another drawing on top."""
         for part in other.parts:
             if isinstance(part, Layer):
                 self.parts.append(part)
@@ -278,7 +278,7 @@ class Drawing:
             shapes.groups.extend(self._count + group for group in part.groups)
         self._count += len(other)
 
-    # -- what is kept ----------------------------------------------------------------------------
+    # -- state -----------------------------------------------------------------------------------
 
     def _shapes(self) -> Shapes:
         if self.parts and isinstance(self.parts[-1], Shapes):
@@ -314,28 +314,28 @@ class Drawing:
             shapes.groups.append(self._count)
         self._count += 1
 
-    def _add_layer(self, kind: Any, frame: Frame, box: Box | None, colours: np.ndarray) -> None:
+    def _add_layer(self, kind: Any, frame: Frame, box: Box | None, colors: np.ndarray) -> None:
         self._count += 1
         if 0 not in frame.shape:
-            self.parts.append(Layer(kind, frame, box, self._clip, colours.astype(np.float32)))
+            self.parts.append(Layer(kind, frame, box, self._clip, colors.astype(np.float32)))
 
 
 def text_size(
     text: Any, size: int = 16, font: Font = None, *, background: bool = False
 ) -> tuple[int, int]:
-    """The width and height of the box of a text, with its background or without."""
-    made = lettering("text_size", text, size, font)
+    """Returns the width and height of a text's box, with its background or without."""
+    made = rendered_text("text_size", text, size, font)
     margin = text_margin(size) if background else 0
     return made.width + 2 * margin, made.height + 2 * margin
 
 
 def text_margin(size: int) -> int:
-    """The pixels that a background reaches beyond its text on each side."""
+    """Returns the margin of a text's background on each side, in pixels."""
     return max(1, round(size / 6))
 
 
 def _row(box: Box, radius: float, line: float) -> tuple[float, ...]:
-    """A rectangle as the table has it, or the line along its edge where that has a width."""
+    """Returns a table row for a rectangle, or for its outline if the line has a width."""
     left, top, right, bottom = box
     long, wide = (right - left) / 2, (bottom - top) / 2
     corner = min(radius, long, wide)

@@ -1,4 +1,4 @@
-"""Which shapes can be seen in which tiles of an image, and in which order."""
+"""Bins shapes into the tiles of an image where they are visible, in drawing order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from dala.base.record import record
 
 MOST_ENTRIES = 1 << 21
-"""Shapes in tiles that are listed at a time, for the memory that it takes."""
+"""The most entries of a listing, to bound its memory."""
 _CORNER = 0.3
 """A square within a rounded corner ends by more than this part of the radius before its edge does:
 1 - 1 / √2."""
@@ -17,10 +17,10 @@ _CORNER = 0.3
 
 @record
 class Listing:
-    """Tiles with the upper left corner of each, and the part of `order` that is its shapes'.
+    """Tiles with their upper left corners, and each one's range of shapes in `order`.
 
-    An entry of `order` is twice a shape's number, plus 1 where the shapes that are painted as one
-    end with it.
+    An entry of `order` is twice a shape's number, plus 1 for the last shape of a group that is
+    painted as one.
     """
 
     numbers: np.ndarray
@@ -30,7 +30,7 @@ class Listing:
 
 
 class Grid:
-    """An image cut into tiles; the last ones of a row or column begin earlier, so all are whole."""
+    """An image's tiles; the last of a row or column overlap others, so that all have full size."""
 
     def __init__(self, size: tuple[int, int], tile: tuple[int, int]) -> None:
         self.size = size
@@ -38,20 +38,20 @@ class Grid:
         self.rows, self.columns = (-(-size[axis] // self.tile[axis]) for axis in (0, 1))
 
     def corners(self, numbers: np.ndarray) -> np.ndarray:
-        """The column and the row where each of the tiles begins."""
+        """Returns the column and row where each tile begins."""
         (height, width), (rows, columns) = self.size, self.tile
         x = np.minimum(numbers % self.columns * columns, width - columns)
         y = np.minimum(numbers // self.columns * rows, height - rows)
         return np.stack([x, y], 1)
 
     def within(self, left: float, top: float, right: float, bottom: float) -> np.ndarray:
-        """The numbers of the tiles that a rectangle touches."""
+        """Returns the numbers of the tiles that a rectangle touches."""
         box = self._ranges(np.array([[left, top, right, bottom]]))[0]
         rows, columns = np.arange(box[1], box[3]), np.arange(box[0], box[2])
         return (rows[:, None] * self.columns + columns).reshape(-1)
 
     def listings(self, table: np.ndarray, groups: np.ndarray) -> Iterator[Listing]:
-        """The tiles of all shapes of a table, in as many listings as that takes, in order."""
+        """Yields listings of the tiles of all shapes, in order, each of bounded size."""
         boxes = self._ranges(_bounds(table))
         counts = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
         first = 0
@@ -64,7 +64,7 @@ class Grid:
             first = end
 
     def _ranges(self, bounds: np.ndarray) -> np.ndarray:
-        """The tiles from left to before right, and from top to before bottom, of rectangles."""
+        """Returns the half-open ranges of tile columns and rows that rectangles touch."""
         made = np.zeros(bounds.shape, np.int64)
         for axis, (extent, step) in enumerate(zip(self.size[::-1], self.tile[::-1], strict=True)):
             count = -(-extent // step)
@@ -90,7 +90,7 @@ class Grid:
         numbers = rows * self.columns + boxes[shapes, 0] + places % np.maximum(widths, 1)
         seen = self._seen(table[shapes], self.corners(numbers))
         shapes, numbers = shapes[seen], numbers[seen]
-        # Numbers of 16 bits are sorted by their digits, several times as fast.
+        # NumPy sorts 16-bit integers by radix, several times as fast.
         fits = self.rows * self.columns <= 1 << 16
         by_tile = np.argsort(numbers.astype(np.uint16 if fits else np.int64), kind="stable")
         shapes, numbers = shapes[by_tile], numbers[by_tile]
@@ -103,7 +103,7 @@ class Grid:
         return Listing(found, self.corners(found), parts, (shapes * 2 + closes).astype(np.int32))
 
     def _seen(self, shapes: np.ndarray, corners: np.ndarray) -> np.ndarray:
-        """Whether a shape's edge or inside reaches into a tile, which its bounds touch."""
+        """Returns whether each shape really reaches into its tile, which its bounds touch."""
         rows, columns = self.tile
         over = corners[:, 0] + columns / 2 - shapes[:, 0]
         down = corners[:, 1] + rows / 2 - shapes[:, 1]
@@ -121,13 +121,13 @@ class Grid:
 
 
 def _bounds(table: np.ndarray) -> np.ndarray:
-    """The left, top, right and bottom edge of all that each shape can touch; empty for nothing."""
+    """Returns the bounds (left, top, right, bottom) of each shape; empty if it is invisible."""
     half = table[:, 4:6]
     across, upright = np.abs(table[:, 2:3]), np.abs(table[:, 3:4])
     reach = across * half + upright * half[:, ::-1]
     lows = np.maximum(table[:, :2] - reach - 0.5, table[:, 14:16])
     highs = np.minimum(table[:, :2] + reach + 0.5, table[:, 16:18])
-    # Edges on the borders of pixels leave the next ones alone.
+    # Edges on pixel borders do not touch the next pixels.
     lows[:] = np.where(across * upright == 0, np.maximum(lows, table[:, :2] - reach), lows)
     highs[:] = np.where(across * upright == 0, np.minimum(highs, table[:, :2] + reach), highs)
     nothing = (half <= 0).any(1) | (table[:, 13] == 0)

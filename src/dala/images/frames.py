@@ -1,4 +1,4 @@
-"""Images as callers hold them: bytes, arrays, Pillow's images, buffers; and given back as such."""
+"""Images as callers hold them (bytes, arrays, Pillow images, buffers), and returned alike."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Shape = tuple[int, ...]
 
 @record
 class Frame:
-    """An image: its pixels, where they are, and how what is made of them is given back."""
+    """An image's pixels, and how a result is converted back to the caller's kind."""
 
     pixels: np.ndarray | Buffer
     give_back: Callable[[Buffer], Any]
@@ -37,7 +37,7 @@ class Frame:
         return "u8" if self.pixels.dtype == np.uint8 else "f32"
 
     def buffer(self) -> Buffer:
-        """The pixels on the current device, for reading; copied where that cannot be helped."""
+        """Returns the pixels on the current device, for reading; copied only if necessary."""
         pixels = self.pixels
         if isinstance(pixels, Buffer):
             return pixels
@@ -47,14 +47,14 @@ class Frame:
         return Buffer(memory, DTYPES[self.dtype], self.shape)
 
     def kept(self) -> Frame:
-        """The same image, safe from what its owner does to it from now on."""
+        """Returns the image, copied if its owner could change it."""
         if isinstance(self.pixels, Buffer) or not self.pixels.flags.writeable:
             return self
         return Frame(self.pixels.copy(), self.give_back)
 
 
 def frame_of(what: str, image: Any, size: tuple[int, int] | None = None) -> Frame:
-    """The image, whatever holds it; bytes need a size (width, height)."""
+    """Returns the image of any kind as a Frame; bytes need a size (width, height)."""
     if isinstance(image, bytes | bytearray | memoryview):
         return Frame(_from_bytes(what, image, size), lambda buffer: _array(buffer).tobytes())
     if size is not None:
@@ -67,7 +67,7 @@ def frame_of(what: str, image: Any, size: tuple[int, int] | None = None) -> Fram
     if isinstance(image, np.ndarray):
         _check(what, image.shape, image.dtype in (np.uint8, np.float32), str(image.dtype))
         return Frame(image, _array)
-    pillow = sys.modules.get("PIL.Image")  # whoever has such an image has loaded it
+    pillow = sys.modules.get("PIL.Image")  # a caller with such an image has imported it
     if pillow is not None and isinstance(image, pillow.Image):
         if image.mode not in PILLOW_MODES:
             raise ArgumentError(
@@ -82,7 +82,7 @@ def frame_of(what: str, image: Any, size: tuple[int, int] | None = None) -> Fram
 
 
 def _from_bytes(what: str, data: Any, size: tuple[int, int] | None) -> np.ndarray:
-    """Bytes as an array of u8, with as many channels as there are bytes for each pixel."""
+    """Returns bytes as a u8 array, with as many channels as there are bytes per pixel."""
     if size is None:
         raise ArgumentError(f"{what}: bytes have no size: give width and height after them.")
     width, height = size
@@ -101,7 +101,7 @@ def _from_bytes(what: str, data: Any, size: tuple[int, int] | None) -> np.ndarra
 
 
 def flat_bytes(data: bytes | bytearray | memoryview) -> np.ndarray:
-    """The bytes as an array; those of a view with gaps are copied."""
+    """Returns the bytes as an array; non-contiguous views are copied."""
     if isinstance(data, memoryview) and not data.c_contiguous:
         return np.frombuffer(data.tobytes(), np.uint8)
     return np.frombuffer(data, np.uint8)
@@ -121,19 +121,19 @@ def _check(what: str, shape: Shape, known: bool, dtype: str) -> None:
 
 
 def _array(buffer: Buffer) -> np.ndarray:
-    """What a filter has made, for the caller to keep: nobody else holds its memory."""
+    """Returns a result as an array that the caller owns."""
     return np.asarray(buffer) if buffer.is_host else np.array(buffer)
 
 
 def new_buffer(shape: Shape, dtype: str) -> Buffer:
-    """A buffer on the current device that will be written as a whole."""
+    """Returns an uninitialized buffer on the current device."""
     scalar = DTYPES[dtype]
     size_bytes = scalar.size_bytes * int(np.prod(shape, dtype=np.int64))
     return Buffer(current_device().allocate(size_bytes, zeroed=False), scalar, shape)
 
 
 def destination(out: np.ndarray, shape: Shape, dtype: str) -> Buffer:
-    """A buffer whose values go into the array: over its own memory, where that can be."""
+    """Returns a buffer for a result that goes into `out`, sharing its memory if possible."""
     wanted = DTYPES[dtype].numpy
     if not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != wanted:
         given = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
@@ -146,7 +146,7 @@ def destination(out: np.ndarray, shape: Shape, dtype: str) -> Buffer:
 
 
 def levels_of(image: np.ndarray) -> np.ndarray:
-    """The pixels as u8: rounded to nearest and clamped, NaN is 0."""
+    """Returns the pixels as u8: rounded to nearest and clamped, NaN is 0."""
     if image.dtype == np.uint8:
         return image
     levels: np.ndarray = np.rint(np.nan_to_num(image, nan=0.0).clip(0.0, 1.0) * np.float32(255))

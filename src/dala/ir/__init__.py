@@ -1,1 +1,1 @@
-"""What a kernel is: typed values, what it reads and where, what it writes."""
+"""The typed intermediate representation of kernels, and the passes over it."""

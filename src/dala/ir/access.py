@@ -1,4 +1,4 @@
-"""Where a program reads: at its own position, at constant offsets, or anywhere."""
+"""Access patterns: whether a program reads inputs at its own position, at offsets, or anywhere."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dala.ir.nodes import (
 )
 
 FARTHEST_OFFSET = 1 << 20
-"""Offsets beyond this are treated as anywhere, so that position + offset cannot wrap."""
+"""Larger offsets count as "anywhere", so that position + offset cannot overflow."""
 
 
 @value
 class Access:
-    """What one input is read at; `offsets` are those relative to the position."""
+    """How one input is accessed; `offsets` are relative to the position."""
 
     kind: Literal["unused", "own", "offsets", "anywhere"]
     offsets: frozenset[tuple[int, ...]] = frozenset()
@@ -36,7 +36,7 @@ class Access:
 
 
 def offset_from(value: Value, axis: int) -> int | None:
-    """c where the value is the position along `axis` plus a constant c, else None."""
+    """Returns c if the value is the position along `axis` plus a constant c, else None."""
     if isinstance(value, Position):
         return 0 if value.axis == axis else None
     if isinstance(value, Apply) and value.op == "add":
@@ -48,7 +48,7 @@ def offset_from(value: Value, axis: int) -> int | None:
 
 
 def offsets_of(load: Load, rank: int) -> tuple[int, ...] | None:
-    """The load's offsets from the position along each axis, or None where it reads elsewhere."""
+    """Returns the load's constant offset along each axis, or None if it has none."""
     if load.index is None:
         return (0,) * rank
     if len(load.index) != rank:
@@ -59,7 +59,7 @@ def offsets_of(load: Load, rank: int) -> tuple[int, ...] | None:
 
 @remembered
 def accesses(program: Program) -> dict[str, Access]:
-    """For each input, where it is read."""
+    """Returns the access pattern of each input."""
     places: dict[str, set[tuple[int, ...] | None]] = {item.name: set() for item in program.inputs}
     indexed: set[str] = set()
     for statement in walk(program.body):
@@ -81,14 +81,14 @@ def _access(found: set[tuple[int, ...] | None], indexed: bool) -> Access:
 
 
 def leaves(program: Program) -> set[type[Value]]:
-    """The kinds of leaves that the program uses."""
+    """Returns the types of leaf values that the program uses."""
     values = used(program.body)
     return {type(value) for value in values if isinstance(value, Const | Param | Position | Extent)}
 
 
 @remembered
 def is_elementwise(program: Program) -> bool:
-    """Whether each element depends on nothing but the same element of each input."""
+    """Whether each output element depends only on the same element of each input."""
     if program.output.scattered or leaves(program) & {Position, Extent}:
         return False
     return all(access.kind in ("unused", "own") for access in accesses(program).values())

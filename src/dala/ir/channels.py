@@ -1,4 +1,4 @@
-"""Image programs that do the same to every channel, seen as programs over a row of channels."""
+"""Rewrites image programs that treat all channels alike as programs over interleaved channels."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from dala.ir.nodes import (
 from dala.ir.simplify import Rewriter, drop_dead
 
 Channel = int | None
-"""The channel that a value is computed from; None where it is the same for all of them."""
+"""The channel that a value is computed from; None if it is the same for all of them."""
 MIXED = -1
-"""The channel of what is computed from several, or differs from column to column."""
+"""Marks values computed from several channels, or that differ from column to column."""
 
 
 @remembered
 def over_channels(program: Program) -> Program | None:
-    """The program over the channels of all pixels, side by side; None where they are not alike.
+    """Returns the program over interleaved channels, or None if channels are treated differently.
 
-    It reads and writes what the program does as long as no read leaves a row: there a pixel beyond
-    the edge is not a channel beyond it.
+    It is equivalent only while no read leaves its row: beyond the edge, the next element is a
+    channel of a neighboring pixel.
     """
     channels = program.output.channels or 1
     if program.rank != 2 or channels == 1 or program.output.scattered:
@@ -49,7 +49,7 @@ def over_channels(program: Program) -> Program | None:
 
 
 def _is_plain(load: Load, images: set[str]) -> bool:
-    """Whether a read is of a pixel at a fixed distance, or the same for the whole row."""
+    """Whether a read is of a pixel at a constant offset, or uniform along the row."""
     if load.source in images:
         return offsets_of(load, 2) is not None
     return load.index is not None and all(
@@ -60,9 +60,9 @@ def _is_plain(load: Load, images: set[str]) -> bool:
 
 
 def _are_alike(program: Program, images: set[str]) -> bool:
-    """Whether each channel is computed from its own as the first is from the first.
+    """Whether each channel is computed from its own channel in the same way as the first.
 
-    Values that are computed in the same way, whichever channels they read, have one number.
+    Uses value numbering: values computed in the same way, from whichever channel, share a number.
     """
     numbers: dict[Hashable, int] = {}
     known: dict[Value, tuple[int, Channel]] = {}
@@ -107,7 +107,7 @@ def _flattened(program: Program, channels: int, images: set[str]) -> Program:
 
 
 class _Flat(Rewriter):
-    """Copies statements, with reads of pixels as reads of the channel at the same distance."""
+    """Copies statements, turning pixel reads into reads of the channel at the same offset."""
 
     def __init__(self, channels: int, images: set[str]) -> None:
         super().__init__()

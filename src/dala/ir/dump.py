@@ -1,4 +1,4 @@
-"""A program as text that people can read."""
+"""Human-readable text of a program."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dala.ir.ops import OPS, SELECT
 
 
 def dump(program: Program) -> str:
-    """The program's inputs, what it reads of them, and its statements, one a line."""
+    """Returns the program's inputs, their access patterns and its statements, one per line."""
     reads = accesses(program)
     lines = [f"kernel {program.name}"]
     lines += [f"  in    {_describe(item)}, read at {reads[item.name]}" for item in program.inputs]

@@ -1,4 +1,4 @@
-"""The meaning of each operation, in NumPy: it folds constants, and tests devices."""
+"""Reference semantics of each operation in NumPy, for constant folding and for tests."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _NUMPY: dict[str, Callable[..., Array]] = {
 
 
 def convert(value: Array, to: Scalar) -> Array:
-    """The value as another type: floats round to even and saturate (NaN: 0), integers wrap."""
+    """Converts a value: floats round to even and saturate (NaN becomes 0), integers wrap."""
     value = np.asarray(value)
     if to == BOOL:
         return value != 0
@@ -83,7 +83,7 @@ def convert(value: Array, to: Scalar) -> Array:
 
 
 def evaluate(op: str, result: Scalar, *args: Array) -> Array:
-    """The result of an operation on arrays of its operands' dtypes."""
+    """Returns the result of an operation on arrays of its operands' dtypes."""
     with np.errstate(all="ignore"):
         if op == CONVERT:
             return convert(args[0], result)

@@ -1,4 +1,4 @@
-"""Programs as one: what some leave at a position is what others read there."""
+"""Inlines producers into their consumers, so that several programs become one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Names = Mapping[str, str]
 
 @record
 class Part:
-    """A program that is put together with others, and what its names are called there.
+    """A program to be merged with others, and the names it goes by there.
 
-    `made` has the inputs that are what earlier parts leave, by their places.
+    `made` maps inputs to the index of the earlier part that produces them.
     """
 
     program: Program
@@ -26,7 +26,7 @@ class Part:
 
 
 def can_inline(producer: Program, consumer: Program, source: str) -> bool:
-    """Whether all that the consumer reads of an input is what the producer leaves at its place."""
+    """Whether the consumer reads the producer's output at its own position only."""
     item = consumer.input(source)
     same_view = (item.channels or 1) == (producer.output.channels or 1)
     return (
@@ -39,9 +39,9 @@ def can_inline(producer: Program, consumer: Program, source: str) -> bool:
 
 
 def merged(parts: Sequence[Part]) -> Program:
-    """The last program, computing what the others leave by itself; inputs of one name are one.
+    """Returns the last program with its producers inlined; inputs of the same name are shared.
 
-    The new names of parameters are distinct, and all run over the same positions.
+    The new names of parameters are distinct, and all programs have the same domain.
     """
     copied = _Copy()
     left: list[tuple[Value, ...]] = []
@@ -69,7 +69,7 @@ def merged(parts: Sequence[Part]) -> Program:
 
 
 class _Copy(Rewriter):
-    """Copies the blocks of parts: under other names, and values in place of some inputs."""
+    """Copies the blocks of parts, renaming inputs and replacing some of them by values."""
 
     part: Part
 

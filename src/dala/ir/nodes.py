@@ -1,9 +1,8 @@
-"""The nodes of a kernel: structured, typed, in single assignment.
+"""The nodes of the IR: structured, typed, in single-assignment form.
 
-Leaves (constants, parameters, positions, extents, block variables, results) stand by themselves.
-Everything else is a statement of exactly one block and is computed there, in order. Nothing in the
-language is undefined: every statement may be executed early, or for a position that does not need
-it, except `Store`, `AtomicAdd` and `While`.
+Leaves (constants, parameters, positions, extents, block variables, results) belong to no block.
+Every other node is a statement of exactly one block and is computed there, in order. No operation
+is undefined: any statement may be executed speculatively, except `Store`, `AtomicAdd` and `While`.
 """
 
 from __future__ import annotations
@@ -18,40 +17,40 @@ Border = Literal["clamp", "mirror", "reflect", "wrap", "zero"]
 BORDERS: tuple[Border, ...] = ("clamp", "mirror", "reflect", "wrap", "zero")
 
 OUTPUT = "out"
-"""The name by which `Extent` asks for the size of the output."""
+"""The source name with which `Extent` refers to the output."""
 
 
 @record
 class Value:
-    """A scalar at each position."""
+    """A scalar computed at each position."""
 
     type: Scalar
 
 
 @record
 class Const(Value):
-    """A number known when the kernel is compiled."""
+    """A compile-time constant."""
 
     value: bool | int | float
 
 
 @record
 class Param(Value):
-    """A parameter, given at each run."""
+    """A parameter, passed at each launch."""
 
     name: str
 
 
 @record
 class Position(Value):
-    """The coordinate of this position along one axis of the domain."""
+    """The coordinate of the current position along one axis of the domain."""
 
     axis: int
 
 
 @record
 class Extent(Value):
-    """The size of an input, or of the output, along one of its axes."""
+    """The size of an input or of the output along one of its axes."""
 
     source: str
     axis: int
@@ -59,14 +58,14 @@ class Extent(Value):
 
 @record
 class Variable(Value):
-    """A loop's counter, or a value that it carries from one turn to the next."""
+    """A loop counter, or a value carried from one iteration to the next."""
 
     name: str
 
 
 @record
 class Apply(Value):
-    """One operation of `ir.ops` on scalars."""
+    """An operation from `ir.ops` applied to scalars."""
 
     op: str
     args: tuple[Value, ...]
@@ -74,7 +73,7 @@ class Apply(Value):
 
 @record
 class Load(Value):
-    """An element of an input: here where `index` is None, else there, by the border rule."""
+    """An element of an input: at the current position if `index` is None, else at the index."""
 
     source: str
     index: tuple[Value, ...] | None
@@ -84,7 +83,7 @@ class Load(Value):
 
 @record
 class Reduce(Value):
-    """The sum, minimum or maximum of a block over a counter; the order of its terms is free."""
+    """The sum, minimum or maximum of a block over a counter; its terms may be reordered."""
 
     op: Literal["add", "min", "max"]
     counter: Variable
@@ -95,7 +94,7 @@ class Reduce(Value):
 
 @record
 class Result(Value):
-    """One of the values that an `If`, `For` or `While` leaves."""
+    """One of the results of an `If`, `For` or `While`."""
 
     node: If | For | While
     index: int
@@ -103,7 +102,7 @@ class Result(Value):
 
 @record
 class If:
-    """Both branches leave as many values, of the same types."""
+    """A conditional; both branches have results of the same types."""
 
     condition: Value
     then: Block
@@ -112,7 +111,7 @@ class If:
 
 @record
 class For:
-    """A counted loop; `step` is a constant and not zero."""
+    """A counted loop; `step` is a nonzero constant."""
 
     counter: Variable
     start: Value
@@ -125,7 +124,7 @@ class For:
 
 @record
 class While:
-    """A loop on a condition, which is the one result of its own block."""
+    """A loop on a condition, which is the only result of the block `condition`."""
 
     carried: tuple[Variable, ...]
     initial: tuple[Value, ...]
@@ -135,7 +134,7 @@ class While:
 
 @record
 class Store:
-    """A write anywhere into the output; outside it, nothing."""
+    """A write to any element of the output; ignored outside of it."""
 
     index: tuple[Value, ...]
     value: Value
@@ -143,7 +142,7 @@ class Store:
 
 @record
 class AtomicAdd:
-    """An addition to any element of the output; outside it, nothing."""
+    """An addition to any element of the output; ignored outside of it."""
 
     index: tuple[Value, ...]
     value: Value
@@ -155,7 +154,7 @@ Effect = (Store, AtomicAdd)
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """Statements in order, and the values that they leave."""
+    """Statements in order, and the values they result in."""
 
     statements: list[Statement] = field(default_factory=list)
     results: tuple[Value, ...] = ()
@@ -163,7 +162,7 @@ class Block:
 
 @value
 class Input:
-    """An input: `channels` is None but for images, whose rank is 2 whatever their channels."""
+    """An input; `channels` is None unless it is an image, whose rank is always 2."""
 
     name: str
     type: Scalar
@@ -173,7 +172,7 @@ class Input:
 
 @value
 class Output:
-    """The output; a scattered one is written by `Store` and `AtomicAdd`, wherever they say."""
+    """The output; a scattered one is written by `Store` and `AtomicAdd`."""
 
     type: Scalar
     rank: int
@@ -183,7 +182,7 @@ class Output:
 
 @record
 class Program:
-    """A kernel for given dtypes, ranks and constants; `body` leaves the output's element."""
+    """A kernel specialized for dtypes, ranks and constants; `body` yields the output element."""
 
     name: str
     inputs: tuple[Input, ...]
@@ -197,7 +196,7 @@ class Program:
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
-    """The blocks inside a statement."""
+    """Returns the blocks nested in a statement."""
     match statement:
         case If():
             return (statement.then, statement.otherwise)
@@ -210,7 +209,7 @@ def blocks_of(statement: Statement) -> tuple[Block, ...]:
 
 
 def operands_of(statement: Statement) -> tuple[Value, ...]:
-    """The values that a statement itself uses, not those inside its blocks."""
+    """Returns the operands of a statement, without those inside its blocks."""
     match statement:
         case Apply():
             return statement.args
@@ -229,7 +228,7 @@ def operands_of(statement: Statement) -> tuple[Value, ...]:
 
 
 def walk(block: Block) -> list[Statement]:
-    """Every statement of a block and of the blocks inside it, outer ones first."""
+    """Returns every statement of a block and of its nested blocks, outer ones first."""
     found: list[Statement] = []
     for statement in block.statements:
         found.append(statement)
@@ -239,7 +238,7 @@ def walk(block: Block) -> list[Statement]:
 
 
 def used(block: Block) -> list[Value]:
-    """Every value that a block, and the blocks inside it, use or leave."""
+    """Returns every value that a block and its nested blocks use or result in."""
     found = list(block.results)
     for statement in block.statements:
         found.extend(operands_of(statement))

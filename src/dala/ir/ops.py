@@ -1,4 +1,4 @@
-"""The operations on scalars: which types each takes, and what it gives."""
+"""The scalar operations: their operand types and result types."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _any(scalar: Scalar) -> bool:
 
 @record
 class Op:
-    """An operation whose operands have one type; `compares` makes its result a bool."""
+    """An operation whose operands share one type; `compares` makes its result a bool."""
 
     name: str
     arity: int
@@ -77,15 +77,15 @@ _TABLE = [
 OPS = {op.name: op for op in _TABLE}
 
 SELECT = "select"
-"""`select(condition, a, b)`: a where the condition holds, else b."""
+"""`select(condition, a, b)`: a if the condition holds, else b."""
 CONVERT = "convert"
-"""`convert(a)` to the type of the result: floats round to even and saturate, integers wrap."""
+"""`convert(a)` to the result type: floats round to even and saturate, integers wrap."""
 BITCAST = "bitcast"
-"""`bitcast(a)`: the same bits as another type of the same width."""
+"""`bitcast(a)`: the same bits reinterpreted as another type of the same width."""
 
 
 def problem_with(op: str, result: Scalar, args: tuple[Scalar, ...]) -> str | None:
-    """What is wrong with an operation of these types, or None."""
+    """Returns what is wrong with an operation on these types, or None."""
     if op == SELECT:
         fits = len(args) == 3 and args[0] == BOOL and args[1] == args[2] == result
         return None if fits else f"select takes (bool, T, T) and gives T, not {args} -> {result}"
@@ -106,7 +106,7 @@ def problem_with(op: str, result: Scalar, args: tuple[Scalar, ...]) -> str | Non
 
 
 def neutral_of(op: str, type: Scalar) -> int | float:
-    """The value that leaves a reduction as it is."""
+    """Returns the identity element of a reduction."""
     if op == "add":
         return 0
     if type.is_float:

@@ -1,9 +1,9 @@
-"""Rewrites that keep every bit: loops unrolled, decided branches taken, dead values dropped."""
+"""Bit-exact simplification: loop unrolling, branch elimination and dead code elimination."""
 
 from __future__ import annotations
 
 from dala.base.record import changed
-from dala.ir.build import Builder
+from dala.ir.builder import Builder
 from dala.ir.nodes import (
     Apply,
     AtomicAdd,
@@ -30,11 +30,11 @@ from dala.ir.nodes import (
 )
 
 MOST_UNROLLED = 2048
-"""Statements that one unrolled loop may become."""
+"""The most statements that one unrolled loop may expand to."""
 
 
 def simplify(program: Program) -> Program:
-    """The same program with fewer statements, or more of them and fewer loops."""
+    """Returns an equivalent program with constants folded and short constant loops unrolled."""
     rewriter = Rewriter()
     with rewriter.builder.block() as body:
         body.results = rewriter.copy(program.body)
@@ -43,7 +43,7 @@ def simplify(program: Program) -> Program:
 
 
 class Rewriter:
-    """Copies blocks, folding what it meets; `value` and `load` may be told to copy otherwise."""
+    """Copies blocks with folding; subclasses override how values and loads are copied."""
 
     def __init__(self) -> None:
         self.builder = Builder()
@@ -51,7 +51,7 @@ class Rewriter:
         self._results: dict[If | For | While, tuple[Value, ...]] = {}
 
     def copy(self, block: Block) -> tuple[Value, ...]:
-        """Rewrite a block's statements into the open one; what it leaves."""
+        """Copies a block's statements into the open block and returns its results."""
         for statement in block.statements:
             self.statement(statement)
         return self._values(block.results)
@@ -128,8 +128,8 @@ class Rewriter:
         if isinstance(start, Const) and isinstance(stop, Const):
             first, last = int(start.value), int(stop.value)
             if count_iterations(first, last, old.step) * _unrolled_size(old.body) <= MOST_UNROLLED:
-                for turn in range(first, last, old.step):
-                    self._new[old.counter] = self.builder.const(old.counter.type, turn)
+                for number in range(first, last, old.step):
+                    self._new[old.counter] = self.builder.const(old.counter.type, number)
                     self._new.update(zip(old.carried, values, strict=True))
                     values = self.copy(old.body)
                 self._results[old] = values
@@ -141,12 +141,12 @@ class Rewriter:
 
 
 def count_iterations(start: int, stop: int, step: int) -> int:
-    """How often a range goes round; `len` of one cannot count past 64 bits."""
+    """Returns the number of iterations of a range; `len` of a range cannot exceed 64 bits."""
     return max(0, -((start - stop) // step))
 
 
 def _unrolled_size(block: Block) -> int:
-    """The statements that a block becomes once its constant loops are unrolled."""
+    """Returns the number of statements in a block once its constant loops are unrolled."""
     size = 1
     for item in block.statements:
         inner = sum(_unrolled_size(part) for part in blocks_of(item))
@@ -157,12 +157,12 @@ def _unrolled_size(block: Block) -> int:
 
 
 def drop_dead(block: Block) -> None:
-    """Drop the statements that have no effect and that nothing uses."""
+    """Removes the statements that have no side effects and that nothing uses."""
     _drop_dead(block, set())
 
 
 def _drop_dead(block: Block, live: set[object]) -> None:
-    """Keep what has an effect or is used by what is kept; `live` grows by its operands."""
+    """Removes dead statements; adds the operands of those that stay to `live`."""
     _use(block.results, live)
     kept: list[Statement] = []
     for statement in reversed(block.statements):

@@ -1,4 +1,4 @@
-"""The scalar types: what a buffer stores and what a kernel computes with."""
+"""The scalar types that buffers store and kernels compute with."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from dala.errors import DtypeError
 
 @record
 class Scalar:
-    """One scalar type: a row of the table below."""
+    """A scalar type: one row of the table below."""
 
     name: str
-    """What users call it."""
+    """Its name in the API."""
     kind: Literal["f", "s", "u", "b"]
     """Float, signed, unsigned or bool."""
     bits: int
     numpy_name: str
     code: str
-    """Its character in the `struct` module."""
+    """Its format character in the `struct` module."""
     llvm: str
     """Its type in LLVM IR."""
     wgsl: str
-    """The type that WGSL computes it in."""
+    """The type that it is computed in in WGSL."""
     suffix: str
-    """What marks a literal of that type in WGSL."""
+    """The suffix of its literals in WGSL."""
 
     @property
     def size_bytes(self) -> int:
@@ -35,7 +35,7 @@ class Scalar:
 
     @property
     def per_word(self) -> int:
-        """How many lie in a word of storage, where a GPU stores words only."""
+        """Returns how many of them share a 32-bit word of GPU storage."""
         return max(1, 4 // self.size_bytes)
 
     @property
@@ -52,12 +52,12 @@ class Scalar:
 
     @property
     def lowest(self) -> int:
-        """The smallest value of an integer type."""
+        """Returns the smallest value of an integer type."""
         return -(1 << (self.bits - 1)) if self.kind == "s" else 0
 
     @property
     def highest(self) -> int:
-        """The largest value of an integer type."""
+        """Returns the largest value of an integer type."""
         return (1 << (self.bits - (self.kind == "s"))) - 1
 
     def __str__(self) -> str:
@@ -71,25 +71,25 @@ S64 = Scalar("s64", "s", 64, "int64", "q", "i64", "i64", "li")
 U32 = Scalar("u32", "u", 32, "uint32", "I", "i32", "u32", "u")
 U8 = Scalar("u8", "u", 8, "uint8", "B", "i8", "u32", "u")
 U16 = Scalar("u16", "u", 16, "uint16", "H", "i16", "u32", "u")
-"""For what lies between stages on the CPU, where it is twice as fast as 32 bits; never a dtype."""
+"""For intermediates on the CPU, where it is twice as fast as 32 bits; never a user's dtype."""
 BOOL = Scalar("bool", "b", 1, "bool", "?", "i1", "bool", "")
 
 DTYPES = {scalar.name: scalar for scalar in (F32, F64, S32, S64, U32, U8)}
-"""What a buffer of a user's can hold, by name."""
+"""The dtypes that a user's buffer can have, by name."""
 DtypeName: TypeAlias = Literal["f32", "f64", "s32", "s64", "u32", "u8"]
 """The names of `DTYPES`, for type checkers; a test compares both."""
 NumpyName: TypeAlias = Literal["float32", "float64", "int32", "int64", "uint32", "uint8"]
 DtypeLike: TypeAlias = DtypeName | NumpyName | Scalar | np.dtype[Any] | type[Any]
 """What stands for a dtype."""
 STORED = {**DTYPES, U16.name: U16}
-"""All that memory may hold, by name."""
+"""The types that memory can store, by name."""
 SCALARS = {**STORED, BOOL.name: BOOL}
-"""Every type, by name."""
+"""All scalar types, by name."""
 _BY_NUMPY = {scalar.numpy: scalar for scalar in DTYPES.values()}
 
 
 def dtype_of(given: object) -> Scalar:
-    """The storage type that a name (`"f32"`), a NumPy dtype or its name stands for."""
+    """Returns the storage type for a name (`"f32"`), a NumPy dtype or its name."""
     if isinstance(given, str) and given in DTYPES:
         return DTYPES[given]
     if isinstance(given, Scalar) and given != BOOL:
@@ -106,10 +106,10 @@ def dtype_of(given: object) -> Scalar:
 
 
 def promote(a: Scalar, b: Scalar) -> Scalar | None:
-    """The type in which `a` and `b` meet, or None where the choice must be written out.
+    """Returns the common type of `a` and `b`, or None if an explicit conversion is required.
 
-    Floats win over integers, wide over narrow; s64 meets f32 in f64. s32 and u32 hold values that
-    the other does not, and no wider type exists on every GPU, so they do not meet.
+    Floats win over integers, wide types over narrow ones; s64 and f32 promote to f64. s32 and u32
+    each hold values that the other does not, and no wider type exists on every GPU.
     """
     if a == b:
         return a

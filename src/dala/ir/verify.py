@@ -1,4 +1,4 @@
-"""Checks that a program is well formed; what it finds is a mistake of dala, never of the user."""
+"""Checks that a program is well formed; a failure is a bug in dala, never a user's mistake."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dala.ir.types import BOOL, Scalar
 
 
 def verify(program: Program) -> Program:
-    """The program itself; InternalError where it is malformed."""
+    """Returns the program; raises InternalError if it is malformed."""
     checker = _Checker(program)
     checker.block(program.body, frozenset())
     output = program.output

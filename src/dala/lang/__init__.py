@@ -1,1 +1,1 @@
-"""The kernel language: a Python function, or its text, becomes a checked and typed program."""
+"""The kernel language: lowers a Python function, or its source text, to a typed program."""

@@ -1,4 +1,4 @@
-"""Typed arithmetic on meanings: where types meet, how literals take a type, what pixels do."""
+"""Typed arithmetic while lowering: type promotion, literals, and per-channel pixel arithmetic."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from dala.ir.build import Builder
+from dala.ir.builder import Builder
 from dala.ir.nodes import Const, Value
 from dala.ir.ops import OPS
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
 from dala.lang.values import Literal, Meaning, Number, Pixel, Tuple, describe
 
 LARGEST_LITERAL_BITS = 4096
-"""Whole numbers beyond this are refused before they are computed."""
+"""Larger integer literals are refused before they are computed."""
 
 
 class Mismatch(Exception):
-    """Something that does not fit; the expression around it knows where."""
+    """Raised for values that do not fit together; the enclosing expression adds the location."""
 
     def __init__(self, what: str, instead: str) -> None:
         super().__init__(what)
@@ -51,9 +51,9 @@ _PYTHON: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Arithmetic:
-    """Operations on meanings, written down by a builder.
+    """Operations on lowered values, appended to a builder.
 
-    `floats` is the type of float literals that meet nothing but each other.
+    `floats` is the type of float literals that are only combined with each other.
     """
 
     def __init__(self, build: Builder, floats: Scalar) -> None:
@@ -63,7 +63,7 @@ class Arithmetic:
     # -- types -----------------------------------------------------------------------------------
 
     def literal_type(self, value: bool | int | float, beside: Scalar | None = None) -> Scalar:
-        """The type that a literal takes by itself, or beside a value of another type."""
+        """Returns the type a literal takes by itself, or beside a value of type `beside`."""
         if isinstance(value, bool):
             return BOOL
         if isinstance(value, int):
@@ -75,7 +75,7 @@ class Arithmetic:
         return beside if beside.is_float else F64 if beside == S64 else F32
 
     def typed(self, meaning: Meaning, type: Scalar | None = None) -> Number:
-        """The meaning as a scalar, a literal in the type given or in its own."""
+        """Returns the value as a typed scalar; a literal takes the given type, or its own."""
         match meaning:
             case Literal():
                 own = type or self.literal_type(meaning.value)
@@ -86,7 +86,7 @@ class Arithmetic:
         raise _not_a_number(meaning)
 
     def convert(self, meaning: Meaning, type: Scalar) -> Number:
-        """The value as another type, as the semantics of conversions say."""
+        """Converts the value to another type by the language's conversion rules."""
         if isinstance(meaning, Literal):
             if type.is_float:
                 self._require_fit(meaning.value, type)
@@ -97,13 +97,13 @@ class Arithmetic:
         return Number(self.build.convert(self.typed(meaning).value, type))
 
     def meet(self, a: Meaning, b: Meaning) -> tuple[Number, Number]:
-        """Both in the type in which they meet."""
+        """Returns both values in their common type."""
         type = self.meeting_type(a, b)
         weak = _is_weak(a) and _is_weak(b)
         return Number(self._adopt(a, type), weak), Number(self._adopt(b, type), weak)
 
     def meeting_type(self, a: Meaning, b: Meaning) -> Scalar:
-        """The type in which the two meet; weak ones take the type of the other."""
+        """Returns the common type of two values; weak ones take the type of the other."""
         if isinstance(a, Literal) and isinstance(b, Literal):
             if isinstance(a.value, float) or isinstance(b.value, float):
                 return self.floats
@@ -115,7 +115,7 @@ class Arithmetic:
         return self.common(self.type_of(a), self.type_of(b))
 
     def type_of(self, meaning: Meaning) -> Scalar:
-        """The type of a scalar, a literal's by itself."""
+        """Returns the type of a scalar, or the type a literal takes by itself."""
         if isinstance(meaning, Literal):
             return self.literal_type(meaning.value)
         if isinstance(meaning, Number):
@@ -123,7 +123,7 @@ class Arithmetic:
         raise _not_a_number(meaning)
 
     def common(self, a: Scalar, b: Scalar) -> Scalar:
-        """The type in which two types meet."""
+        """Returns the common type of two types; raises Mismatch if there is none."""
         both = promote(a, b)
         if both is None:
             raise Mismatch(
@@ -133,7 +133,7 @@ class Arithmetic:
         return both
 
     def _beside(self, weak: Meaning, type: Scalar) -> Scalar:
-        """The type of a weak meaning and a value of `type` together."""
+        """Returns the common type of a weak value and a value of `type`."""
         if isinstance(weak, Literal):
             own = self.literal_type(weak.value, beside=type)
         else:
@@ -162,7 +162,7 @@ class Arithmetic:
     # -- operations ------------------------------------------------------------------------------
 
     def binary(self, op: str, a: Meaning, b: Meaning) -> Meaning:
-        """The operation, channel by channel for pixels, item by item never for tuples."""
+        """Returns the operation's result, computed per channel for pixels; tuples are refused."""
         if isinstance(a, Pixel) or isinstance(b, Pixel):
             return self.by_channel(lambda x, y: self.binary(op, x, y), a, b)
         if isinstance(a, Literal) and isinstance(b, Literal):
@@ -178,10 +178,10 @@ class Arithmetic:
             left, right = self.convert(left, wide), self.convert(right, wide)
         elif op in ("floordiv", "mod") and type.is_float:
             quotient = self.build.apply("div", left.value, right.value)
-            whole = self.build.apply("floor", quotient)
+            floored = self.build.apply("floor", quotient)
             if op == "floordiv":
-                return Number(whole, weak)
-            taken = self.build.apply("mul", right.value, whole)
+                return Number(floored, weak)
+            taken = self.build.apply("mul", right.value, floored)
             return Number(self.build.apply("sub", left.value, taken), weak)
         elif type == BOOL and not OPS[op].accepts(BOOL):
             left, right = self.convert(left, S32), self.convert(right, S32)
@@ -206,7 +206,7 @@ class Arithmetic:
         return Number(self.build.apply(op, number.value), number.weak)
 
     def floating(self, a: Meaning) -> Number:
-        """The value as a float: f64 stays, s64 becomes f64, all else f32; literals stay weak."""
+        """Converts to float: f64 stays, s64 becomes f64, all else f32; literals stay weak."""
         if isinstance(a, Literal):
             return Number(self.typed(a, self.floats).value, weak=True)
         number = self.typed(a)
@@ -216,7 +216,7 @@ class Arithmetic:
         return Number(self.build.convert(number.value, wide), number.weak)
 
     def condition(self, a: Meaning) -> Number:
-        """The value as a bool; numbers are not conditions."""
+        """Returns the value as a bool; raises Mismatch for numbers."""
         number = self.typed(a)
         if number.type != BOOL:
             raise Mismatch(
@@ -225,7 +225,7 @@ class Arithmetic:
         return number
 
     def choose(self, condition: Number, then: Meaning, otherwise: Meaning) -> Meaning:
-        """`then` where the condition holds, else `otherwise`; both are computed."""
+        """Returns `then` where the condition holds, else `otherwise`; both are computed."""
         known = decided(condition)
         if known is not None:
             then, otherwise = (then, then) if known else (otherwise, otherwise)
@@ -243,9 +243,9 @@ class Arithmetic:
         return Number(picked, left.weak and right.weak)
 
     def by_channel(self, operate: Callable[..., Meaning], *operands: Meaning) -> Pixel:
-        """A pixel, computed channel by channel; scalars stand for all four channels.
+        """Returns a pixel computed channel by channel; scalars are broadcast to all four channels.
 
-        Channels that are one value stay one, so that what is gray is known to be.
+        Equal channels stay a single value, so that gray pixels are known to be gray.
         """
         done: list[tuple[list[Meaning], Number]] = []
         for i in range(4):
@@ -267,7 +267,7 @@ def _not_a_number(meaning: Meaning) -> Mismatch:
 
 
 def _wider_advice(value: bool | int | float) -> str:
-    """Which type holds a whole number that another does not."""
+    """Returns advice on which type holds an integer that another does not."""
     for type in (S32, S64):
         if type.lowest <= value <= type.highest:
             return f"Convert the other operand to a wider type first: dala.{type}(…)."
@@ -277,7 +277,7 @@ def _wider_advice(value: bool | int | float) -> str:
 
 
 def decided(condition: Number) -> bool | None:
-    """What literals alone make of it, else None: what folding finds out must not alter a type."""
+    """Returns a condition made of literals alone, else None: folding must not change a type."""
     if isinstance(condition.value, Const) and condition.weak:
         return bool(condition.value.value)
     return None
@@ -288,7 +288,7 @@ def _is_weak(meaning: Meaning) -> bool:
 
 
 def _compute(op: str, a: Any, b: Any) -> Any:
-    """Python's own arithmetic on literals, with division by zero as the semantics say."""
+    """Computes literals in Python; division by zero follows the language's semantics."""
     if op == "shl" and isinstance(b, int) and b > LARGEST_LITERAL_BITS:
         raise Mismatch("this number is too large to write down.", "Shift by less.")
     try:

@@ -1,4 +1,4 @@
-"""Calls: functions of the language, conversions, inlined functions and reductions."""
+"""Lowers calls: intrinsics, conversions, inlined functions and reductions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dala.lang.arithmetic import Mismatch
 from dala.lang.expressions import Frame
 from dala.lang.hints import instead_of_call
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
-from dala.lang.marks import Annotation, Intrinsic, ScalarMark
+from dala.lang.language_names import Annotation, Intrinsic, ScalarMarker
 from dala.lang.reads import Reads
 from dala.lang.signature import static_number, static_object
 from dala.lang.source import MISSING, Source, from_function
@@ -36,7 +36,7 @@ _DEEPEST_CALL = 64
 
 
 class Function:
-    """A function that kernels may call; it is inlined where it is called."""
+    """A function that kernels may call; it is inlined at each call."""
 
     def __init__(self, function: Any) -> None:
         self.source = from_function(function)
@@ -57,11 +57,11 @@ def _source_of(function: Any) -> Source:
 
 
 class Calls(Reads):
-    """Lowers calls; the statements of an inlined function are lowered by `run_function`."""
+    """Lowers calls; `run_function` lowers the statements of an inlined function."""
 
     @abstractmethod
     def run_function(self, call: ast.AST) -> Meaning:
-        """The value that the innermost frame's function returns."""
+        """Returns the return value of the innermost frame's function."""
 
     def call(self, node: ast.Call) -> Meaning:
         target = self._target(node)
@@ -76,7 +76,7 @@ class Calls(Reads):
             return call_intrinsic(self, name, self._arguments(node))
         if target is sum and _is_generator(node):
             return self._reduce(node, "add")
-        if isinstance(target, ScalarMark) or any(target is item for item in PYTHON_TYPES):
+        if isinstance(target, ScalarMarker) or any(target is item for item in PYTHON_TYPES):
             return self._conversion(node, target)
         if isinstance(target, Function):
             return self._inline(node, target.source)
@@ -88,7 +88,7 @@ class Calls(Reads):
         return call_intrinsic(self, name, args)
 
     def inline_python(self, function: Any, args: list[Meaning]) -> Meaning:
-        """The value of one of our own functions of the language, as if it stood here."""
+        """Inlines one of our own functions of the language and returns its result."""
         source = _source_of(function)
         names = [arg.arg for arg in source.tree.args.args]
         self.frames.append(Frame(source, dict(zip(names, args, strict=True))))
@@ -130,7 +130,7 @@ class Calls(Reads):
         if len(node.args) != 1:
             raise self.error(node, "a conversion takes one value.", "Write e.g. dala.f32(x).")
         meaning = self.operand(node.args[0])
-        if isinstance(target, ScalarMark):
+        if isinstance(target, ScalarMarker):
             scalar = target.scalar
             if isinstance(meaning, Pixel):
                 return self.arithmetic.by_channel(
@@ -212,11 +212,11 @@ class Calls(Reads):
         return {name: Literal(number) for name, number in numbers.items() if number is not MISSING}
 
     def _annotate(self, source: Source, values: dict[str, Meaning], node: ast.Call) -> None:
-        """An argument annotated with a scalar type is converted to it."""
+        """Converts the arguments that are annotated with a scalar type."""
         args = source.tree.args
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
             mark = static_object(source, arg.annotation) if arg.annotation else None
-            if isinstance(mark, ScalarMark):
+            if isinstance(mark, ScalarMarker):
                 try:
                     values[arg.arg] = self.arithmetic.convert(
                         self.element(values[arg.arg]), mark.scalar
@@ -275,7 +275,7 @@ class Calls(Reads):
         return Number(self.build.reduce(reduced))
 
     def bounds(self, node: ast.expr) -> tuple[Number, Number, int, Scalar]:
-        """The start, stop and step of a range, and the type that counts it."""
+        """Returns the start, stop and step of a range, and the type of its counter."""
         is_range = isinstance(node, ast.Call) and self._target(node) is range
         if not is_range or not isinstance(node, ast.Call) or not 1 <= len(node.args) <= 3:
             raise self.error(
@@ -307,7 +307,7 @@ class Calls(Reads):
 
 
 def _summed(type: Scalar, op: str) -> Scalar:
-    """u8 would overflow at once in a sum; bools are counted."""
+    """Returns the type of a reduction: sums of u8 are u32, bools are counted in s32."""
     if op != "add":
         return type
     return {U8: U32, BOOL: S32}.get(type, type)

@@ -1,4 +1,4 @@
-"""Expressions of the kernel language, from Python's syntax tree to typed values."""
+"""Lowers expressions of the kernel language, from Python's AST to typed values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import numpy as np
 
 from dala.base.record import record
 from dala.errors import KernelError, KernelSyntaxError, KernelTypeError
-from dala.ir.build import Builder
+from dala.ir.builder import Builder
 from dala.ir.nodes import Border, Value
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, decided
 from dala.lang.hints import instead_of_name
-from dala.lang.marks import Mark
+from dala.lang.language_names import Marker
 from dala.lang.source import MISSING, UNBOUND, Source
 from dala.lang.values import (
     InputRef,
@@ -73,7 +73,7 @@ LARGEST_TABLE = 256
 
 @record
 class Domain:
-    """What a kernel runs over: how many axes, and the buffer whose size that is."""
+    """The domain of a kernel: its rank, and the buffer that gives its size."""
 
     rank: int
     source: str
@@ -81,7 +81,7 @@ class Domain:
 
 @dataclass(eq=False)
 class Frame:
-    """One function being lowered: its source, its variables, and who called it."""
+    """A function being lowered: its source, its variables, and its call site."""
 
     source: Source
     variables: dict[str, Meaning] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Frame:
 
 
 class Expressions(ABC):
-    """Lowers expressions of the innermost frame into a builder's open block."""
+    """Lowers expressions of the innermost frame into the builder's open block."""
 
     def __init__(
         self, build: Builder, source: Source, border: Border, domain: Domain, floats: Scalar
@@ -101,18 +101,18 @@ class Expressions(ABC):
         self.domain = domain
         self.frames = [Frame(source)]
         self.indexed: dict[str, int] = {}
-        """By how many indices each buffer was last indexed."""
+        """The number of indices that each buffer was last indexed with."""
 
     @property
     def frame(self) -> Frame:
         return self.frames[-1]
 
-    # -- complaints ------------------------------------------------------------------------------
+    # -- errors ----------------------------------------------------------------------------------
 
     def error(
         self, node: ast.AST, what: str, instead: str, kind: type[KernelError] = KernelSyntaxError
     ) -> KernelError:
-        """A complaint that points at the node and shows how the kernel came there."""
+        """Returns an error that points at the node and shows the chain of calls."""
         chain = "".join(
             f"{outer.source.point_at(inner.call)}\n"
             for outer, inner in zip(self.frames, self.frames[1:], strict=False)
@@ -121,7 +121,7 @@ class Expressions(ABC):
         return self.frame.source.error(kind, node, what, instead, chain)
 
     def require_rank(self, rank: int, name: str) -> None:
-        """The kernel asks for as many axes as its output has."""
+        """Raises unless the kernel asks for the rank of its domain."""
         own = self.domain.rank
         if rank != own:
             raise Mismatch(
@@ -130,24 +130,24 @@ class Expressions(ABC):
             )
 
     def extents(self, source: str, rank: int) -> Tuple:
-        """The size of a buffer along each of its axes."""
+        """Returns the size of a buffer along each of its axes."""
         return Tuple(tuple(Number(self.build.extent(source, axis)) for axis in range(rank)))
 
     # -- expressions -----------------------------------------------------------------------------
 
     def value(self, node: ast.expr) -> Meaning:
-        """What an expression means, or a complaint that points at it."""
+        """Returns the value of an expression; raises an error that points at it."""
         try:
             return self._value(node)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
 
     def operand(self, node: ast.expr) -> Meaning:
-        """The expression's value; an input stands for its element here."""
+        """Returns the expression's value; an input stands for its element at this position."""
         return self.element(self.value(node))
 
     def element(self, meaning: Meaning) -> Meaning:
-        """An input's element at this position; anything else as it is."""
+        """Returns an input's element at this position; any other value unchanged."""
         if isinstance(meaning, InputRef):
             return self.load(meaning, None)
         return meaning
@@ -194,23 +194,23 @@ class Expressions(ABC):
 
     @abstractmethod
     def call(self, node: ast.Call) -> Meaning:
-        """What a call means."""
+        """Returns the value of a call."""
 
     @abstractmethod
     def attribute(self, node: ast.Attribute) -> Meaning:
-        """What `owner.name` means."""
+        """Returns the value of `owner.name`."""
 
     @abstractmethod
     def subscript(self, node: ast.Subscript) -> Meaning:
-        """What `owner[index]` means."""
+        """Returns the value of `owner[index]`."""
 
     @abstractmethod
     def load(self, source: InputRef, index: tuple[Value, ...] | None) -> Meaning:
-        """An element of an input, here or at an index."""
+        """Returns an element of an input, at this position or at an index."""
 
     @abstractmethod
     def luma(self, pixel: Pixel) -> Number:
-        """The luma of a pixel."""
+        """Returns the luma of a pixel."""
 
     def _constant(self, node: ast.Constant) -> Meaning:
         if isinstance(node.value, bool | int | float):
@@ -249,7 +249,7 @@ class Expressions(ABC):
         return self.static(found, node)
 
     def static(self, found: Any, node: ast.AST) -> Meaning:
-        """The meaning of a Python object: numbers and small tables become constants."""
+        """Returns the value of a Python object: numbers and small tables become constants."""
         if isinstance(found, np.generic):
             found = found.item()
         if isinstance(found, bool | int | float):
@@ -273,7 +273,7 @@ class Expressions(ABC):
                 f"`{ast.unparse(node)}` has no value yet when the kernel is made.",
                 "Assign it before the kernel's def.",
             )
-        if isinstance(found, ModuleType | Mark) or callable(found):
+        if isinstance(found, ModuleType | Marker) or callable(found):
             return Static(found)
         raise self.error(
             node,
@@ -327,13 +327,13 @@ class Expressions(ABC):
         return self._joined("and", [self.arithmetic.condition(item) for item in found])
 
     def power(self, base: Meaning, exponent: Meaning) -> Meaning:
-        """`base ** exponent`: small whole exponents by multiplication, all else by `pow`."""
+        """Returns `base ** exponent`: small integer exponents multiply, all others call `pow`."""
         if isinstance(base, Literal) and isinstance(exponent, Literal):
             return Literal(_power(base.value, exponent.value))
-        whole = exponent.value if isinstance(exponent, Literal) else None
-        if whole is not None and float(whole).is_integer() and 1 <= whole <= 16:
+        power = exponent.value if isinstance(exponent, Literal) else None
+        if power is not None and float(power).is_integer() and 1 <= power <= 16:
             result: Meaning | None = None
-            square, left = base, int(whole)
+            square, left = base, int(power)
             while left:
                 if left & 1:
                     result = (
@@ -348,17 +348,17 @@ class Expressions(ABC):
 
     @abstractmethod
     def intrinsic(self, name: str, args: list[Meaning]) -> Meaning:
-        """The value of a function of the language."""
+        """Returns the result of an intrinsic."""
 
     @abstractmethod
     def inline_python(self, function: Any, args: list[Meaning]) -> Meaning:
-        """The value of one of our own functions of the language, as if it stood here."""
+        """Inlines one of our own functions of the language and returns its result."""
 
 
 def _power(base: float, exponent: float) -> bool | int | float:
-    """Python's own power, with what it refuses as IEEE has it."""
-    whole = isinstance(base, int) and isinstance(exponent, int)
-    if whole and int(base).bit_length() * exponent > LARGEST_LITERAL_BITS:
+    """Computes a power in Python; where Python raises, the IEEE 754 result."""
+    are_integers = isinstance(base, int) and isinstance(exponent, int)
+    if are_integers and int(base).bit_length() * exponent > LARGEST_LITERAL_BITS:
         raise Mismatch("this number is too large to write down.", "Write it as a float.")
     try:
         power = base**exponent

@@ -1,4 +1,4 @@
-"""What to write instead: names of the language for names of Python, NumPy, and near misses."""
+"""Suggestions in error messages: the kernel language's equivalents of Python and NumPy names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.base.suggestions import nearest
-from dala.lang.marks import INTRINSICS, NAMES
+from dala.lang.language_names import INTRINSICS, NAMES
 
 _SYNONYMS = {
     "absolute": "dala.abs(x)",
@@ -49,13 +49,13 @@ _SYNONYMS = {
     "uint8": "dala.u8(x)",
     "uint32": "dala.u32(x)",
 }
-"""What a kernel writes for a function that NumPy, SciPy, OpenCV or GLSL have."""
+"""What to write in a kernel for functions of NumPy, SciPy, OpenCV or GLSL."""
 _MODULES = {"random": "Kernels draw no random numbers: give them as an input."}
-"""What to do without the functions of a whole module."""
+"""Advice for modules none of whose functions has an equivalent."""
 
 
 def instead_of_name(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name that nothing here has."""
+    """Returns a suggestion for an unknown name."""
     own = {item: item for item in known}
     language = {item: f"dala.{item}" for item in NAMES if item not in own}
     meant = _nearest(name, {**language, **own})
@@ -65,7 +65,7 @@ def instead_of_name(name: str, known: Iterable[str]) -> str:
 
 
 def instead_of_attribute(owner: Any, name: str) -> str:
-    """What may have been meant by an attribute that an object does not have."""
+    """Returns a suggestion for an attribute that an object does not have."""
     if getattr(owner, "__name__", "") == "dala":
         meant = _nearest(name, {item: f"dala.{item}" for item in NAMES})
         if meant is None and name in _SYNONYMS:
@@ -76,7 +76,7 @@ def instead_of_attribute(owner: Any, name: str) -> str:
 
 
 def instead_of_call(target: Any) -> str:
-    """What to write for a Python function that a kernel cannot call."""
+    """Returns a suggestion for a Python function that kernels cannot call."""
     name = str(getattr(target, "__name__", ""))
     if name in INTRINSICS:
         return f"Write dala.{name}(…)."
@@ -88,7 +88,7 @@ def instead_of_call(target: Any) -> str:
             return _MODULES[part]
     if inspect.isfunction(target) and not _is_installed(target):
         return f"Write @dala.function above `def {name}`."
-    return "Kernels call @dala.functions and the maths names of dala, e.g. dala.exp(x)."
+    return "Kernels call @dala.functions and the math names of dala, e.g. dala.exp(x)."
 
 
 def _nearest(name: str, meant: dict[str, str]) -> str | None:
@@ -97,7 +97,7 @@ def _nearest(name: str, meant: dict[str, str]) -> str | None:
 
 
 def _is_installed(function: Any) -> bool:
-    """Whether a function belongs to Python or to an installed package, not to the user."""
+    """Whether a function belongs to Python or an installed package, not to the user."""
     file = Path(function.__code__.co_filename)
     folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     return any(file.is_relative_to(folder) for folder in folders if folder)

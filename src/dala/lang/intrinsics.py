@@ -1,4 +1,4 @@
-"""The functions of the language: what each takes, and what it becomes."""
+"""The intrinsic functions of the kernel language: their arguments and their lowering."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dala.ir.types import BOOL, F32, S32, U16
-from dala.lang import maths, maths_angles, maths_angles_f64, maths_f64
+from dala.lang import math_f32, math_f64, trigonometry_f32, trigonometry_f64
 from dala.lang.arithmetic import Mismatch
-from dala.lang.marks import ScalarMark
+from dala.lang.language_names import ScalarMarker
 from dala.lang.values import Literal, Meaning, Number, Pixel, Static, Tuple, describe
 
 if TYPE_CHECKING:
@@ -17,11 +17,16 @@ if TYPE_CHECKING:
 
 Handler = Callable[..., Meaning]
 
-_WRITTEN = {**vars(maths), **vars(maths_f64), **vars(maths_angles), **vars(maths_angles_f64)}
+_WRITTEN = {
+    **vars(math_f32),
+    **vars(math_f64),
+    **vars(trigonometry_f32),
+    **vars(trigonometry_f64),
+}
 
 
 def call_intrinsic(lower: Expressions, name: str, args: list[Meaning]) -> Meaning:
-    """The value of a function of the language; a Mismatch where it is not given what it takes."""
+    """Lowers a call of an intrinsic; raises Mismatch if its arguments do not fit."""
     handler, arities = _HANDLERS[name]
     if len(args) not in arities:
         takes = " or ".join(map(str, arities)) if len(arities) < 4 else f"{arities[0]} or more"
@@ -82,7 +87,7 @@ def _unary(op: str) -> Handler:
 
 
 def _float_unary(op: str) -> Handler:
-    """An operation of floats; an integer is already whole, so rounding leaves it."""
+    """Handles a unary float operation; rounding leaves integers unchanged."""
 
     def handler(lower: Expressions, x: Meaning) -> Meaning:
         if op != "sqrt" and lower.arithmetic.typed(x).type.is_integer:
@@ -92,7 +97,7 @@ def _float_unary(op: str) -> Handler:
     return handler
 
 
-def _fold(op: str) -> Handler:
+def _reduced(op: str) -> Handler:
     def handler(lower: Expressions, *items: Meaning) -> Meaning:
         if len(items) == 1:
             if not isinstance(items[0], Tuple) or not items[0].items:
@@ -129,7 +134,7 @@ def _sign(lower: Expressions, x: Meaning) -> Meaning:
 
 
 def _floats_alike(lower: Expressions, *args: Meaning) -> list[Number]:
-    """All as floats of the type in which they meet."""
+    """Returns all arguments as floats of their common type."""
     met = lower.arithmetic.floating(args[0])
     for arg in args[1:]:
         met, _ = lower.arithmetic.meet(met, lower.arithmetic.floating(arg))
@@ -174,7 +179,7 @@ def _isinf(lower: Expressions, x: Meaning) -> Meaning:
 def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
     number = lower.arithmetic.typed(x)
     scalar = (
-        to.object.scalar if isinstance(to, Static) and isinstance(to.object, ScalarMark) else None
+        to.object.scalar if isinstance(to, Static) and isinstance(to.object, ScalarMarker) else None
     )
     if scalar is None or scalar.bits != number.type.bits or BOOL in (scalar, number.type):
         fitting = "dala.s32, u32 or f32" if number.type.bits == 32 else "dala.s64 or f64"
@@ -186,7 +191,7 @@ def _bits(lower: Expressions, x: Meaning, to: Meaning) -> Meaning:
 
 
 def _written(name: str) -> Handler:
-    """A function of the modules `maths…`, in the version for its argument's type."""
+    """Handles a function written in the language, in the version for its argument's type."""
 
     def handler(lower: Expressions, *args: Meaning) -> Meaning:
         if all(isinstance(arg, Literal) for arg in args):
@@ -201,7 +206,7 @@ def _written(name: str) -> Handler:
 
 
 def _folded(name: str, values: list[Any]) -> float | None:
-    """Python's own value of a function of literals, None where it has none."""
+    """Returns Python's value of a function of literals, or None if it has none."""
     own = getattr(math, name, None)
     try:
         return None if own is None else float(own(*values))
@@ -217,8 +222,8 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     "rgba": (_rgba, (3, 4)),
     "luma": (_luma, _ONE),
     "abs": (_unary("abs"), _ONE),
-    "min": (_fold("min"), _MANY),
-    "max": (_fold("max"), _MANY),
+    "min": (_reduced("min"), _MANY),
+    "max": (_reduced("max"), _MANY),
     "clamp": (_clamp, _THREE),
     "floor": (_float_unary("floor"), _ONE),
     "ceil": (_float_unary("ceil"), _ONE),
@@ -261,7 +266,7 @@ PYTHON_EQUALS: dict[Any, str] = {
     },
     math.fabs: "abs",
 }
-"""Functions of Python that mean one of ours when a kernel calls them."""
+"""Python functions that stand for an intrinsic when called in a kernel."""
 
 PYTHON_TYPES = {int: S32, float: F32, bool: BOOL}
-"""Python's types, called in a kernel, convert to these."""
+"""The scalar types that Python's types convert to when called in a kernel."""

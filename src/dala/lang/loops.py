@@ -1,4 +1,4 @@
-"""Loops: counted ones and those on a condition, with the values that they carry."""
+"""Lowers counted and conditional loops, with their loop-carried values."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dala.errors import KernelTypeError
 from dala.ir.nodes import For, Value, Variable, While
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Mismatch
-from dala.lang.returns import BROKEN, assigned, breaks, returns, structured
+from dala.lang.early_exits import BROKEN, assigned, breaks, returns, structured
 from dala.lang.statements import Statements, rebuilt, scalars
 from dala.lang.values import Literal, Meaning, Number, Unset, describe
 
 _MOST_ROUNDS = 6
-"""How often a loop is lowered until the types of its variables stand still."""
+"""How often a loop is lowered until the types of its variables are stable."""
 
 _DEEPEST_LOOP = 8
-"""Each loop is lowered at least twice, and so is all that stands in it."""
+"""Nested loops are limited: each is lowered at least twice, and so is its body."""
 
 Lower = Callable[[tuple[Variable, ...], tuple[Value, ...]], For | While]
 
@@ -70,13 +70,13 @@ class Lowering(Statements):
         self._leave(around)
 
     def _leave(self, around: Meaning | None) -> None:
-        """Forget whether this loop was broken, and remember whether the one around it was."""
+        """Restores the enclosing loop's record of a `break`."""
         self.frame.variables.pop(BROKEN, None)
         if around is not None:
             self.frame.variables[BROKEN] = around
 
     def _loop_body(self, node: ast.For | ast.While) -> list[ast.stmt]:
-        """The body with early exits made structured; `break` skips what is left of a for loop."""
+        """Returns the body with structured early exits; `break` skips the rest of a for loop."""
         if node.orelse:
             raise self.error(node.orelse[0], "loops have no `else` in kernels.", "Use a variable.")
         if returns(node.body):
@@ -96,7 +96,7 @@ class Lowering(Statements):
         return [ast.fix_missing_locations(guarded)]
 
     def _loop(self, node: ast.For | ast.While, lower: Lower) -> None:
-        """Lower a loop again until the types of what it carries no longer change."""
+        """Lowers a loop repeatedly until the types of its carried values are stable."""
         if self._depth == _DEEPEST_LOOP:
             raise self.error(
                 node,
@@ -142,7 +142,7 @@ class Lowering(Statements):
     def _enter(
         self, names: list[str], before: dict[str, Meaning], types: list[list[Scalar]], weak: bool
     ) -> tuple[tuple[Variable, ...], tuple[Value, ...]]:
-        """Variables for what the loop carries, set in the frame, and their first values."""
+        """Sets the carried variables in the frame; returns them and their initial values."""
         carried: list[Variable] = []
         initial: list[Value] = []
         for name, kinds in zip(names, types, strict=True):
@@ -168,27 +168,31 @@ class Lowering(Statements):
             after = self.frame.variables[name] = self.element(self.frame.variables[name])
             if isinstance(after, Unset):
                 raise self.error(
-                    node, f"`{name}` may have no value after a turn: {after.why}.", "Set it always."
+                    node,
+                    f"`{name}` may have no value after an iteration: {after.why}.",
+                    "Set it always.",
                 )
             items = scalars(after)
             if len(items) != len(kinds):
                 raise self.error(
                     node,
                     f"`{name}` is {describe(before[name])} before the loop and "
-                    f"{describe(after)} after a turn.",
+                    f"{describe(after)} after an iteration.",
                     "Give it one kind of value throughout.",
                     KernelTypeError,
                 )
             found.append(
                 [
-                    self._after_turn(node, first, kind, item)
+                    self._after_iteration(node, first, kind, item)
                     for first, kind, item in zip(scalars(before[name]), kinds, items, strict=True)
                 ]
             )
         return found
 
-    def _after_turn(self, node: ast.AST, first: Meaning, kind: Scalar, item: Meaning) -> Scalar:
-        """The type of a carried value, from its type before and after a turn."""
+    def _after_iteration(
+        self, node: ast.AST, first: Meaning, kind: Scalar, item: Meaning
+    ) -> Scalar:
+        """Returns the type of a carried value, from its types before and after an iteration."""
         if isinstance(item, Literal):
             own = self.arithmetic.literal_type(item.value, beside=kind)
             return self.arithmetic.common(kind, own)

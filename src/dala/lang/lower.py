@@ -1,4 +1,4 @@
-"""From a checked source to a program for given dtypes, ranks and constants."""
+"""Lowers a kernel's source to a program for given dtypes, ranks and constants."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from functools import cached_property
 
 from dala.base.record import value
 from dala.errors import KernelSyntaxError, KernelTypeError
-from dala.ir.build import Builder
+from dala.ir.builder import Builder
 from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
 from dala.ir.simplify import simplify
 from dala.ir.types import F32, F64, S64, U8, U16, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function
+from dala.lang.early_exits import assigned, returns, structured
 from dala.lang.expressions import Domain
+from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
-from dala.lang.marks import INTRINSICS
-from dala.lang.returns import assigned, returns, structured
 from dala.lang.signature import Signature, read_signature, static_object
 from dala.lang.source import Source
 from dala.lang.values import InputRef, Literal, Meaning, Number, OutRef, Pixel
 
 
 @value
-class Special:
-    """What a kernel is compiled for: its buffers, its constants, the types of its numbers.
+class Specialization:
+    """What a kernel is compiled for: its buffers, constants and parameter types.
 
-    A buffer is its dtype, its rank, and its channels where it is, or the output might be, an image.
+    A buffer is given by dtype, rank, and channels if it is, or the output may be, an image.
     """
 
     inputs: tuple[tuple[Scalar, int, int | None], ...]
@@ -39,7 +39,7 @@ class Special:
 
 @dataclass(eq=False)
 class Definition:
-    """A kernel as it was written: its source, what it takes, its border rule."""
+    """A kernel as written: its source, signature and border rule."""
 
     source: Source
     border: Border = "clamp"
@@ -53,14 +53,20 @@ class Definition:
         return self.source.name
 
     def lower(
-        self, special: Special, *, fold: bool = True, indexed: dict[str, int] | None = None
+        self,
+        specialization: Specialization,
+        *,
+        fold: bool = True,
+        indexed: dict[str, int] | None = None,
     ) -> Program:
-        """The program for these dtypes and constants; `fold=False` keeps every statement.
+        """Returns the program for a specialization; `fold=False` keeps every statement.
 
-        `indexed` is told by how many indices each buffer is indexed, also where that is refused.
+        `indexed` receives the number of indices each buffer is indexed with, even on failure.
         """
         try:
-            program = _lower(self, special, Builder(fold=fold), {} if indexed is None else indexed)
+            program = _lower(
+                self, specialization, Builder(fold=fold), {} if indexed is None else indexed
+            )
             return verify(simplify(program)) if fold else verify(program)
         except RecursionError:
             raise self.source.error(
@@ -71,32 +77,36 @@ class Definition:
             ) from None
 
     @cached_property
-    def imagery(self) -> bool:
-        """Whether the kernel runs over the pixels of images."""
+    def is_image(self) -> bool:
+        """Whether the kernel's domain is the pixels of an image."""
         images = any(item.image for item in self.signature.inputs)
         return images or (self.signature.out is None and _makes_pixels(self.source))
 
 
 def _lower(
-    definition: Definition, special: Special, build: Builder, indexed: dict[str, int]
+    definition: Definition, specialization: Specialization, build: Builder, indexed: dict[str, int]
 ) -> Program:
     source, signature = definition.source, definition.signature
     inputs = tuple(
         Input(item.name, *given)
-        for item, given in zip(signature.inputs, special.inputs, strict=True)
+        for item, given in zip(signature.inputs, specialization.inputs, strict=True)
     )
-    scalar, rank, _ = special.output
+    scalar, rank, _ = specialization.output
     output = Output(scalar, rank, scattered=signature.out is not None)
-    domain = inputs[0].rank if output.scattered and inputs else 2 if definition.imagery else rank
+    domain = inputs[0].rank if output.scattered and inputs else 2 if definition.is_image else rank
     runs_over = inputs[0].name if output.scattered and inputs else OUTPUT
     lowering = Lowering(
-        build, source, definition.border, Domain(domain, runs_over), _floats(special, signature)
+        build,
+        source,
+        definition.border,
+        Domain(domain, runs_over),
+        _floats(specialization, signature),
     )
     lowering.indexed = indexed
     variables: dict[str, Meaning] = {item.name: InputRef(item) for item in inputs}
     if signature.out is not None:
         variables[signature.out] = OutRef(output, signature.out)
-    consts, types = dict(special.consts), dict(special.types)
+    consts, types = dict(specialization.consts), dict(specialization.types)
     params: list[Param] = []
     for item in signature.params:
         if item.kind == "const":
@@ -112,17 +122,19 @@ def _lower(
             _run_scattered(lowering, source)
         else:
             returned = lowering.run_function(source.tree)
-            if definition.imagery:
-                output = _image_output(lowering, source.tree, returned, special)
-            body.results = _stored(lowering, source.tree, returned, output, gray=definition.imagery)
+            if definition.is_image:
+                output = _image_output(lowering, source.tree, returned, specialization)
+            body.results = _stored(
+                lowering, source.tree, returned, output, gray=definition.is_image
+            )
     return Program(definition.name, inputs, tuple(params), output, domain, body)
 
 
-def _floats(special: Special, signature: Signature) -> Scalar:
-    """The type of float literals that meet nothing else: f64 where the kernel has to do with it."""
-    given = [scalar for scalar, *_ in (*special.inputs, special.output)]
+def _floats(specialization: Specialization, signature: Signature) -> Scalar:
+    """Returns the type of float literals among themselves: f64 if the kernel uses f64 or s64."""
+    given = [scalar for scalar, *_ in (*specialization.inputs, specialization.output)]
     given += [item.type for item in signature.params if item.type]
-    given += [scalar for _, scalar in special.types]
+    given += [scalar for _, scalar in specialization.types]
     return F64 if F64 in given or S64 in given else F32
 
 
@@ -136,10 +148,10 @@ def _run_scattered(lowering: Lowering, source: Source) -> None:
 
 
 def _image_output(
-    lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, special: Special
+    lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, specialization: Specialization
 ) -> Output:
-    """The output of a kernel over pixels: an image, or one value for each pixel."""
-    scalar, rank, channels = special.output
+    """Returns the output of an image kernel: an image, or one value per pixel."""
+    scalar, rank, channels = specialization.output
     if isinstance(returned, Pixel) and channels is not None:
         return Output(scalar, 2, channels)
     if not isinstance(returned, Pixel) and rank == 2:
@@ -162,9 +174,9 @@ def _place(tree: ast.FunctionDef) -> ast.AST:
 def _stored(
     lowering: Lowering, tree: ast.FunctionDef, returned: Meaning, output: Output, *, gray: bool
 ) -> tuple[Value, ...]:
-    """What the output stores of the value returned: pixels by channel, all else converted.
+    """Returns the values to store: pixels by channel, all others converted.
 
-    A float that a kernel over pixels returns is a gray pixel in 0..1.
+    A float returned by an image kernel is a gray pixel in 0..1.
     """
     try:
         if output.channels is None:
@@ -187,14 +199,14 @@ def _gray(lowering: Lowering, pixel: Pixel) -> Number:
 
 
 def _unit(lowering: Lowering, level: Number) -> Number:
-    """A level of u8 as a number in 0..1."""
+    """Converts a u8 level to 0..1."""
     build = lowering.build
     value = build.convert(level.value, F32)
     return Number(build.apply("mul", value, build.const(F32, 1 / 255)))
 
 
 def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
-    """A channel in 0..1, or a whole level of u8, as it is stored: u8 rounds and clamps."""
+    """Returns a channel (in 0..1, or an integer level of u8) as stored: u8 rounds and clamps."""
     if channel.type.is_integer and type == U8:
         build, level = lowering.build, channel.value
         if channel.type.kind == "s":

@@ -1,4 +1,4 @@
-"""Reads: elements and pixels of inputs, their sizes, items of tuples."""
+"""Lowers reads: elements and pixels of inputs, their sizes, items of tuples."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
 
 
 class Reads(Expressions):
-    """Lowers what is read of inputs, and what is picked out of other values."""
+    """Lowers subscripts and attributes of inputs and other values."""
 
     def load(self, source: InputRef, index: tuple[Value, ...] | None) -> Meaning:
-        """An element of a plain input, or a pixel of an image."""
+        """Returns an element of a plain input, or a pixel of an image."""
         item = source.input
         if index is None and item.rank != self.domain.rank:
             raise ShapeError(
@@ -53,18 +53,18 @@ class Reads(Expressions):
         return Pixel((channels[0], channels[1], channels[2], channels[3]))
 
     def _unit(self, stored: Value) -> Number:
-        """A stored channel as f32 in 0..1."""
+        """Returns a stored channel as f32 in 0..1."""
         value = self.build.convert(stored, F32)
         if stored.type == U8:
             value = self.build.apply("mul", value, self.build.const(F32, 1 / 255))
         return Number(value)
 
     def _level(self, stored: Value) -> Number:
-        """A channel as it is stored: s32 in 0..255 for u8, else f32."""
+        """Returns a channel as stored: s32 in 0..255 for u8, else f32."""
         return Number(self.build.convert(stored, S32) if stored.type == U8 else stored)
 
     def luma(self, pixel: Pixel) -> Number:
-        """0.299 R + 0.587 G + 0.114 B; a gray pixel's is its own value."""
+        """Returns 0.299 R + 0.587 G + 0.114 B; for a gray pixel, its own value."""
         red, green, blue, _ = pixel.channels
         if red.value is green.value is blue.value:
             return red
@@ -129,7 +129,7 @@ class Reads(Expressions):
         )
 
     def index(self, node: ast.expr, rank: int, name: str) -> tuple[Value, ...]:
-        """The integer values of an index of as many axes as the buffer has."""
+        """Returns the integer values of an index; raises unless there is one per axis."""
         meaning = self.operand(node)
         items = meaning.items if isinstance(meaning, Tuple) else (meaning,)
         self.indexed[name] = len(items)
@@ -155,7 +155,7 @@ class Reads(Expressions):
         return tuple(values)
 
     def counting(self, number: Number) -> Number:
-        """A count as s32 or s64, the types that loops count in."""
+        """Returns an integer as s32 or s64, the types of loop counters."""
         if number.type in (S32, S64):
             return number
         return self.arithmetic.convert(number, S64 if number.type == U32 else S32)

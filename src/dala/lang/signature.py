@@ -1,4 +1,4 @@
-"""A kernel's arguments: which are inputs, which are parameters, and what those default to."""
+"""A kernel's signature: its inputs, its parameters and their defaults."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, Literal
 from dala.base.record import value
 from dala.errors import KernelSyntaxError
 from dala.ir.types import Scalar
-from dala.lang.marks import CONST, IMAGE, OUT, Annotation, ScalarMark
+from dala.lang.language_names import CONST, IMAGE, OUT, Annotation, ScalarMarker
 from dala.lang.source import MISSING, Source
 
 REQUIRED = MISSING
-"""The default of a parameter that must be given."""
+"""The default of a required parameter."""
 
 
 @value
 class InputArgument:
-    """An input; an image gives whole pixels."""
+    """An input; an image input yields pixels."""
 
     name: str
     image: bool = False
@@ -25,7 +25,7 @@ class InputArgument:
 
 @value
 class Parameter:
-    """A parameter: of a fixed type, constant when compiling, or typed as a literal would be.
+    """A parameter: of a fixed type, a compile-time constant, or typed like a literal.
 
     A `host` parameter (an axis, a layout) is for the code that plans a kernel, not for the kernel.
     """
@@ -40,7 +40,7 @@ class Parameter:
         return self.default is REQUIRED
 
     def describe(self) -> dict[str, Any]:
-        """Its type, and its default where it has one."""
+        """Returns its type, and its default if it has one."""
         kind = self.type.name if self.type else "any" if self.kind == "host" else self.kind
         return {"type": kind} if self.required else {"type": kind, "default": self.default}
 
@@ -51,7 +51,7 @@ class Parameter:
 
 @value
 class Signature:
-    """What a kernel takes, in the order in which it is written."""
+    """What a kernel takes, in order of declaration."""
 
     inputs: tuple[InputArgument, ...]
     params: tuple[Parameter, ...]
@@ -59,7 +59,7 @@ class Signature:
 
 
 def read_signature(source: Source) -> Signature:
-    """The signature, or a complaint that points at the argument."""
+    """Returns the signature; raises an error that points at the argument."""
     args = source.tree.args
     for extra, what in ((args.vararg, "*"), (args.kwarg, "**")):
         if extra is not None:
@@ -106,7 +106,7 @@ def _annotation(source: Source, arg: ast.arg) -> Any:
     mark = static_object(source, annotation)
     if mark is Any:
         return None
-    if isinstance(mark, Annotation | ScalarMark):
+    if isinstance(mark, Annotation | ScalarMarker):
         return mark
     raise source.error(
         KernelSyntaxError,
@@ -126,7 +126,7 @@ def _parameter(source: Source, arg: ast.arg, mark: Any, default: ast.expr | None
             f"the default of `{arg.arg}` is not a number.",
             "Write a number, or leave the default out.",
         )
-    if isinstance(mark, ScalarMark):
+    if isinstance(mark, ScalarMarker):
         if value is not REQUIRED and not _fits(value, mark.scalar):
             raise source.error(
                 KernelSyntaxError,
@@ -145,7 +145,7 @@ def _fits(value: Any, scalar: Scalar) -> bool:
 
 
 def static_object(source: Source, node: ast.expr) -> Any:
-    """The Python object that a dotted name stands for, or MISSING."""
+    """Returns the Python object that a dotted name refers to, or MISSING."""
     if isinstance(node, ast.Name):
         return source.resolve(node.id)
     if isinstance(node, ast.Attribute):
@@ -155,7 +155,7 @@ def static_object(source: Source, node: ast.expr) -> Any:
 
 
 def static_number(source: Source, node: ast.expr) -> Any:
-    """The number that a default stands for, or MISSING."""
+    """Returns the number that a default evaluates to, or MISSING."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         number = static_number(source, node.operand)
         if number is MISSING:

@@ -1,4 +1,4 @@
-"""The text of a kernel, where it stands, and complaints that point at it."""
+"""The source of a kernel, its location, and errors that point at it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from types import CodeType
 from typing import Any, NoReturn, TypeVar
 
 from dala.errors import KernelError, KernelSourceError, KernelSyntaxError
-from dala.lang.interactive import find_lines
+from dala.lang.interactive_source import find_lines
 
 MISSING = object()
 UNBOUND = object()
-"""What a variable of an enclosing function is before it is assigned."""
+"""The value of an enclosing function's variable before it is assigned."""
 _MOST_BRACKET_LINES = 32
 _USABLE = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "range", "round", "sum")
-"""The names of Python itself that kernels may use."""
-Complaint = TypeVar("Complaint", bound=KernelError)
+"""The Python builtins that kernels may use."""
+AnyKernelError = TypeVar("AnyKernelError", bound=KernelError)
 
 
 @dataclass(eq=False)
 class Source:
-    """One function's syntax tree, its lines, and what its free names mean."""
+    """A function's syntax tree, its lines, and the values of its free names."""
 
     name: str
     file: str
@@ -38,26 +38,26 @@ class Source:
     _resolved: dict[str, Any] = field(default_factory=dict)
 
     def resolve(self, name: str) -> Any:
-        """What a free name means: looked up once, so that later changes do not alter the kernel."""
+        """Returns a free name's value, looked up once: later changes do not alter the kernel."""
         if name not in self._resolved:
             found = (scope[name] for scope in self._scopes if name in scope)
             self._resolved[name] = next(found, MISSING)
         return self._resolved[name]
 
     def names(self) -> list[str]:
-        """Every name that could be written here, for did-you-mean."""
+        """Returns every name in scope, for "did you mean" suggestions."""
         own = [name for scope in self._scopes[:-1] for name in scope if not name.startswith("__")]
         return [*own, *_USABLE]
 
     def point_at(self, node: ast.AST) -> str:
-        """The file, the line, its text and a caret under the node."""
+        """Returns the file, the line, its text and a caret under the node."""
         line = getattr(node, "lineno", 1)
         column = getattr(node, "col_offset", 0)
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         end = getattr(node, "end_col_offset", column + 1)
         if getattr(node, "end_lineno", line) != line:
             end = len(text)
-        # The offsets of the ast module count bytes of UTF-8.
+        # The ast module counts columns in UTF-8 bytes.
         before = text.encode()[:column].decode(errors="replace")
         under = text.encode()[column:end].decode(errors="replace")
         indent = len(text) - len(text.lstrip())
@@ -67,14 +67,14 @@ class Source:
         return f"{where}\n{shown}"
 
     def error(
-        self, kind: type[Complaint], node: ast.AST, what: str, instead: str, chain: str = ""
-    ) -> Complaint:
-        """A complaint about a node: what is refused, where, and what to write instead."""
+        self, kind: type[AnyKernelError], node: ast.AST, what: str, instead: str, chain: str = ""
+    ) -> AnyKernelError:
+        """Returns an error about a node: what is refused, where, and what to write instead."""
         return kind(f"{what}\n{chain}{self.point_at(node)}\n  {instead}")
 
 
 def from_function(function: Any) -> Source:
-    """The source of a Python function, with its globals and closure."""
+    """Returns the source of a Python function, with its globals and closure."""
     if not inspect.isfunction(function):
         raise KernelSyntaxError(
             f"a kernel is a Python function (def …), not {type(function).__name__} {function!r}."
@@ -111,12 +111,12 @@ def from_function(function: Any) -> Source:
 
 
 def _text_of(code: CodeType, names: dict[str, Any]) -> str:
-    """The lines of a function; what `inspect` does takes 15 ms, as it looks at every module."""
+    """Returns the lines of a function; `inspect` would take 15 ms, as it searches every module."""
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, names)[code.co_firstlineno - 1 :]
     lines = lines or find_lines(code)
     count = _last_line(code) - code.co_firstlineno + 1
-    # The code does not tell where a closing bracket on a line of its own stands.
+    # The code object does not tell where a closing bracket on its own line is.
     for longer in range(min(_MOST_BRACKET_LINES, len(lines) - count + 1)):
         text = _dedented(lines[: count + longer])
         try:
@@ -128,13 +128,13 @@ def _text_of(code: CodeType, names: dict[str, Any]) -> str:
 
 
 def _dedented(lines: list[str]) -> str:
-    """Without the margin of the first line; what stands left of it is a text or a comment."""
+    """Strips the first line's indentation; lines indented less are in a string or comment."""
     margin = lines[0][: len(lines[0]) - len(lines[0].lstrip())] if lines else ""
     return "".join(line.removeprefix(margin) for line in lines)
 
 
 def _changed(tree: ast.FunctionDef, code: CodeType) -> bool:
-    """Whether the text is another one than the code was made from."""
+    """Whether the text differs from what the code was compiled from."""
     module = compile(ast.Module([tree], []), code.co_filename, "exec", dont_inherit=True)
     (now,) = [item for item in module.co_consts if _is_code_of(item, tree.name)][:1] or (None,)
     return now is not None and _fixed(now) != _fixed(code)
@@ -145,7 +145,7 @@ def _is_code_of(item: object, name: str) -> bool:
 
 
 def _fixed(code: CodeType) -> tuple[object, ...]:
-    """What of a function's code does not depend on where it stands."""
+    """Returns the parts of a code object that do not depend on its location."""
     numbers = [item for item in code.co_consts if not isinstance(item, CodeType | str)]
     constants = tuple(map(repr, numbers))
     return (code.co_varnames, constants)
@@ -158,7 +158,7 @@ def _last_line(code: CodeType) -> int:
 
 
 def from_text(text: str, names: Mapping[str, Any], file: str) -> Source:
-    """The source of the one function that the text defines; it may use `names`."""
+    """Returns the source of the single function that the text defines; it may use `names`."""
     if not isinstance(text, str):
         raise KernelSyntaxError(
             f"a kernel's source is text with one def, not {type(text).__name__}."

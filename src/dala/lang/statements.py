@@ -1,4 +1,4 @@
-"""Statements of the kernel language: assignments, branches, loops, writes."""
+"""Lowers statements of the kernel language: assignments, branches, loops, writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
 from dala.ir.types import Scalar
 from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.calls import Calls
-from dala.lang.returns import assigned, returns, structured
+from dala.lang.early_exits import assigned, returns, structured
 from dala.lang.values import (
     Literal,
     Meaning,
@@ -55,7 +55,7 @@ class Statements(Calls):
         return found
 
     def block(self, statements: list[ast.stmt]) -> Meaning | None:
-        """Lower statements; what they return, if they do."""
+        """Lowers statements; returns their return value, if any."""
         for i, statement in enumerate(statements):
             if isinstance(statement, ast.Return):
                 if statement.value is None:
@@ -64,7 +64,7 @@ class Statements(Calls):
                     )
                 return self.operand(statement.value)
             if isinstance(statement, ast.If) and returns([statement]):
-                # `structured` has moved everything that follows into the branches.
+                # `structured` has moved all following statements into the branches.
                 assert i == len(statements) - 1
                 return self.branch(statement)
             self.statement(statement)
@@ -103,11 +103,11 @@ class Statements(Calls):
 
     @abstractmethod
     def for_loop(self, node: ast.For) -> None:
-        """Lower a counted loop."""
+        """Lowers a counted loop."""
 
     @abstractmethod
     def while_loop(self, node: ast.While) -> None:
-        """Lower a loop on a condition."""
+        """Lowers a loop on a condition."""
 
     def _expression(self, node: ast.Expr) -> None:
         if isinstance(node.value, ast.Constant):
@@ -189,7 +189,7 @@ class Statements(Calls):
     # -- branches --------------------------------------------------------------------------------
 
     def branch(self, node: ast.If) -> Meaning | None:
-        """Lower an `if`; what it returns, if its branches do."""
+        """Lowers an `if`; returns its return value, if its branches have one."""
         condition = self.condition(node.test)
         known = decided(condition)
         if known is not None:
@@ -227,7 +227,7 @@ class Statements(Calls):
         return joined[-1] if then_value is not None else None
 
     def settle_inputs(self, names: list[str]) -> None:
-        """An input whose name is assigned to becomes its element, which can change."""
+        """Replaces inputs that are assigned to by their elements, which can change."""
         variables = self.frame.variables
         variables.update(
             {name: self.element(variables[name]) for name in names if name in variables}
@@ -255,7 +255,7 @@ class Statements(Calls):
         otherwise: Block,
         pairs: list[tuple[Meaning, Meaning]],
     ) -> list[Meaning]:
-        """One `If` whose results are the pairs' values; conversions stand in their own branch."""
+        """Emits one `If` for the values of all pairs; conversions go into their own branch."""
         plans = [self._join_types(node, a, b) for a, b in pairs]
         for block, side in ((then, 0), (otherwise, 1)):
             results: list[Value] = []
@@ -295,7 +295,7 @@ class Statements(Calls):
 
 
 def scalars(meaning: Meaning) -> tuple[Meaning, ...]:
-    """The scalars that a meaning consists of."""
+    """Returns the scalars that a value consists of."""
     match meaning:
         case Tuple():
             return tuple(part for item in meaning.items for part in scalars(item))
@@ -307,7 +307,7 @@ def scalars(meaning: Meaning) -> tuple[Meaning, ...]:
 
 
 def rebuilt(like: Meaning, items: list[Number]) -> Meaning:
-    """A meaning of the same kind with other scalars, taken from the front of `items`."""
+    """Returns a value of the same kind with other scalars, taken from the front of `items`."""
     pending = list(items)
 
     def build(meaning: Meaning) -> Meaning:

@@ -1,4 +1,4 @@
-"""What an expression of the kernel language can be while it is being lowered."""
+"""The kinds of values that an expression can have while it is lowered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dala.ir.types import Scalar
 
 @record
 class Literal:
-    """A number known now, of no type yet: it takes the type of what it meets."""
+    """An untyped number known at compile time: it takes the type of its other operand."""
 
     value: bool | int | float
 
@@ -25,7 +25,7 @@ class Literal:
 
 @value
 class Number:
-    """A typed scalar; a weak one came from literals alone and takes the type of what it meets."""
+    """A typed scalar; a weak one comes from literals alone and takes the other operand's type."""
 
     value: Value
     weak: bool = False
@@ -37,21 +37,21 @@ class Number:
 
 @value
 class Tuple:
-    """Several values, to unpack or to index."""
+    """Several values, to be unpacked or indexed."""
 
     items: tuple[Meaning, ...]
 
 
 @value
 class Pixel:
-    """Four channels in 0..1: arithmetic goes channel by channel."""
+    """Four channels in 0..1; arithmetic is per channel."""
 
     channels: tuple[Number, Number, Number, Number]
 
 
 @value
 class InputRef:
-    """An input: its element here, unless it is indexed; an image's pixels may be its levels."""
+    """An input: its element at this position, unless indexed; image pixels may be u8 levels."""
 
     input: Input
     levels: bool = False
@@ -59,7 +59,7 @@ class InputRef:
 
 @value
 class OutRef:
-    """The output of a kernel that writes where it likes, and what the kernel calls it."""
+    """The output of a scattering kernel, and its name in the kernel."""
 
     output: Output
     name: str
@@ -67,14 +67,14 @@ class OutRef:
 
 @value
 class Static:
-    """A Python object: a module, a mark, a function."""
+    """A Python object: a module, a marker, a function."""
 
     object: Any
 
 
 @value
 class Unset:
-    """A variable that some paths leave without a value."""
+    """A variable that is unassigned on some paths."""
 
     why: str
 
@@ -83,7 +83,7 @@ Meaning = Literal | Number | Tuple | Pixel | InputRef | OutRef | Static | Unset
 
 
 def describe(meaning: Meaning) -> str:
-    """The meaning in a few words, for an error."""
+    """Returns a short description of the value for an error message."""
     match meaning:
         case Literal():
             return f"the number {meaning.value!r}"

@@ -1,4 +1,4 @@
-"""A camera: read in a thread of its own, so that the newest frame is always at hand."""
+"""Cameras, read in a thread so that the newest frame is always available."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from typing import Any
 from dala.base.printable import printable
 from dala.errors import ArgumentError, ClosedError, DeviceError, FileError, MediaError
 from dala.kernels.image.sizes import GivenSize, exact_size
-from dala.media.video.reading.decoded_frame import RATE, checked_rate, uncoded_info
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import VideoInfo
-from dala.media.video.reading.source import VideoFile, VideoFrame
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.uncompressed_source import RATE, checked_rate, uncompressed_info
+from dala.media.video.reading.video_file import VideoFile
+from dala.media.video.reading.video_info import VideoInfo
 
 _TICK = Fraction(1, 1_000_000)
 _JOIN_S = 2.0
-"""How long `close` waits for a camera that does not answer."""
+"""How long `close` waits for an unresponsive camera."""
 
 
 def camera(
@@ -29,11 +30,10 @@ def camera(
     size: GivenSize | None = None,
     rate: float | None = None,
 ) -> Camera:
-    """A camera of this machine, by number (0 is the first) or by name (/dev/video0).
+    """Opens a camera by number (0 is the first) or by name (/dev/video0).
 
-    `size` (width, height) and `rate` are wishes: a camera takes what it has that is nearest, which
-    its `info` tells. A video file can stand in for a camera, and is shown as fast as its own rate,
-    or `rate`, says.
+    `size` (width, height) and `rate` are requests: the camera takes its nearest mode, which `info`
+    has. A video file can stand in for a camera, and is read at its own rate, or at `rate`.
 
     >>> from dala import media
     >>> with media.camera() as live:  # doctest: +SKIP
@@ -44,10 +44,10 @@ def camera(
 
 
 class Camera:
-    """Frames as they come; of those that nobody took in time, the newest is kept.
+    """A source of live frames; only the newest waits to be read.
 
-    A frame's `index` counts all that the camera gave, its `time_s` is seconds from the first.
-    Iteration ends when the camera is unplugged, and where a file ends.
+    A frame's `index` counts all frames of the camera, `time_s` is seconds from the first.
+    Iteration ends when the camera is unplugged, and at the end of a file.
     """
 
     time_base = _TICK
@@ -74,7 +74,7 @@ class Camera:
             )
         self.info = self._described(first, wished)
         self.dropped = 0
-        """How many frames were replaced by newer ones before they were taken."""
+        """The number of frames replaced by newer ones before they were read."""
         self._start_s = time.perf_counter()
         self._newest: VideoFrame | None = self._framed(first, 0)
         self._count = 1
@@ -92,7 +92,7 @@ class Camera:
         said = self._capture.get(cv2.CAP_PROP_FPS)
         rate = wished or (checked_rate(said) if 0 < said <= 1000 else RATE)
         height, width = first.shape[:2]
-        return uncoded_info((width, height), rate, None, "bgr24", "camera")
+        return uncompressed_info((width, height), rate, None, "bgr24", "camera")
 
     # -- in its own thread -----------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class Camera:
             self._changed.notify_all()
 
     def _await_turn(self) -> bool:
-        """A file has all its frames at once: each waits for its time, unless it is closed."""
+        """Waits until a file's next frame is due; returns False if the camera was closed."""
         due_s = self._start_s + self._count * self._interval_s
         with self._changed:
             self._changed.wait_for(lambda: self._stop, max(0.0, due_s - time.perf_counter()))
@@ -130,23 +130,23 @@ class Camera:
     def _framed(self, pixels: Any, index: int) -> VideoFrame:
         time_s = time.perf_counter() - self._start_s if index else 0.0
         if pixels.ndim == 2 or pixels.shape[2] != 3:
-            raise MediaError(f"{self.path} gives frames of shape {pixels.shape}, not colours.")
-        coded = pyav().VideoFrame.from_ndarray(pixels, format="bgr24")
-        coded.pts, coded.time_base = int(time_s / _TICK), _TICK
-        return VideoFrame(coded, index, time_s)
+            raise MediaError(f"{self.path} gives frames of shape {pixels.shape}, not colors.")
+        decoded = pyav().VideoFrame.from_ndarray(pixels, format="bgr24")
+        decoded.pts, decoded.time_base = int(time_s / _TICK), _TICK
+        return VideoFrame(decoded, index, time_s)
 
     # -- for whoever reads -----------------------------------------------------------------------
 
     @property
     def ended(self) -> bool:
-        """Whether no frame will come any more."""
+        """Whether no more frames will come."""
         with self._changed:
             return self._closed or (self._ended and self._newest is None)
 
     def read(self, timeout_s: float | None = None) -> VideoFrame | None:
-        """The newest frame, once there is one that was not read yet.
+        """Returns the newest frame, waiting for one that was not read yet.
 
-        None where none came within that time, or none will come any more: see `ended`.
+        Returns None if none came within that time, or if no more will come: see `ended`.
         """
         if timeout_s is not None and (not isinstance(timeout_s, int | float) or not timeout_s >= 0):
             raise ArgumentError(f"read: timeout_s is seconds from 0 on, not {timeout_s!r}.")
@@ -162,7 +162,7 @@ class Camera:
             return frame
 
     def seek(self, time_s: float) -> None:
-        """Nothing, for 0; an error for any other time: what a camera sees is now."""
+        """Does nothing for 0; raises ArgumentError for other times: a camera is live."""
         if time_s != 0:
             raise ArgumentError(f"{self.path}: a camera begins now, not at {time_s!r} s.")
 
@@ -171,7 +171,7 @@ class Camera:
             yield frame
 
     def close(self) -> None:
-        """Let go of the camera; a second time does nothing."""
+        """Closes the camera; does nothing if it is closed."""
         with self._changed:
             self._stop = self._closed = True
             self._newest = None
@@ -189,7 +189,7 @@ class Camera:
 
 
 def _check_device(device: Any) -> bool:
-    """Whether it is a file that stands in for a camera; an error where it can be neither."""
+    """Returns whether the device is a file; raises if it is neither a file nor a camera."""
     if isinstance(device, bool) or not isinstance(device, int | str | os.PathLike) or device == "":
         raise ArgumentError(f"a camera is a number from 0 on, or a path, not {device!r}.")
     if isinstance(device, int) and device < 0:
@@ -235,7 +235,7 @@ def _advice() -> str:
 
 @contextmanager
 def _quiet(cv2: Any) -> Iterator[None]:
-    """OpenCV without the lines that it prints where a camera is missing."""
+    """Silences OpenCV's log inside the block."""
     logging = cv2.utils.logging
     level = logging.getLogLevel()
     logging.setLogLevel(logging.LOG_LEVEL_SILENT)

@@ -37,7 +37,7 @@ __all__ = [
 
 
 def available_models() -> list[str]:
-    """The names of all models of the catalogue.
+    """The names of all models of the catalog.
 
     >>> from dala.ml import gpu
     >>> "mobilenet_v2" in gpu.available_models()
@@ -47,9 +47,9 @@ def available_models() -> list[str]:
 
 
 def model_info(model: str | Model) -> dict[str, Any]:
-    """What is known of a model: a name of the catalogue, or one that was loaded.
+    """What is known of a model: a name of the catalog, or one that was loaded.
 
-    Of a name: task, input, labels, licence, source and hashes. Of a loaded model also its declared
+    Of a name: task, input, labels, license, source and hashes. Of a loaded model also its declared
     inputs and outputs, what computes it, and where.
     """
     return model.info() if isinstance(model, Model) else find(model).describe()

@@ -40,10 +40,10 @@ def cut(
     whole_rows: bool = False,
     most_effort: float = 0,
 ) -> Chunks:
-    """One chunk where the work is small, a few for each thread where it is not, and many if large.
+    """Returns the chunks of a domain: one for small work, a few per thread, more for long work.
 
-    `whole_rows` keeps rows whole, where much is computed once for each. `most_effort` is what a
-    position may take, if chunks are to end after a while.
+    `whole_rows` never cuts a row, for programs that compute much once per row. `most_effort` bounds
+    what a position costs; from it follows how many chunks it takes for each to end soon.
     """
     whole = Chunks(rows, width, 1, rows, by_rows=True)
     least = int(min(rows * width * most_effort // CHUNK_WORK, MOST_CHUNKS))

@@ -88,7 +88,7 @@ class _OpenGroup:
         return FusionGroup(tuple(steps), self.reason, flat, halo)
 
     def _stays_flat(self, step: Step) -> bool:
-        """Whether all steps are elementwise, over as many elements."""
+        """Returns whether all steps are elementwise, over as many elements."""
         return (
             self.is_flat
             and is_elementwise(step.program)
@@ -132,7 +132,7 @@ def _why_alone(step: Step, overlaps: Overlaps) -> str:
 
 
 def _is_near(access: Access, program: Program, source: str) -> bool:
-    """Whether an input is read within a few rows of the position."""
+    """Returns whether an input is read within a few rows of the position."""
     if access.kind in ("own", "unused"):
         return True
     if access.kind != "offsets" or program.rank != 2:
@@ -148,7 +148,7 @@ def _is_near(access: Access, program: Program, source: str) -> bool:
 
 
 def _has_common_rows(steps: Sequence[Step]) -> bool:
-    """Whether all steps have the same rows, enough of them for borders to stay near."""
+    """Returns whether all steps have the same rows, enough of them for borders to stay near."""
     domains = [step.domain for step in steps]
     if any(len(domain) != 2 for domain in domains) or len({d[0] for d in domains}) != 1:
         return False
@@ -158,7 +158,7 @@ def _has_common_rows(steps: Sequence[Step]) -> bool:
 
 
 def _reads_row_by_row(step: Step, height: int) -> bool:
-    """Whether what a step reads at offsets has a row for each of its own."""
+    """Returns whether what a step reads at offsets has a row for each of its own."""
     found = accesses(step.program)
     return all(
         kind[1][:1] == (height,)

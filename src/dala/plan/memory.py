@@ -23,7 +23,7 @@ class MemoryPlan:
 def plan_memory(
     uses: Sequence[Iterable[int]], sizes: Mapping[int, int], overlaps: Overlaps
 ) -> MemoryPlan:
-    """The plan for buffers of given sizes, from the buffers that each unit uses, in order.
+    """Returns the plan for buffers of given sizes, from the buffers that each unit uses, in order.
 
     Buffers that share memory, seen in two ways, are one and keep their slot together.
     """
@@ -45,7 +45,7 @@ def plan_memory(
 
 
 def _take(free: list[int], made: list[int], size: int) -> int:
-    """A slot for so many bytes: the smallest free one that holds them, or the largest, grown."""
+    """Returns the smallest free slot of that size, or the largest, grown."""
     if not free:
         made.append(size)
         return len(made) - 1

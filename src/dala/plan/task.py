@@ -40,7 +40,7 @@ class Task:
         self.watched = self.max_iterations > WATCHED_ITERATIONS
 
     def _domain(self) -> Shape:
-        """The positions that the kernel runs over: its output's, or its first input's."""
+        """Returns the positions that the kernel runs over: its output's, or its first input's."""
         if self.scattered and self.inputs:
             return domain_of(self.inputs[0][1], self.program.inputs[0].channels)
         return domain_of(self.output[1], self.program.output.channels)
@@ -74,7 +74,7 @@ class Task:
         return shapes
 
     def fits_in_place(self, position: int) -> bool:
-        """Whether an input that is the output's own memory is read only where it is written."""
+        """Returns whether the input may be the output's memory: read only where it is written."""
         access: Access = self.access[self.program.inputs[position].name]
         if access.kind == "unused":
             return True
@@ -85,7 +85,7 @@ class Task:
 
 @remembered
 def flattened(program: Program) -> Program:
-    """An elementwise program over one axis: its rows need not be told apart."""
+    """Returns an elementwise program over one axis: its rows need not be told apart."""
     return changed(
         program,
         rank=1,

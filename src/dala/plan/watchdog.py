@@ -52,7 +52,7 @@ TOTAL_TIMEOUT = (
 
 
 def has_loops(statements: list[Statement]) -> bool:
-    """Whether there is a loop at all, whose iterations have to be counted."""
+    """Returns whether there is a loop at all, whose iterations have to be counted."""
     return any(isinstance(item, While | For | Reduce) for item in walk(Block(statements)))
 
 
@@ -79,7 +79,7 @@ def _iteration_cost(block: Block) -> int:
 
 
 def _own_operations(block: Block) -> int:
-    """The operations of a block, those of branches too, but not those of its loops."""
+    """Returns the operations of a block, those of branches too, but not those of its loops."""
     return sum(
         1
         if isinstance(item, For | Reduce | While)
@@ -107,7 +107,7 @@ def _trips(loop: For | Reduce, shapes: Shapes) -> float:
 
 
 def _bounds(value: Value, shapes: Shapes) -> tuple[float, float]:
-    """The least and the greatest that the end of a loop can be."""
+    """Returns the least and the greatest that the end of a loop can be."""
     match value:
         case Const():
             return float(value.value), float(value.value)

@@ -1,4 +1,4 @@
-"""Pictures in a window, in a notebook, or off-screen: what kernels compute, shown."""
+"""Surfaces: pixels on a device, shown in windows, in notebooks, or off-screen."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from dala.surfaces.loop import Frame as Frame
     from dala.surfaces.loop import LoopStats as LoopStats
     from dala.surfaces.loop import loop as loop
-    from dala.surfaces.showing import clear as clear
-    from dala.surfaces.showing import create_surface as create_surface
-    from dala.surfaces.showing import destroy_surface as destroy_surface
-    from dala.surfaces.showing import get_pixels as get_pixels
-    from dala.surfaces.showing import present as present
-    from dala.surfaces.showing import resize_surface as resize_surface
-    from dala.surfaces.showing import save as save
-    from dala.surfaces.showing import set_pixels as set_pixels
     from dala.surfaces.surface import Surface as Surface
+    from dala.surfaces.surface_functions import clear as clear
+    from dala.surfaces.surface_functions import create_surface as create_surface
+    from dala.surfaces.surface_functions import destroy_surface as destroy_surface
+    from dala.surfaces.surface_functions import get_pixels as get_pixels
+    from dala.surfaces.surface_functions import present as present
+    from dala.surfaces.surface_functions import resize_surface as resize_surface
+    from dala.surfaces.surface_functions import save as save
+    from dala.surfaces.surface_functions import set_pixels as set_pixels
 
 _HOMES = {
     "Frame": "loop",
@@ -38,9 +38,9 @@ _HOMES = {
     "Surface": "surface",
     "annotate": "drawing",
     "batch": "drawing",
-    "clear": "showing",
-    "create_surface": "showing",
-    "destroy_surface": "showing",
+    "clear": "surface_functions",
+    "create_surface": "surface_functions",
+    "destroy_surface": "surface_functions",
     "draw_circle": "drawing",
     "draw_image": "drawing",
     "draw_line": "drawing",
@@ -50,21 +50,21 @@ _HOMES = {
     "fill_circle": "drawing",
     "fill_rect": "drawing",
     "fill_round_rect": "drawing",
-    "get_pixels": "showing",
+    "get_pixels": "surface_functions",
     "load_image": "drawing",
     "loop": "loop",
-    "present": "showing",
-    "resize_surface": "showing",
-    "save": "showing",
+    "present": "surface_functions",
+    "resize_surface": "surface_functions",
+    "save": "surface_functions",
     "set_clip": "drawing",
-    "set_pixels": "showing",
+    "set_pixels": "surface_functions",
 }
 
 
 if not TYPE_CHECKING:  # who else would take any name for one of these
 
     def __getattr__(name: str) -> Any:
-        """Names are loaded when they are first used, so that whoever only computes need not."""
+        """Loads names on first use, so that programs that only compute do not load surfaces."""
         if name not in _HOMES:
             raise AttributeError(f"module 'dala.surfaces' has no attribute {name!r}")
         found = getattr(importlib.import_module(f"dala.surfaces.{_HOMES[name]}"), name)

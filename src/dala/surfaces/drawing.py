@@ -1,10 +1,9 @@
-"""Shapes, text, images and what models found, drawn over the pixels of a surface on its device.
+"""Draws shapes, text, images and model results over a surface, on its device.
 
-Coordinates and colours are those of `dala.images.drawing`: pixels from the upper left corner, the
-centre of the first at (0.5, 0.5); names, codes such as "#ff8000" and numbers from 0 to 1. What is
-drawn is gathered, and put over the pixels in the order of the calls before anyone looks at them,
-before a kernel's result replaces them, and at the end of a `batch`. Images are taken as they are
-when they are given.
+Coordinates and colors are those of `dala.images.drawing`: pixels from the upper left corner, the
+center of the first at (0.5, 0.5); names, codes such as "#ff8000" and numbers from 0 to 1. Calls are
+gathered, and drawn in order before the pixels are read or shown, before a kernel's result replaces
+them, and at the end of a `batch`. Images are copied when they are given.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ import numpy as np
 from dala.devices import using
 from dala.errors import ArgumentError
 from dala.images.drawing import Drawing
-from dala.images.drawing_run import draw
+from dala.images.drawing_renderer import draw
 from dala.images.frames import frame_of, new_buffer
-from dala.images.lettering import Font
+from dala.images.text_rendering import Font
 from dala.ml.results.drawing import add_results
 from dala.ml.results.results import Result, Segmentation
 from dala.runtime.buffers.buffer import Buffer, from_numpy
-from dala.surfaces.annotation import fitted_results
+from dala.surfaces.result_scaling import fitted_results
 from dala.surfaces.surface import Surface, require_surface
 
 MOST_SHAPES, MOST_BYTES = 1 << 14, 1 << 28
-"""What is gathered before it is drawn unasked, for the memory that it takes."""
+"""The memory of pending images at which they are drawn."""
 
 Place = tuple[Any, Any, Any, Any]
 
 
 class Gathered:
-    """What is to be drawn over a surface in one go, and the memory that its images take."""
+    """A pending drawing over a surface, and the memory that its images take."""
 
     def __init__(self) -> None:
         self.drawing = Drawing()
         self.size_bytes = 0
 
     def draw(self, surface: Surface) -> None:
-        """Put it over the pixels, which stay on their device."""
+        """Draws it over the surface's pixels, on their device."""
         if not len(self.drawing):
             return
         pixels = surface.buffer()
@@ -51,7 +50,7 @@ class Gathered:
 
 
 class Settings:
-    """What holds for all that is drawn on a surface: its clip, images by name, open batches."""
+    """A surface's drawing state: its clip, images by name, open batches."""
 
     def __init__(self) -> None:
         self.clip: Place = (None, None, None, None)
@@ -63,21 +62,21 @@ class Settings:
 
 
 def fill_rect(surface: Surface, x: float, y: float, w: float, h: float, color: Any) -> None:
-    """Fill a rectangle with its upper left corner at (x, y)."""
+    """Fills a rectangle with its upper left corner at (x, y)."""
     _drawing(surface).fill_rect(x, y, w, h, color)
 
 
 def draw_rect(
     surface: Surface, x: float, y: float, w: float, h: float, color: Any, width: float = 1.0
 ) -> None:
-    """Draw the outline of a rectangle, its line half within and half outside of it."""
+    """Draws the outline of a rectangle; the line is centered on its edge."""
     _drawing(surface).draw_rect(x, y, w, h, color, width)
 
 
 def fill_round_rect(
     surface: Surface, x: float, y: float, w: float, h: float, radius: float, color: Any
 ) -> None:
-    """Fill a rectangle with rounded corners."""
+    """Fills a rectangle with rounded corners."""
     _drawing(surface).fill_round_rect(x, y, w, h, radius, color)
 
 
@@ -91,26 +90,26 @@ def draw_round_rect(
     color: Any,
     width: float = 1.0,
 ) -> None:
-    """Draw the outline of a rectangle with rounded corners."""
+    """Draws the outline of a rectangle with rounded corners."""
     _drawing(surface).draw_round_rect(x, y, w, h, radius, color, width)
 
 
 def fill_circle(surface: Surface, x: float, y: float, radius: float, color: Any) -> None:
-    """Fill a disc around (x, y)."""
+    """Fills a circle around (x, y)."""
     _drawing(surface).fill_circle(x, y, radius, color)
 
 
 def draw_circle(
     surface: Surface, x: float, y: float, radius: float, color: Any, width: float = 1.0
 ) -> None:
-    """Draw a circle around (x, y), its line half within and half outside of it."""
+    """Draws the outline of a circle around (x, y); the line is centered on its edge."""
     _drawing(surface).draw_circle(x, y, radius, color, width)
 
 
 def draw_line(
     surface: Surface, x0: float, y0: float, x1: float, y1: float, color: Any, width: float = 1.0
 ) -> None:
-    """Draw a line from (x0, y0) to (x1, y1), with round ends."""
+    """Draws a line from (x0, y0) to (x1, y1), with round caps."""
     _drawing(surface).draw_line(x0, y0, x1, y1, color, width)
 
 
@@ -124,9 +123,9 @@ def draw_text(
     font: Font = None,
     background: Any = None,
 ) -> None:
-    """Draw text in lines of letters of that size, its box's upper left corner at (x, y).
+    """Draws text in that size, with the upper left corner of its box at (x, y).
 
-    `font` is the path of a font's file, and a background fills the box. Pillow makes the letters.
+    `font` is the path of a font file; a background fills the box. Pillow renders the text.
     """
     _drawing(surface).draw_text(text, x, y, size, color, background, font)
 
@@ -135,7 +134,7 @@ def draw_text(
 
 
 def load_image(surface: Surface, name: str, image: Any) -> None:
-    """Keep an image on the surface's device, where `draw_image` finds it by its name."""
+    """Keeps an image on the surface's device, for `draw_image` to draw by name."""
     settings = _settings(surface)
     if not isinstance(name, str) or not name:
         raise ArgumentError(f"load_image: name is a text, not {name!r}.")
@@ -151,9 +150,9 @@ def draw_image(
     h: float | None = None,
     alpha: float = 1.0,
 ) -> None:
-    """Draw an image with its upper left corner at (x, y), in its own size unless one is given.
+    """Draws an image with its upper left corner at (x, y), in its own size unless one is given.
 
-    It is an array, a Pillow image, a Buffer, or the name of one that `load_image` was given.
+    It is an array, a Pillow image, a Buffer, or the name that `load_image` gave one.
     """
     settings = _settings(surface)
     if isinstance(image, str):
@@ -171,7 +170,7 @@ def draw_image(
 
 
 def _taken(what: str, surface: Surface, image: Any) -> Buffer:
-    """The image on the surface's device, safe from what its owner does to it from now on."""
+    """Returns a copy of the image on the surface's device."""
     pixels = frame_of(what, image).pixels
     with using(surface.device) as device:
         if isinstance(pixels, np.ndarray):
@@ -191,14 +190,14 @@ def annotate(
     results: Result | Iterable[Result],
     image_size: tuple[int, int] | None = None,
 ) -> None:
-    """Draw what models found: boxes with names, key points and skeletons, masks, classes.
+    """Draws model results: labeled boxes, key points and skeletons, masks, classes.
 
-    Places are pixels of the surface; or, with an `image_size` (width, height), those of an image
-    that is shown over the whole surface.
+    Coordinates are pixels of the surface or, with an `image_size` (width, height), of an image
+    that fills the surface.
     """
     settings, size = _settings(surface), (surface.width, surface.height)
     found = fitted_results(results, size, image_size)
-    made = Drawing()  # of its own: where one result cannot be drawn, none is
+    made = Drawing()  # separate: if one result fails, none is drawn
     made.set_clip(*settings.clip)
     add_results(made, found, size)
     _drawing(surface).add(made)
@@ -216,17 +215,17 @@ def set_clip(
     w: float | None = None,
     h: float | None = None,
 ) -> None:
-    """Let what is drawn from now on be seen within a rectangle only; everywhere, without one."""
+    """Clips what is drawn from now on to a rectangle; without one, ends clipping."""
     settings = _settings(surface)
-    Drawing().set_clip(x, y, w, h)  # refuses what is no rectangle
+    Drawing().set_clip(x, y, w, h)  # raises for invalid rectangles
     settings.clip = (x, y, w, h)
 
 
 @contextmanager
 def batch(surface: Surface) -> Iterator[Surface]:
-    """Inside, shapes are gathered, and drawn together at the end; a clip ends there too.
+    """Gathers the shapes inside the block, and draws them together at its end; clips end there.
 
-    A batch within another is drawn with that one.
+    A nested batch is drawn with the outer one.
     """
     settings = _settings(surface)
     clip = settings.clip
@@ -244,7 +243,7 @@ def batch(surface: Surface) -> Iterator[Surface]:
 
 
 def _drawing(surface: Surface) -> Drawing:
-    """What the next shape of a surface is added to, under the surface's clip."""
+    """Returns the drawing that the surface's next shape is added to, with its clip."""
     settings, gathered = _settings(surface), _gathered(surface)
     if len(gathered.drawing) >= MOST_SHAPES or gathered.size_bytes >= MOST_BYTES:
         surface.settle()
@@ -261,7 +260,7 @@ def _gathered(surface: Surface) -> Gathered:
 
 
 def _settings(surface: Surface) -> Settings:
-    _ = require_surface(surface).store  # refuses a surface that was destroyed
+    _ = require_surface(surface).store  # raises if the surface was destroyed
     if not isinstance(surface.kept, Settings):
         surface.kept = Settings()
     return surface.kept

@@ -1,4 +1,4 @@
-"""What happens to a window, as the handlers of `surface.on` are told, and where in the picture."""
+"""Window events, as handlers of `surface.on` get them, in the picture's coordinates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Size = tuple[int, int]
 
 @value
 class Resize:
-    """The window has another size, in pixels of the screen; the surface keeps its own.
+    """The window was resized, in physical pixels; the surface keeps its size.
 
     A handler that wants them to be the same calls `surface.resize(event.width, event.height)`.
     """
@@ -23,7 +23,7 @@ class Resize:
 
 @value
 class Key:
-    """A key is pressed or let go of: `action` is "down" or "up".
+    """A key was pressed or released: `action` is "down" or "up".
 
     `key` is a letter or digit, or a name as browsers have it: "ArrowUp", "Enter", "Escape".
     `modifiers` are among "Shift", "Control", "Alt" and "Meta".
@@ -36,13 +36,13 @@ class Key:
 
 @value
 class Pointer:
-    """The pointer is moved or used, at a place in the picture.
+    """The pointer moved, or was used, at a position in the picture.
 
     `action` is "move", "down", "up", "double_click", "wheel", "enter" or "leave". `x` and `y` are
-    in pixels of the surface, whatever the size of the window; outside the picture they are beyond
-    its ends. Entering and leaving are told with the place that was told last. `button` is what went
-    down or up, 1 for the left one, and `buttons` are all that are down. `dx` and `dy` are how far a
-    wheel was turned, about 100 for a notch.
+    in pixels of the surface, whatever the size of the window; outside the picture they are out of
+    its range. "enter" and "leave" have the last known position. `button` is the one that was
+    pressed or released, 1 for the left one, and `buttons` are all that are down. `dx` and `dy` are
+    the scroll distance of a wheel, about 100 for a notch.
     """
 
     action: str
@@ -62,7 +62,7 @@ class Close:
 
 Event = Resize | Key | Pointer | Close
 NAMES: dict[type, str] = {Resize: "resize", Key: "key", Pointer: "pointer", Close: "close"}
-"""What `surface.on` calls each kind."""
+"""The names of events in `surface.on`."""
 _KEYS = {"key_down": "down", "key_up": "up"}
 _POINTERS = {
     "pointer_move": "move",
@@ -74,12 +74,12 @@ _POINTERS = {
     "wheel": "wheel",
 }
 KINDS = ("resize", "close", *_KEYS, *_POINTERS)
-"""The kinds of rendercanvas that become one of ours."""
+"""The rendercanvas events that are translated."""
 
 
 @value
 class Box:
-    """A part of a window, in pixels of the screen."""
+    """A rectangle in a window, in physical pixels."""
 
     x: int
     y: int
@@ -88,14 +88,14 @@ class Box:
 
 
 def fitted(picture: Size, window: Size) -> Box:
-    """Where a picture lies in a window: as large as it can be, in the middle, never distorted."""
+    """Returns where a picture lies in a window: letterboxed, centered, never distorted."""
     scale = min(window[0] / picture[0], window[1] / picture[1])
     width, height = (max(1, round(extent * scale)) for extent in picture)
     return Box((window[0] - width) // 2, (window[1] - height) // 2, width, height)
 
 
 def translated(given: Mapping[str, Any], picture: Size, window: Size, ratio: float) -> Event:
-    """An event of rendercanvas, whose places are in points of `ratio` pixels, as one of ours."""
+    """Returns our event for rendercanvas's, whose coordinates are points of `ratio` pixels."""
     kind = given["event_type"]
     if kind == "resize":
         return Resize(*window)

@@ -1,4 +1,4 @@
-"""The frame loop: a function is called for each frame, at an even pace, until it is to end."""
+"""The frame loop: calls a function for each frame, at a steady rate."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from dala.errors import ArgumentError
 from dala.surfaces.surface import Surface
 
 POLL_S = 1 / 30
-"""The longest that a window waits until somebody looks what happened to it."""
+"""The longest time between polls of a window's events."""
 _ROUNDING = 1e-6
-"""Of a frame's slot: a clock that is this little early counts as on time."""
+"""The share of a period by which a clock may be early and count as on time."""
 
 End = Literal["closed", "stopped", "frames", "interrupted"]
 
 
 @record
 class Frame:
-    """What a function of `loop` is told about the frame that it makes.
+    """What the function of `loop` gets for each frame.
 
-    `number` counts frames from 0. `time` is how many seconds the loop had run when the frame began,
-    `dt` how many since the frame before it did, 0.0 in the first. `dropped` is how many frames had
-    no time to be made so far.
+    `number` counts frames from 0. `time` is seconds since the loop started, `dt` seconds since the
+    previous frame, 0.0 in the first. `dropped` is the number of frames skipped so far because
+    earlier ones took too long.
     """
 
     number: int
@@ -36,12 +36,11 @@ class Frame:
 
 @record
 class LoopStats:
-    """What became of a loop.
+    """The result of a loop.
 
-    `frames` were made and presented, and `dropped` left out because the ones before took too long.
-    `fps` is how many were made in a second. `ended` says why: the window was "closed" or the
-    surface destroyed, the function "stopped" it, all "frames" were made, or the user
-    "interrupted" it.
+    `frames` were presented, and `dropped` skipped because earlier ones took too long. `fps` is the
+    average rate. `ended` says why: the window was "closed" or the surface destroyed, the function
+    "stopped" it, all "frames" were done, or the user "interrupted" it.
     """
 
     frames: int
@@ -58,11 +57,11 @@ class Clock(Protocol):
         """Seconds since some moment."""
 
     def sleep(self, duration_s: float) -> None:
-        """Return that much later."""
+        """Waits."""
 
 
 class Wall:
-    """The clock on the wall."""
+    """The real clock."""
 
     def now_s(self) -> float:
         return time.perf_counter()
@@ -72,9 +71,9 @@ class Wall:
 
 
 class Pace:
-    """When frames are due: at multiples of a period since the start, so that errors do not add up.
+    """Schedules frames at multiples of a period since the start, so that errors do not add up.
 
-    A frame that is late begins at once. One whose whole slot has passed is dropped.
+    A late frame starts at once. One whose whole period has passed is dropped.
     """
 
     def __init__(self, fps: float | None, start_s: float) -> None:
@@ -84,14 +83,14 @@ class Pace:
         self._slot = 0
 
     def wait_s(self, now_s: float) -> float:
-        """How long it is until the next frame is due."""
+        """Returns the time until the next frame is due."""
         if self._fps is None:
             return 0.0
         early = self._slot - (now_s - self._start_s) * self._fps
         return early / self._fps if early > _ROUNDING else 0.0
 
     def begin(self, now_s: float) -> None:
-        """Take the slot that it is time for; those before it that nobody took are dropped."""
+        """Starts the frame that is due now; missed ones before it are dropped."""
         if self._fps is not None:
             current = math.floor((now_s - self._start_s) * self._fps + _ROUNDING)
             self.dropped += max(0, current - self._slot)
@@ -104,11 +103,11 @@ def loop(
     fps: float | None = 60,
     frames: int | None = None,
 ) -> LoopStats:
-    """Call `fn(frame)` and present the surface, `fps` times a second, and tell how that went.
+    """Calls `fn(frame)` and presents the surface `fps` times a second; returns statistics.
 
     It ends when the window is closed, when `fn` returns False (that frame is not shown), after
     `frames` frames, or when the user interrupts the program; none of them ends the program. With
-    `fps=None` a frame begins as soon as the one before it is done, and none is dropped.
+    `fps=None` each frame starts as soon as the previous one is done, and none is dropped.
     """
     if not isinstance(surface, Surface):
         raise ArgumentError(
@@ -122,7 +121,7 @@ def loop(
         raise ArgumentError(f"loop: frames is a whole number, or None for no end, not {frames!r}.")
     if frames is not None and frames < 0:
         raise ArgumentError(f"loop: frames is 0 or more, not {frames}.")
-    _ = surface.store  # it must not have been destroyed before
+    _ = surface.store  # raises if the surface was destroyed
     return run(surface, fn, fps, frames, Wall())
 
 
@@ -133,7 +132,7 @@ def run(
     frames: int | None,
     clock: Clock,
 ) -> LoopStats:
-    """The loop, by any clock."""
+    """Runs the loop with any clock."""
     start_s = before_s = clock.now_s()
     pace = Pace(fps, start_s)
     number = 0
@@ -157,7 +156,7 @@ def run(
                 _show(surface)
                 number += 1
     except KeyboardInterrupt:
-        pass  # as its user wants: `ended` says so
+        pass  # reported by `ended`
     seconds = clock.now_s() - start_s
     return LoopStats(number, pace.dropped, seconds, number / seconds if seconds else 0.0, ended)
 
@@ -165,12 +164,12 @@ def run(
 def _show(surface: Surface) -> None:
     surface.present()
     if surface._canvas is None:
-        # Nothing else waits for a GPU then: frames would be counted that are not made yet.
+        # Nothing else waits for the GPU off-screen: unfinished frames would be counted.
         surface._device.synchronize()
 
 
 def _wait(surface: Surface, pace: Pace, clock: Clock) -> bool:
-    """Return when the next frame is due, or as soon as nobody would see it: then False."""
+    """Waits until the next frame is due; returns False if the surface is closed before."""
     while True:
         canvas = surface._canvas
         if canvas is not None:

@@ -18,23 +18,23 @@ _NEEDED = ("rendercanvas", "jupyter_rfb")
 class Widget(Window):
     """A widget that shows a surface wherever a notebook displays it, and stays up to date.
 
-    Frames are sent while a cell runs. What happens to the widget arrives when none does, and is
-    told to the handlers then.
+    Frames are sent while a cell runs. Events of the widget arrive, and are dispatched, when no
+    cell runs.
     """
 
     def mimebundle(self) -> Any:
-        """What a notebook displays."""
+        """Returns what a notebook displays."""
         return self.canvas._repr_mimebundle_()
 
     def poll(self) -> None:
-        """Nothing: a notebook tells by itself."""
+        """Does nothing: notebooks dispatch events themselves."""
 
     def _put_down(self, given: dict[str, Any]) -> None:
         self._tell(given)
 
 
 class PixelPresenter:
-    """Hands over the pixels as they are: a browser fits them into the widget."""
+    """Hands the pixels to the browser, which scales them to the widget."""
 
     def __init__(self, canvas: Any) -> None:
         self._context = canvas.get_bitmap_context()
@@ -44,7 +44,7 @@ class PixelPresenter:
 
 
 def open_widget(surface: Surface) -> Widget | None:
-    """A widget for a surface; None where only still pictures can be shown, and the log says why."""
+    """Returns a widget for a surface, or None, with a log entry, if widgets cannot be shown."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         _LOG.info(
@@ -55,7 +55,7 @@ def open_widget(surface: Surface) -> Widget | None:
         return None
     from rendercanvas.jupyter import JupyterRenderCanvas
 
-    # On demand: what was presented before the widget is displayed is drawn when it is.
+    # On demand: frames presented before the widget is displayed are drawn then.
     size = surface.width, surface.height
     canvas = JupyterRenderCanvas(size=size, title=surface.title, update_mode="ondemand")
     canvas.resizable = False

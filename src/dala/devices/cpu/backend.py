@@ -1,4 +1,4 @@
-"""The CPU as a backend of one device."""
+"""The CPU backend, which has one device."""
 
 from __future__ import annotations
 

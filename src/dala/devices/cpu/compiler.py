@@ -1,4 +1,4 @@
-"""LLVM, through llvmlite: a module's text becomes machine code for this CPU."""
+"""Compiles LLVM IR to machine code for this CPU, with llvmlite."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ PLAIN = Options()
 
 @record
 class Code:
-    """Machine code in memory: it stays there as long as this object does."""
+    """Machine code in memory, which lives as long as this object."""
 
     addresses: dict[str, int]
     library: Any
 
 
 class Compiler:
-    """Compiles for the CPU it runs on, one module at a time."""
+    """Compiles for the host CPU, one module at a time."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -42,7 +42,7 @@ class Compiler:
 
     @cached_property
     def vector_bits(self) -> int:
-        """The width of the vectors that this CPU computes with."""
+        """Returns the vector width of this CPU."""
         if self.features.get("avx512f") and self.features.get("avx512bw"):
             return 512
         return 256 if self.features.get("avx2") else 128
@@ -53,14 +53,14 @@ class Compiler:
 
     @cached_property
     def _key(self) -> str:
-        """What the code depends on besides its text."""
+        """Returns what machine code depends on besides its LLVM IR."""
         machine = (platform.machine(), platform.system(), self.cpu, self._flat_features)
         return "\n".join((__version__, llvmlite.__version__, *machine))
 
     @cached_property
     def _linker(self) -> Any:
-        # LLVM's older linker puts code and constants wherever there is room, and aborts where they
-        # come to lie more than 2 GiB apart, as they do in large processes.
+        # LLVM's older linker places code and constants anywhere, and aborts if they are more than 2
+        # GiB apart, as happens in large processes.
         return llvm.create_lljit_compiler(self._machine(jit=True), use_jit_link=True)
 
     def _machine(self, *, jit: bool = False) -> Any:
@@ -74,7 +74,7 @@ class Compiler:
         )
 
     def compile(self, text: str, *entries: str, options: Options = PLAIN) -> Code:
-        """The code of a module."""
+        """Returns the machine code of a module, from the object cache if possible."""
         dump_code(text, "ll")
         key = f"{self._key}\n{options}\n{text}"
         with GATE:
@@ -86,26 +86,26 @@ class Compiler:
         return code
 
     def assembly(self, text: str, options: Options = PLAIN) -> str:
-        """The assembly that a module becomes, to read."""
+        """Returns the assembly of a module, for reading."""
         with GATE, _scheduling(options):
             machine = self._machine()
-            return str(machine.emit_assembly(self._optimised(text, machine, options)))
+            return str(machine.emit_assembly(self._optimized(text, machine, options)))
 
     def _object(self, text: str, options: Options) -> bytes:
         machine = self._machine()
         with _scheduling(options):
-            return bytes(machine.emit_object(self._optimised(text, machine, options)))
+            return bytes(machine.emit_object(self._optimized(text, machine, options)))
 
-    def _optimised(self, text: str, machine: Any, given: Options) -> Any:
+    def _optimized(self, text: str, machine: Any, given: Options) -> Any:
         try:
             module = llvm.parse_assembly(text)
         except RuntimeError as error:
             raise InternalError(f"LLVM refused emitted code: {error}\n{text}") from error
         options = llvm.create_pipeline_tuning_options(2)
-        options.loop_vectorization = given.vectorise
+        options.loop_vectorization = given.vectorize
         options.slp_vectorization = False
         builder = llvm.create_pass_builder(machine, options)
-        passes = builder.getModulePassManager() if given.vectorise else _few_passes()
+        passes = builder.getModulePassManager() if given.vectorize else _few_passes()
         passes.run(module, builder)
         return module
 
@@ -120,7 +120,7 @@ class Compiler:
 
 @contextmanager
 def _scheduling(options: Options) -> Iterator[None]:
-    """Inside, LLVM keeps the order of instructions if asked to: an option of the whole process."""
+    """Disables LLVM's instruction scheduler inside if asked to: it is a process-wide option."""
     if not options.in_order:
         yield
         return
@@ -132,7 +132,7 @@ def _scheduling(options: Options) -> Iterator[None]:
 
 
 def _few_passes() -> Any:
-    """Code that is written as vectors needs little of LLVM's pipeline, a fifth of its time."""
+    """Returns a short pass pipeline for code emitted as vectors: a fifth of the time of LLVM's."""
     passes = llvm.create_new_module_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()

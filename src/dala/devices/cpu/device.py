@@ -1,4 +1,4 @@
-"""The CPU as a device: programs become machine code, launches become chunks on its threads."""
+"""The CPU device: compiles programs, and runs launches as chunks on worker threads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from dala.base.record import changed, record
 from dala.devices.cpu.exit_gate import GATE
 from dala.devices.cpu.memory import HOST, HostMemory
-from dala.devices.device import Device, GroupRunner, Held, check_sizes, forget_oldest
+from dala.devices.device import Device, GroupRunner, MemoryStatistics, check_sizes, forget_oldest
 from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
 from dala.ir.nodes import Program, While, walk
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from dala.devices.cpu.threads import Workers
 
 MOST_EXECUTABLES = 4096
-"""Compiled programs that are remembered, the latest ones; tasks keep their own."""
+"""The number of compiled programs kept, the latest ones; tasks keep their own."""
 _STRIP = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, *[ctypes.c_int64] * 4)
 
 
 @record
 class Executable:
-    """A program as machine code, and how its arguments are packed."""
+    """A compiled program, and the format of its argument slots."""
 
     pack: Any
     call: Any
@@ -44,7 +44,7 @@ class Executable:
 
 
 class Cpu(Device):
-    """This machine's CPU. LLVM is loaded when it first compiles: nothing else takes as long."""
+    """This machine's CPU. LLVM is loaded on the first compilation, as it takes longest of all."""
 
     id = "cpu"
     backend = "cpu"
@@ -56,7 +56,7 @@ class Cpu(Device):
 
     @cached_property
     def compiler(self) -> Compiler:
-        with GATE:  # loading LLVM takes long, too
+        with GATE:  # loading LLVM takes long as well
             from dala.devices.cpu.compiler import Compiler
 
             return Compiler()
@@ -105,7 +105,7 @@ class Cpu(Device):
         check_sizes("copy", [source], [target.size_bytes])
         ctypes.memmove(target.address, source.address, target.size_bytes)
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         return HOST.held()
 
     def trim(self) -> int:
@@ -119,19 +119,19 @@ class Cpu(Device):
         return CpuRunner(self, task)
 
     def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
-        from dala.devices.cpu.group import fits_in_cache
+        from dala.devices.cpu.fusion_group import fits_in_cache
 
         return fits_in_cache(group, materialized)
 
     def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
-        from dala.devices.cpu.group import CpuGroup
+        from dala.devices.cpu.fusion_group import CpuFusionGroup
 
         if len(group.steps) > 1:
-            return CpuGroup(self, group, materialized)
+            return CpuFusionGroup(self, group, materialized)
         return super().load_group(group, materialized)
 
     def synchronize(self) -> None:
-        """Nothing is ever under way: a run returns when it is done."""
+        """Returns at once: a run returns only when it is done."""
 
     def target(
         self,
@@ -139,14 +139,14 @@ class Cpu(Device):
         wide: bool = False,
         streaming: bool = False,
         in_place: frozenset[str] = frozenset(),
-        twin: bool = False,
+        tee: bool = False,
         watched: bool = False,
     ) -> Target:
-        """This CPU, and how a launch goes about memory and loops."""
-        return Target(self.compiler.vector_bits, wide, streaming, in_place, twin, watched)
+        """Returns the code generation target: this CPU, and a launch's memory access and loops."""
+        return Target(self.compiler.vector_bits, wide, streaming, in_place, tee, watched)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
-        """The LLVM IR of a program, and its assembly if asked for."""
+        """Returns the LLVM IR of a program, and its assembly if asked for."""
         if any(isinstance(item, While) for item in walk(program.body)):
             target = changed(target, watched=True)
         emitted: Emitted = emit(program, target)
@@ -157,14 +157,14 @@ class Cpu(Device):
         return "\n\n".join(parts)
 
     def executable(self, program: Program, target: Target) -> Executable:
-        """The program's machine code: from memory, from disk, or compiled now."""
+        """Returns the program's machine code: from memory, from disk, or compiled now."""
         emitted = emit(program, target)
         formats = "".join(slot.format for slot in emitted.slots)
         return self.compiled(emitted.text, formats, emitted.options)
 
     def compiled(self, text: str, formats: str, options: Options) -> Executable:
-        """The machine code of a module whose slots are packed so."""
-        key = (text, formats)  # s32 and u32 are one type of LLVM, but packed differently
+        """Returns the machine code of a module with these slot formats."""
+        key = (text, formats)  # s32 and u32 are one LLVM type, but are packed differently
         known = self._executables.get(key)
         if known is None:
             code = self.compiler.compile(text, ENTRY, options=options)
@@ -175,7 +175,7 @@ class Cpu(Device):
         return known
 
     def run(self, executable: Executable, slots: bytes, chunks: Chunks) -> int:
-        """Compute every chunk; 0, or a status that says what went wrong."""
+        """Computes every chunk; returns 0, or the status of a failure."""
         if chunks.count == 1:
             return int(executable.call(slots, 0, chunks.rows, 0, chunks.width))
         from dala.devices.cpu.threads import Job
@@ -195,9 +195,9 @@ class Cpu(Device):
         chunks: Chunks,
         iterations: int | None,
     ) -> int:
-        """The same for loops that are watched; `pack` makes slots of the address of their control.
+        """Runs watched loops; `pack` makes the slots, given the address of their control block.
 
-        `iterations` are those that they may take in all.
+        `iterations` is the limit for all of them together.
         """
         from dala.devices.cpu.threads import Control, Job
 
@@ -221,13 +221,13 @@ class Cpu(Device):
 
 
 CPU = Cpu()
-"""The one CPU device: memory that is the host's belongs to it."""
+"""The only CPU device, which owns all host memory."""
 HostMemory.device = CPU
 
 
 @cache
 def processor_name() -> str:
-    """What the processor calls itself."""
+    """Returns the processor's name."""
     info = Path("/proc/cpuinfo")
     if info.exists():
         for line in info.read_text(errors="replace").splitlines():

@@ -1,8 +1,8 @@
-"""A gate for work inside of LLVM, which must not be under way when the process ends.
+"""A gate around LLVM, which must not be running when the process exits.
 
-At the end a process takes its libraries apart. A thread that Python does not wait for, and that is
-inside of one of them just then, brings it down. The gate lets one thread in at a time, waits at the
-end until it is empty, and then lets nobody in.
+At exit, a process unloads its libraries; a thread that Python does not wait for and that is inside
+one of them crashes it. The gate admits one thread at a time, waits at exit until it is empty, and
+then admits none.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import time
 from dala.errors import DeviceError
 
 WAIT_S = 1.0
-"""How long the end of the process waits for who is inside."""
+"""How long the exit waits for the thread inside."""
 _LOOK_S = 0.05
 
 
 class ExitGate:
-    """A lock that the end of the process takes, and does not give back."""
+    """A lock that the exit of the process takes and never releases."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -46,24 +46,24 @@ class ExitGate:
             raise DeviceError("kernels are not compiled any more: the process is about to end.")
 
     def close(self) -> None:
-        """Wait until nobody is inside, and keep everybody else out."""
+        """Waits until nobody is inside, and keeps everybody out from then on."""
         self._closed_by = threading.get_ident()
         if self._lock.acquire(timeout=WAIT_S):
             return
         if os.name == "posix" and hasattr(libc := ctypes.CDLL(None), "on_exit"):
-            # Called first of all that was registered, with the exit code that was asked for:
-            # libraries are not taken apart at all.
+            # Runs before all earlier handlers, with the requested exit code: libraries are not
+            # unloaded.
             libc.on_exit(libc._exit, None)
         else:
             self._lock.acquire()
 
 
 GATE = ExitGate()
-"""The one gate: LLVM is loaded into a process once."""
+"""The only gate: LLVM is loaded once per process."""
 
 atexit.register(GATE.close)
 if hasattr(os, "register_at_fork"):
-    # A child must not find LLVM in the middle of another thread's work.
+    # A forked child must not find LLVM in the middle of another thread's work.
     os.register_at_fork(
         before=GATE._lock.acquire,
         after_in_parent=GATE._lock.release,

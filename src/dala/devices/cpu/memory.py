@@ -1,7 +1,7 @@
-"""Host memory for the CPU device: aligned blocks, zeroed when handed out, reused when given back.
+"""Host memory of the CPU device: aligned blocks, zeroed on allocation and pooled for reuse.
 
-A `Memory` lives as long as anyone refers to it: its buffer, and every array that looks into it.
-When the last of them is gone its bytes return to the `Pool` that they came from.
+A `Memory` lives as long as anything refers to it: its buffer, and every array that views it. When
+the last reference is gone, its bytes return to their `Pool`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from dala.base.size_classes import size_class
-from dala.devices.device import Held, Memory, check_sizes
+from dala.devices.device import Memory, MemoryStatistics, check_sizes
 from dala.errors import LimitError, MemoryLimitError
 
 ALIGNMENT_BYTES = 64
@@ -30,7 +30,7 @@ DEFAULT_LIMIT_BYTES = 2 * 1024**3
 
 
 class HostMemory(Memory):
-    """Bytes at a fixed address, kept alive together with whatever owns them."""
+    """Bytes at a fixed address, kept alive together with their owner."""
 
     __slots__ = ("_owner", "address")
 
@@ -42,7 +42,7 @@ class HostMemory(Memory):
         self._owner = owner
 
     def as_array(self, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
-        """A writable view of these bytes, without a copy, that keeps them alive."""
+        """Returns a writable view of these bytes, without a copy, that keeps them alive."""
         check_sizes("an array", [self], [dtype.itemsize * math.prod(shape)])
         return np.asarray(_View(self, dtype.str, tuple(shape)))
 
@@ -54,13 +54,13 @@ class HostMemory(Memory):
 
 
 class Borrowed(HostMemory):
-    """Memory that belongs to somebody else, who is kept alive; it never enters a pool."""
+    """Memory owned by another object, which is kept alive; it never enters a pool."""
 
     __slots__ = ()
 
 
 class _View:
-    """What NumPy takes as the base of an array: its reference is what keeps the memory alive."""
+    """The base of NumPy views: its reference keeps the memory alive."""
 
     __slots__ = ("__array_interface__", "memory")
 
@@ -75,7 +75,7 @@ class _View:
 
 
 class _Small(HostMemory):
-    """A block from Python's own heap, which is a good pool for small sizes already."""
+    """A block from Python's heap, which already pools small sizes well."""
 
     __slots__ = ("_live",)
 
@@ -92,7 +92,7 @@ class _Small(HostMemory):
 
 
 class _Mapped(HostMemory):
-    """A block of whole pages, which goes back to its pool."""
+    """A block of full pages, which returns to its pool."""
 
     __slots__ = ("_pool",)
 
@@ -108,14 +108,13 @@ class _Mapped(HostMemory):
 
 
 class Pool:
-    """Memory blocks, of which at most `limit_bytes` are kept for reuse after they came back.
+    """Memory blocks, of which at most `limit_bytes` are kept for reuse.
 
-    `capacity_bytes` is the most that may be in use at one time: what the machine has, unless given.
+    `capacity_bytes` limits what may be in use at a time; by default, what the machine has.
 
-    Blocks come back in `__del__`, which can run at any moment on any thread, also in the midst of
-    a method here, when that sets off the garbage collector. Hence the lock is reentrant, no two
-    statements under it depend on each other, and small blocks are counted by a dict, whose single
-    operations are atomic.
+    Blocks return in `__del__`, which can run at any moment on any thread, even within a method here
+    that triggers garbage collection. Hence the lock is reentrant, no two statements under it depend
+    on each other, and small blocks are counted in a dict, whose single operations are atomic.
     """
 
     def __init__(self, limit_bytes: int | None = None, capacity_bytes: int | None = None) -> None:
@@ -127,11 +126,11 @@ class Pool:
         self._small: dict[int, int] = {}
         self._mapped_bytes = 0
         self._mapped_blocks = 0
-        # By size, the one least recently given back first: that is where room is made.
+        # By size, the least recently returned first: those are evicted first.
         self._kept: OrderedDict[int, list[mmap.mmap]] = OrderedDict()
 
     def allocate(self, size_bytes: int, *, zeroed: bool = True) -> HostMemory:
-        """Memory of `size_bytes`, all zero unless the caller says that it overwrites every byte."""
+        """Allocates memory: zeroed, unless the caller says that it overwrites every byte."""
         if size_bytes <= SMALL_BYTES:
             try:
                 storage = bytearray(size_bytes + ALIGNMENT_BYTES - 1)
@@ -165,11 +164,11 @@ class Pool:
                 self._mapped_blocks -= 1
             raise self._out_of_memory(size_bytes) from None
 
-    def held(self) -> Held:
-        """How much is in use, and how much is kept for reuse."""
+    def held(self) -> MemoryStatistics:
+        """Returns how much memory is in use, and how much is kept for reuse."""
         with self._lock:
             small = list(self._small.values())
-            return Held(
+            return MemoryStatistics(
                 live_bytes=self._mapped_bytes + sum(small),
                 live_blocks=self._mapped_blocks + len(small),
                 pooled_bytes=self._pooled_bytes(),
@@ -177,7 +176,7 @@ class Pool:
             )
 
     def trim(self) -> int:
-        """Give all memory kept for reuse back to the system; returns how many bytes that were."""
+        """Returns all memory kept for reuse to the system; returns how many bytes."""
         released = []
         with self._lock:
             while (pages := self._oldest()) is not None:
@@ -194,7 +193,7 @@ class Pool:
 
     def _take_back(self, pages: mmap.mmap, size_bytes: int) -> None:
         capacity = len(pages)
-        evicted = []  # unmapped when this returns, without the lock
+        evicted = []  # unmapped on return, without the lock
         with self._lock:
             self._mapped_bytes -= size_bytes
             self._mapped_blocks -= 1
@@ -221,7 +220,7 @@ class Pool:
 
 
 def machine_bytes() -> int:
-    """The memory of this machine, or of the container that we run in where that has less."""
+    """Returns the memory of this machine, or of its container if that has less."""
     if sys.platform == "win32":
         kilobytes = ctypes.c_ulonglong()
         ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
@@ -243,18 +242,18 @@ def _map_pages(size_bytes: int) -> mmap.mmap:
     # Private, so that a forked child does not write into its parent's buffers.
     pages = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if size_bytes >= HUGE_PAGE_BYTES and sys.platform == "linux":
-        # Touching 8 MiB for the first time took 4.2 ms in small pages and 0.28 ms in huge ones.
-        with suppress(OSError):  # a kernel built without them
+        # First touch of 8 MiB took 4.2 ms in small pages and 0.28 ms in huge ones.
+        with suppress(OSError):  # kernels built without huge pages
             pages.madvise(mmap.MADV_HUGEPAGE)
     return pages
 
 
-# The CPU device's memory: one per process because the machine's memory is one, so a bound or a
-# count that is not shared by all devices and threads would bound and count nothing.
+# The CPU device's pool, one per process: the machine's memory is shared by all devices and threads,
+# so a limit or a count that is not would be meaningless.
 HOST = Pool()
 
 if hasattr(os, "register_at_fork"):
-    # A child of a process whose other thread was in here must not find the lock taken for ever.
+    # A forked child must not inherit a lock that another thread held.
     os.register_at_fork(
         before=HOST._lock.acquire,
         after_in_parent=HOST._lock.release,

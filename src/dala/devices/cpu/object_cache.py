@@ -1,9 +1,9 @@
-"""Compiled objects on disk, for the next process: checked when read, never unpickled.
+"""The disk cache of compiled objects: entries are verified when read, and never unpickled.
 
-An entry is a magic line, the SHA-256 of its key and of its bytes, and the bytes. One that is cut
-short, altered or made for another key is treated as if it were not there; so is one that somebody
-else owns or may write, since what is in it is run. The folder is held to the same, and opened
-before its entries are, so that nothing can be put in its place meanwhile.
+An entry is a magic line, the SHA-256 of its key and of its bytes, and the bytes. One that is
+truncated, altered or made for another key counts as missing; so does one that another user owns or
+may write, since its code is run. The folder is held to the same, and is opened before its entries,
+so that it cannot be replaced in between.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dala.base.atomic_file import replace_data
 from dala.base.printable import printable
 
 _MAGIC = b"dala object 1\n"
@@ -26,16 +27,15 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _HAS_OWNERS = hasattr(os, "getuid")
 _BY_FOLDER = os.open in os.supports_dir_fd
 _PLAIN = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-# A pipe is not waited for.
+# Does not block on a pipe.
 _READ = os.O_RDONLY | _PLAIN | getattr(os, "O_NONBLOCK", 0)
-_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PLAIN
 
 _told: set[Path] = set()
-"""Folders whose refusal was told: a process compiles many kernels."""
+"""Folders whose refusal was reported: a process compiles many kernels."""
 
 
 def folder() -> Path | None:
-    """The folder of the cache, or None where `DALA_CACHE_DIR` turns it off."""
+    """Returns the folder of the cache, or None if `DALA_CACHE_DIR` turns it off."""
     chosen = os.environ.get("DALA_CACHE_DIR")
     if chosen is not None:
         return None if chosen.lower() in _OFF else Path(chosen)
@@ -49,7 +49,7 @@ def folder() -> Path | None:
 
 
 def fault_of(place: Path) -> str:
-    """Why a folder is not trusted with code that is run; empty where it is, or is not there."""
+    """Returns why a folder is not trusted with executable code; empty if it is, or is missing."""
     try:
         return _fault(place.stat())
     except OSError:
@@ -57,7 +57,7 @@ def fault_of(place: Path) -> str:
 
 
 def load(key: str) -> bytes | None:
-    """The object stored for the key, or None."""
+    """Returns the object stored for the key, or None."""
     with suppress(OSError), _opened(make=False) as place:
         if place is not None:
             entry = place.read(_name(key))
@@ -67,54 +67,36 @@ def load(key: str) -> bytes | None:
 
 
 def save(key: str, data: bytes) -> None:
-    """Store an object; where the folder cannot be written, it is compiled again next time."""
+    """Stores an object; if the folder is not writable, it is compiled again next time."""
     with suppress(OSError), _opened(make=True) as place:
         if place is not None:
             place.write(_name(key), _header(key, data) + data)
 
 
 class _Place:
-    """The folder, open where the system has files by way of an open folder."""
+    """The folder, as an open descriptor where the system supports it."""
 
     def __init__(self, path: Path, number: int | None) -> None:
         self.path = path
         self.number = number
 
     def read(self, name: str) -> bytes:
-        """What is in an entry; nothing where it is no plain file, or may be written by others."""
-        with os.fdopen(self._open(name, _READ), "rb") as file:
+        """Returns an entry's bytes; empty unless a regular file that only its owner may write."""
+        with os.fdopen(os.open(self._located(name), _READ, dir_fd=self.number), "rb") as file:
             found = os.fstat(file.fileno())
             return file.read() if stat.S_ISREG(found.st_mode) and not _fault(found) else b""
 
     def write(self, name: str, data: bytes) -> None:
-        """Put an entry in its place when it is whole."""
-        # Not from tempfile: its import takes 4 ms, half of a first run from this cache.
-        new = f".{name}-{os.urandom(8).hex()}"
-        file = os.fdopen(self._open(new, _WRITE), "wb")
-        try:
-            with file:
-                file.write(data)
-            os.replace(
-                self._named(new),
-                self._named(name),
-                src_dir_fd=self.number,
-                dst_dir_fd=self.number,
-            )
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(self._named(new), dir_fd=self.number)
-            raise
+        """Writes an entry, which only this user may read."""
+        replace_data(self._located(name), data, permissions=0o600, folder=self.number)
 
-    def _open(self, name: str, flags: int) -> int:
-        return os.open(self._named(name), flags, 0o600, dir_fd=self.number)
-
-    def _named(self, name: str) -> str | Path:
-        return self.path / name if self.number is None else name
+    def _located(self, name: str) -> Path:
+        return self.path / name if self.number is None else Path(name)
 
 
 @contextmanager
 def _opened(*, make: bool) -> Iterator[_Place | None]:
-    """The folder of the cache; None where there is none that can be trusted."""
+    """Opens the folder of the cache; yields None if there is none that can be trusted."""
     path = folder()
     if path is None:
         yield None
@@ -133,7 +115,7 @@ def _opened(*, make: bool) -> Iterator[_Place | None]:
 
 
 def _fault(found: os.stat_result) -> str:
-    """Who else may have put something there."""
+    """Returns who else may have written there."""
     if not _HAS_OWNERS:
         return ""
     if found.st_uid != os.getuid():

@@ -1,4 +1,4 @@
-"""A task on the CPU: cut into chunks, compiled for how its memory is used, run."""
+"""Runs a task on the CPU: splits it into chunks, compiles it for its memory access, runs it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Number, check_sizes
+from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.functions import Target
 from dala.emit.partition import loops_over_rows
-from dala.emit.slots import layout_of, sizes_of
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicAdd, walk
 from dala.plan.chunks import MEMORY_COST, Chunks, cut, effort_of
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
 
 STREAMED_BYTES = 16 << 20
-"""An output from this size on would only push other data out of the caches."""
+"""Outputs from this size on would only evict other data from the caches."""
 WIDE_ROW = 256
-"""Elements from which on a row is computed two vectors at a time."""
+"""Rows from this length on are computed two vectors at a time."""
 _NOTHING = (ctypes.c_int64 * 8)()
-"""What an empty input points at: reading it gives zeros."""
+"""The memory of an empty input, which reads as zeros."""
 
 
 class CpuRunner:
-    """One task; `run` takes memories of just its dtypes and shapes."""
+    """One task; `run` takes memories of exactly its dtypes and shapes."""
 
     def __init__(self, device: Cpu, task: Task) -> None:
         self.device = device
@@ -43,7 +43,7 @@ class CpuRunner:
         scalar, shape = task.output
         self.pixel_bytes = scalar.size_bytes * (task.program.output.channels or 1)
         large = scalar.size_bytes * math.prod(shape) >= STREAMED_BYTES
-        # Cache lines are written whole, so whole elements have to fill them.
+        # Streaming stores write full cache lines, so elements must divide them.
         self.streaming = large and 64 % self.pixel_bytes == 0 and not task.scattered
         self._executables: dict[tuple[frozenset[str], bool, bool], Executable] = {}
 
@@ -51,7 +51,7 @@ class CpuRunner:
         task = self.task
         *outer, width = task.domain
         adds = any(isinstance(item, AtomicAdd) for item in walk(task.program.body))
-        # Additions in one order: the same bits every time, and no atomics needed.
+        # Additions in a fixed order: the same bits every time, and no atomics needed.
         threads = 1 if adds else self.device.threads
         effort = effort_of(task.program)
         read = max((math.prod(shape) for _, shape in task.inputs), default=0)
@@ -65,7 +65,7 @@ class CpuRunner:
     def run(
         self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
     ) -> None:
-        """Compute the output; on failure it is as it was before."""
+        """Computes the output; on failure it is unchanged."""
         task = self.task
         check_sizes(task.name, (*inputs, output), self.sizes_bytes)
         in_place = self.in_place(inputs, output)
@@ -99,7 +99,7 @@ class CpuRunner:
     def _run_aside(
         self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
     ) -> None:
-        """Compute into memory of its own, then copy: for aliases, and for what may yet fail."""
+        """Computes into temporary memory, then copies: for aliases, and for what may fail."""
         task = self.task
         if task.empty and not task.scattered:
             return
@@ -109,7 +109,7 @@ class CpuRunner:
         self.device.copy(aside, output)
 
     def explain(self, *, assembly: bool = False) -> str:
-        """The LLVM IR, and the machine's own instructions if asked for."""
+        """Returns the LLVM IR, and the assembly if asked for."""
         target = self.target(streaming=self.streaming)
         return self.device.explain(self.task.program, target, assembly=assembly)
 
@@ -118,32 +118,32 @@ class CpuRunner:
         in_place: frozenset[str] = frozenset(),
         *,
         streaming: bool = False,
-        twin: bool = False,
+        tee: bool = False,
     ) -> Target:
-        """What the code of this task is compiled for."""
+        """Returns the target that this task is compiled for."""
         wide = self.task.domain[-1] >= WIDE_ROW
         return self.device.target(
             wide=wide,
             streaming=streaming,
             in_place=in_place,
-            twin=twin,
+            tee=tee,
             watched=self.task.watched,
         )
 
     def executable(
-        self, in_place: frozenset[str], *, streaming: bool = False, twin: bool = False
+        self, in_place: frozenset[str], *, streaming: bool = False, tee: bool = False
     ) -> Executable:
-        """The code of this task for such memory, compiled when it is first asked for."""
-        key = (in_place, streaming, twin)
+        """Returns the code of this task for such memory, compiled when first asked for."""
+        key = (in_place, streaming, tee)
         known = self._executables.get(key)
         if known is None:
-            target = self.target(in_place, streaming=streaming, twin=twin)
+            target = self.target(in_place, streaming=streaming, tee=tee)
             known = self.device.executable(self.task.program, target)
             self._executables[key] = known
         return known
 
     def in_place(self, inputs: Sequence[HostMemory], output: HostMemory) -> frozenset[str] | None:
-        """The inputs that are the output, read where it is written; None for other aliases."""
+        """Returns the inputs computed in place, or None if memories alias in another way."""
         start, end = output.address, output.address + output.size_bytes
         shared: list[str] = []
         for i, memory in enumerate(inputs):

@@ -1,8 +1,8 @@
-"""Signals that come while the main thread computes: Python hears of them only when it is asked.
+"""Handles signals while the main thread computes, since Python handles them only when asked.
 
-Ctrl-C is noted by Python at once, and handled when the main thread comes back to it, which may be
-minutes later. So what it computes asks now and then, from inside: whether a signal came, and
-whether its handler wants to end this.
+Python notes Ctrl-C at once, but handles it when the main thread returns to the interpreter, which
+may be minutes later. So compiled code asks now and then whether a signal arrived, and whether its
+handler raised.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from dala.emit.llvm.watchdog import LOOK_FUNCTION
 
 LOOK_NS = 50_000_000
-"""How long nobody asks again: asking takes the lock of Python, which others may hold."""
+"""The interval between checks: a check takes the GIL, which others may hold."""
 
 _CLOCK, _LATEST, _FIRST_CALL, _RAISED = 0, 1, 2, 6
 _WORDS = LOOK_FUNCTION + 1
@@ -76,7 +76,7 @@ no:
 
 
 class Watch:
-    """What one launch of the main thread asks, and what a handler has raised meanwhile."""
+    """The signal watch of one launch on the main thread, and what a handler raised meanwhile."""
 
     __slots__ = ("_memory", "address")
 
@@ -86,7 +86,7 @@ class Watch:
         self.address = ctypes.addressof(self._memory)
 
     def check(self) -> None:
-        """Raise what a handler has raised, if one has."""
+        """Raises what a handler raised, if it did."""
         if self._memory[_RAISED]:
             raised = self._memory[_RAISED:LOOK_FUNCTION]
             self._memory[_RAISED:LOOK_FUNCTION] = [None] * 3
@@ -94,7 +94,7 @@ class Watch:
 
 
 def _known() -> list[int | None]:
-    """The functions that are called, by their addresses: the clock, then Python's."""
+    """Returns the addresses of the functions that are called: the clock, then Python's."""
     if not _FUNCTIONS:
         clock = getattr(ctypes.CDLL(None), "clock_gettime", None) if os.name == "posix" else None
         calls = [getattr(ctypes.pythonapi, name) for name in _CALLS]

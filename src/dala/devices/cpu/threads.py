@@ -1,4 +1,4 @@
-"""Worker threads that share the chunks of a launch, and hold no GIL while they compute."""
+"""Worker threads that share the chunks of a launch, without the GIL while they compute."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dala.plan.watchdog import STOPPED
 _JOB = struct.Struct("QQqqqqqqqqq")
 _SLOTS, _STATUS, _TURNS = 1, 9, 10
 _SPINS = 100_000
-"""How often the caller looks for the workers' last chunks before it sleeps: for about 0.1 ms.
+"""How often the caller polls for the workers' last chunks before it sleeps: about 0.1 ms.
 
-A chunk takes less; a nap, whatever its length, comes to 0.1 to 0.2 ms on many systems.
+A chunk takes less; any sleep takes 0.1 to 0.2 ms on many systems.
 """
 _NAP_S = 50e-6
 _NO_LIMIT = 1 << 62
@@ -109,7 +109,7 @@ no:
 
 
 def thread_count() -> int:
-    """How many threads a launch may use: `DALA_THREADS`, else the CPUs this process may run on."""
+    """Returns how many threads a launch may use: `DALA_THREADS`, else the process's CPUs."""
     asked = os.environ.get("DALA_THREADS")
     if asked:
         if not asked.isdecimal() or not 1 <= int(asked) <= 1024:
@@ -121,9 +121,9 @@ def thread_count() -> int:
 
 
 class Job:
-    """One launch that is cut into chunks; whoever calls `drive` takes chunks until none is left.
+    """A launch split into chunks; each caller of `drive` takes chunks until none is left.
 
-    `iterations` are those that watched loops may take in all.
+    `iterations` is the limit for all watched loops together.
     """
 
     __slots__ = ("address", "memory")
@@ -143,20 +143,20 @@ class Job:
 
     @property
     def shared(self) -> int:
-        """The address of what watched loops share: the status, and the iterations left."""
+        """Returns the address of what watched loops share: the status, and the iterations left."""
         return self.address + 8 * _STATUS
 
     def take(self, slots: int) -> None:
-        """Give the workers their slots, made when the address of the job was known."""
+        """Sets the workers' slots, made once the address of the job is known."""
         self.memory[_SLOTS] = slots
 
     def stop(self) -> None:
-        """Have everybody pass over the chunks that are left, and watched loops end."""
+        """Makes all threads skip the remaining chunks, and ends watched loops."""
         self.memory[_STATUS] = STOPPED
 
 
 class Control:
-    """What watched loops are given: see `emit/llvm/watchdog.py`."""
+    """The control block of watched loops: see `emit/llvm/watchdog.py`."""
 
     __slots__ = ("_memory", "address")
 
@@ -189,25 +189,25 @@ class Workers:
             os.register_at_fork(after_in_child=self._forget)
 
     def watch(self) -> Watch | None:
-        """What sees signals while the main thread computes; None on others, which get none.
+        """Returns a signal watch on the main thread; None on others, which get no signals.
 
-        It is given back by `unwatch`.
+        It is returned with `unwatch`.
         """
         if threading.get_ident() != threading.main_thread().ident:
             return None
         return self._watches.pop() if self._watches else Watch(self._look)
 
     def unwatch(self, watch: Watch | None) -> None:
-        """Raise what a handler has raised meanwhile, if one has."""
+        """Raises what a signal handler raised meanwhile, if it did."""
         if watch is not None:
             self._watches.append(watch)
             watch.check()
 
     def run(self, job: Job, look: int | None, own: int | None = None) -> int:
-        """Compute all chunks, together; the status that they leave.
+        """Computes all chunks together and returns their status.
 
-        `look` is what sees signals; `own` are the slots of this thread, where they are not those of
-        the others.
+        `look` is the signal watch; `own` are the slots of this thread, if they differ from the
+        others'.
         """
         if not self._queues:
             self._start()
@@ -220,7 +220,7 @@ class Workers:
         return job.status
 
     def _settle(self, job: Job, look: int | None, own: int | None) -> None:
-        """Return when nobody writes any more: memory must not be reused before, come what may."""
+        """Waits until nobody writes anymore: memory must not be reused before that."""
         interrupt: BaseException | None = None
         while True:
             try:
@@ -248,9 +248,9 @@ class Workers:
         while True:
             job = queue.get()
             self.drive(job.address, None, None)
-            del job  # the queue may be silent for long, and the job holds memory
+            del job  # the queue may stay empty for long, and the job holds memory
 
     def _forget(self) -> None:
-        """A forked child has none of its parent's threads: it starts its own when it needs them."""
+        """Discards the workers in a forked child, which starts its own when needed."""
         self._queues = []
         self._lock = threading.Lock()

@@ -1,1 +1,1 @@
-"""Adapters that WebGPU reaches, through wgpu."""
+"""The WebGPU devices, through wgpu."""

@@ -1,4 +1,4 @@
-"""Which WebGPU adapters there are, best first, and the devices that were opened on them."""
+"""Enumerates WebGPU adapters, best first, and opens devices on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
 
 FEATURES = ("shader-f64", "shader-int64", "shader-f16", "subgroup", "timestamp-query")
-"""What kernels and profiles can make use of where an adapter has it."""
+"""The features that kernels and profiles use if an adapter has them."""
 _KINDS = ("DiscreteGPU", "IntegratedGPU", "Unknown", "CPU")
 _SECOND_CHOICE = ("OpenGL", "OpenGLES")
 _GPU_NODES = ("dri/render*", "nvidia*", "dxg", "kgsl*", "mali*")
@@ -27,7 +27,7 @@ _GPU_NODES = ("dri/render*", "nvidia*", "dxg", "kgsl*", "mali*")
 
 @record
 class Adapter:
-    """A way to reach some hardware: what is known about it, and wgpu's own handle."""
+    """An adapter: its facts, and wgpu's handle."""
 
     id: str
     name: str
@@ -39,7 +39,7 @@ class Adapter:
     handle: Any
 
     def info(self) -> dict[str, Any]:
-        """The facts, as `compute.devices()` lists them."""
+        """Returns the facts as `compute.devices()` lists them."""
         limits = self.limits
         return {
             "id": self.id,
@@ -57,11 +57,11 @@ class Adapter:
         }
 
 
-class Catalogue:
-    """The adapters that were found, and the devices that were opened on them, by their ids.
+class AdapterCatalog:
+    """The adapters that were found, and the devices opened on them, by id.
 
-    What was found belongs to the process that found it: to a forked child it only tells what there
-    is. Nothing here waits for a lock in such a child, since nobody would release it.
+    They belong to the process that found them: in a forked child they only tell what exists.
+    Nothing here waits for a lock in such a child, since nobody would release it.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Catalogue:
         self._opened: dict[str, WebGpu] = {}
 
     def adapters(self) -> tuple[Adapter, ...]:
-        """All of them, best first; a DeviceError where wgpu cannot be used."""
+        """Returns all adapters, best first; raises DeviceError if wgpu cannot be used."""
         if self._found is None:
             self._check_process("WebGPU")
             with self._lock:
@@ -82,7 +82,7 @@ class Catalogue:
         return self._found
 
     def device(self, adapter: Adapter) -> WebGpu:
-        """The adapter's device: opened when it is first asked for, and anew after it was lost."""
+        """Returns the adapter's device, opened on first use and again after a loss."""
         from dala.devices.webgpu.device import WebGpu
         from dala.devices.webgpu.opengl import OpenGl
 
@@ -97,7 +97,7 @@ class Catalogue:
             return known
 
     def _again(self, lost: Adapter) -> Adapter:
-        """The adapter as it is now, after its device was lost."""
+        """Returns the adapter as it is now, after its device was lost."""
         self._found = None
         for adapter in self.adapters():
             if (adapter.id, adapter.name, adapter.api) == (lost.id, lost.name, lost.api):
@@ -113,19 +113,19 @@ class Catalogue:
             )
 
 
-CATALOGUE = Catalogue()
-"""The one of this process, as wgpu's own instance is."""
+CATALOG = AdapterCatalog()
+"""The catalog of this process, like wgpu's own instance."""
 
 
 def may_have_gpu(nodes: Path = Path("/dev")) -> bool:
-    """Whether looking for a GPU can be of use: on Linux it takes a device node."""
+    """Whether a GPU can exist: on Linux it needs a device node."""
     if not sys.platform.startswith("linux"):
         return True
     return any(next(nodes.glob(pattern), None) for pattern in _GPU_NODES)
 
 
 def largest_buffer(limits: dict[str, int]) -> int:
-    """The most bytes that one buffer may have, so that a kernel can see all of it."""
+    """Returns the size limit of a buffer that a kernel can bind completely."""
     return min(limits["max-buffer-size"], limits["max-storage-buffer-binding-size"]) & -16
 
 
@@ -175,11 +175,11 @@ def _described(position: int, handle: Any) -> Adapter:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, wgpu and the drivers do not print what they miss, such as a display."""
+    """Silences what wgpu and the drivers print about missing things, such as a display."""
     logger = logging.getLogger("wgpu")
     level, runtime = logger.level, os.environ.get("XDG_RUNTIME_DIR")
     logger.setLevel(max(level, logging.ERROR))
-    # Mesa prints a line for each of its attempts when this names no folder.
+    # Mesa prints a line for each attempt if this names no folder.
     missing = not (runtime and Path(runtime).is_dir())
     if missing:
         os.environ["XDG_RUNTIME_DIR"] = tempfile.gettempdir()

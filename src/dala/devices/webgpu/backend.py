@@ -1,4 +1,4 @@
-"""WebGPU as a backend: one device for each adapter."""
+"""The WebGPU backend: one device per adapter."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from dala.errors import DeviceError
 
 
 def listings() -> Sequence[Listing]:
-    found = [_listing(adapter) for adapter in adapters.CATALOGUE.adapters()]
+    found = [_listing(adapter) for adapter in adapters.CATALOG.adapters()]
     if not found:
         raise DeviceError("WebGPU found no adapter: a Vulkan driver may be missing.")
     return found
 
 
 def preferred() -> Listing | None:
-    """The best adapter that is real hardware: software ones are not chosen unasked."""
+    """Returns the best hardware adapter: software ones are not chosen by default."""
     if not adapters.may_have_gpu():
         return None
     try:
-        found = adapters.CATALOGUE.adapters()
-    except DeviceError:  # without wgpu, or where it does not load, there is still the CPU
+        found = adapters.CATALOG.adapters()
+    except DeviceError:  # without a working wgpu there is still the CPU
         return None
     return next((_listing(adapter) for adapter in found if adapter.hardware), None)
 
 
 def _listing(adapter: Adapter) -> Listing:
     name = f"{adapter.name}, {adapter.api}"
-    return Listing(adapter.id, name, adapter.info, partial(adapters.CATALOGUE.device, adapter))
+    return Listing(adapter.id, name, adapter.info, partial(adapters.CATALOG.device, adapter))

@@ -1,4 +1,4 @@
-"""A GPU, or what computes like one, through WebGPU: Vulkan, Metal, D3D12 or OpenGL underneath."""
+"""The WebGPU device: a GPU, or a software one, over Vulkan, Metal, D3D12 or OpenGL."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import wgpu
 
-from dala.devices.device import Device, Held, Timing, check_sizes
-from dala.devices.webgpu import guard, process
+from dala.devices.device import Device, MemoryStatistics, Timing, check_sizes
+from dala.devices.webgpu import process_exit, wgpu_errors
 from dala.devices.webgpu.adapters import Adapter, largest_buffer
-from dala.devices.webgpu.guard import Guard
 from dala.devices.webgpu.memory import Blocks, GpuMemory
 from dala.devices.webgpu.transfer import Transfers
+from dala.devices.webgpu.wgpu_errors import Guard
 from dala.errors import DeviceError, LimitError, MemoryLimitError
 from dala.ir.types import U8
-from dala.lang.wgsl import Module
+from dala.lang.wgsl_module import WgslModule
 from dala.plan.task import Task
 
 if TYPE_CHECKING:
-    from dala.devices.webgpu.clock import PassClock
+    from dala.devices.webgpu.pass_clock import PassClock
     from dala.devices.webgpu.runner import WebGpuRunner
-    from dala.devices.webgpu.text import WebGpuText
+    from dala.devices.webgpu.wgsl_kernel import WebGpuWgslRunner
 
 WAIT_S = 0.05
-"""How often a wait looks whether the device is still there."""
+"""How often a wait checks that the device still exists."""
 
 
 class Batch:
-    """Work that is encoded, and not yet sent off; what it uses stays alive until then."""
+    """Encoded work that is not submitted yet; what it uses is kept alive until then."""
 
     def __init__(self, encoder: Any) -> None:
         self.encoder = encoder
@@ -41,7 +41,7 @@ class Batch:
 
 
 class WebGpuRecording:
-    """Dispatches and copies in order, with the arguments that shaders read meanwhile."""
+    """Dispatches and copies in order, with the arguments that shaders read."""
 
     def __init__(self) -> None:
         self.is_complete = True
@@ -52,7 +52,7 @@ class WebGpuRecording:
 class WebGpu(Device):
     """One adapter, opened with all the limits that it has.
 
-    `gpu` is wgpu's device, `cache` is for what was made with it and is as lasting as it, and `lock`
+    `gpu` is wgpu's device, `cache` holds what was made with it and shares its lifetime, and `lock`
     is held while commands are encoded and submitted.
     """
 
@@ -84,8 +84,8 @@ class WebGpu(Device):
         self.is_gpu = adapter.hardware
         self._blocks = Blocks(self.gpu, largest_buffer(self.limits))
         self._transfers = Transfers()
-        guard.watch(self)
-        process.keep_at_exit(self.gpu)
+        wgpu_errors.watch(self)
+        process_exit.keep_at_exit(self.gpu)
 
     def info(self) -> dict[str, Any]:
         return self.adapter.info()
@@ -93,7 +93,7 @@ class WebGpu(Device):
     # -- whether it is there ---------------------------------------------------------------------
 
     def check(self) -> None:
-        """Return if the device can be used; a DeviceError says why it cannot."""
+        """Raises DeviceError if the device cannot be used."""
         if self._pid != os.getpid():
             raise DeviceError(
                 f"{self.id} ({self.name}) and its buffers cannot be used in this process: it was "
@@ -101,11 +101,11 @@ class WebGpu(Device):
             )
         if self.lost or self.suspect:
             if self.is_lost():
-                raise guard.lost_error(self)
+                raise wgpu_errors.lost_error(self)
             self.suspect = False
 
     def is_lost(self) -> bool:
-        """Whether the device is gone, as it says when it is asked for the least of work."""
+        """Whether the device is lost, which it reports when given the least of work."""
         if not self.lost:
             try:
                 self.gpu.create_command_encoder().finish()
@@ -114,26 +114,26 @@ class WebGpu(Device):
         return self.lost
 
     def lose(self) -> None:
-        """Lose the device on purpose, as if its driver had been reset."""
+        """Loses the device on purpose, as if its driver had been reset."""
         with self.lock:
             self.lost = True
             self.gpu.destroy()
 
     def guard(self) -> Guard:
-        """A context in which what wgpu raises becomes an error of ours."""
+        """Returns a context that translates errors of wgpu."""
         return Guard(self)
 
     # -- work ------------------------------------------------------------------------------------
 
     def submit(self, command_buffers: Sequence[Any]) -> None:
-        """Send off what was encoded: every submission passes through here."""
+        """Submits encoded commands: every submission passes through here."""
         with self.lock:
             self.check()
             self.gpu.queue.submit(command_buffers)
 
     @contextmanager
     def encoding(self, *used: GpuMemory) -> Iterator[Any]:
-        """An encoder for some work on memories, which is sent off at the end, or with its batch."""
+        """Yields an encoder for work on memories; it is submitted at the end, or with its batch."""
         with self.lock:
             if self._batch is not None:
                 self._batch.used += used
@@ -145,7 +145,7 @@ class WebGpu(Device):
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Inside, what is encoded is sent off together at the end; others have to wait for it."""
+        """Submits the work encoded inside together at the end; other threads wait for it."""
         with self.lock:
             if self._batch is not None:
                 yield
@@ -161,7 +161,7 @@ class WebGpu(Device):
                 self._batch = None
 
     def flush(self) -> None:
-        """Send off what a batch has held back so far: before the host looks at what it computes."""
+        """Submits what a batch has deferred so far, before the host looks at its results."""
         batch = self._batch
         if batch is not None and batch.used:
             # Encoded work refers to buffers that must not be destroyed before it is submitted.
@@ -171,7 +171,7 @@ class WebGpu(Device):
     def dispatch(
         self, pipeline: Any, group: Any, groups: Sequence[int], used: Sequence[GpuMemory]
     ) -> None:
-        """Have a shader computed by so many workgroups, on the memories that are bound."""
+        """Dispatches a shader with this many workgroups on the bound memories."""
         with self.encoding(*used) as encoder:
             compute = self.begin_pass(encoder)
             compute.set_pipeline(pipeline)
@@ -192,17 +192,17 @@ class WebGpu(Device):
                 self._recording = outer
 
     def record_arguments(self, runner: Any, packed: bytes) -> None:
-        """Note what the shader of a runner reads while it is recorded."""
+        """Records the arguments that a runner's shader reads."""
         if self._recording is not None:
             self._recording.arguments.append((runner, packed))
 
     def not_recorded(self) -> None:
-        """Note that the host takes part in what is going on."""
+        """Marks the recording as incomplete, because the host takes part."""
         if self._recording is not None:
             self._recording.is_complete = False
 
     def replay(self, recording: WebGpuRecording, used: Sequence[GpuMemory]) -> None:
-        """All dispatches in one pass; only arguments that have changed since are written."""
+        """Replays all dispatches in one pass; only changed arguments are written."""
         with self.lock, self.guard():
             self.check()
             for runner, packed in recording.arguments:
@@ -231,8 +231,8 @@ class WebGpu(Device):
                     compute.end()
 
     def wait(self, promise: Any) -> None:
-        """Return when wgpu has kept the promise; never waits for a device that was lost."""
-        # Not by sync_wait alone: the promises of a lost device are never kept.
+        """Waits for a promise of wgpu, but never for a lost device."""
+        # Not with sync_wait alone: promises of a lost device never resolve.
         while not promise._thread_event.wait(WAIT_S):
             self.check()
         promise.sync_wait()
@@ -247,18 +247,18 @@ class WebGpu(Device):
             self.wait(promise)
 
     def begin_pass(self, encoder: Any) -> Any:
-        """A compute pass, which tells its time if somebody wants to know."""
+        """Begins a compute pass, which is timed if requested."""
         clock = self._clock
         return encoder.begin_compute_pass() if clock is None else clock.begin(encoder)
 
     def timed(self, call: Callable[[], None]) -> Timing:
-        """How long the compute passes of a call take, if the device tells; else until it is done.
+        """Times the compute passes of a call if the device can, else until it is done.
 
-        Others have to wait for it.
+        Other threads wait for it.
         """
         if "timestamp-query" not in self.gpu.features:
             return super().timed(call)
-        from dala.devices.webgpu.clock import PassClock
+        from dala.devices.webgpu.pass_clock import PassClock
 
         with self.lock:
             self.check()
@@ -281,16 +281,16 @@ class WebGpu(Device):
 
         return WebGpuRunner(self, task)
 
-    def load_text(self, name: str, module: Module) -> WebGpuText:
-        from dala.devices.webgpu.text import WebGpuText
+    def load_wgsl(self, name: str, module: WgslModule) -> WebGpuWgslRunner:
+        from dala.devices.webgpu.wgsl_kernel import WebGpuWgslRunner
 
-        return WebGpuText(self, name, module)
+        return WebGpuWgslRunner(self, name, module)
 
     # -- memory ----------------------------------------------------------------------------------
 
     def allocate(self, size_bytes: int, *, zeroed: bool = True) -> GpuMemory:
         self.check()
-        self.not_recorded()  # who allocates now gives back what a replay would write to
+        self.not_recorded()  # a replay would write to this memory after it is freed
         largest = largest_buffer(self.limits)
         if size_bytes > largest:
             raise LimitError(
@@ -348,7 +348,7 @@ class WebGpu(Device):
             if self._recording is not None:
                 self._recording.commands.append((None, source.buffer, target.buffer, size))
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         self.check()
         return self._blocks.held()
 

@@ -1,9 +1,8 @@
-"""Memory of a WebGPU device: blocks that are reused when they come back.
+"""Memory of a WebGPU device: pooled blocks.
 
-A block comes back in `__del__`, which can run at any moment on any thread: inside a method here,
-inside a callback of wgpu that holds locks of its own, in a forked child. So a finaliser does only
-single operations of a dict and a deque, which are atomic; what has to be done with the block is
-done by the next call of the device.
+A block returns in `__del__`, which can run at any moment on any thread: inside a method here,
+inside a callback of wgpu that holds locks, in a forked child. So a finalizer only uses single
+operations of a dict and a deque, which are atomic; the device's next call does the rest.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from wgpu import BufferUsage
 
 from dala.base.record import record
 from dala.base.size_classes import size_class
-from dala.devices.device import Held, Memory
+from dala.devices.device import Memory, MemoryStatistics
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
 
 KEPT_BYTES = 1 << 30
-"""How much is kept for reuse: WebGPU does not tell how much there is."""
+"""How much is kept for reuse: WebGPU does not report how much memory there is."""
 SMALLEST_BYTES = 256
 _USAGE = BufferUsage.STORAGE | BufferUsage.COPY_SRC | BufferUsage.COPY_DST
 _serials = itertools.count(1)
@@ -31,7 +30,7 @@ _serials = itertools.count(1)
 
 @record
 class Block:
-    """A buffer of wgpu; its serial is that of no other, before or after."""
+    """A wgpu buffer, with a serial number that is never reused."""
 
     buffer: Any
     capacity: int
@@ -54,12 +53,12 @@ class GpuMemory(Memory):
 
     @property
     def buffer(self) -> Any:
-        """The buffer of wgpu: a multiple of 256 bytes, and anything at all after ours."""
+        """Returns the wgpu buffer: a multiple of 256 bytes, undefined after ours."""
         return self._block.buffer
 
     @property
     def serial(self) -> int:
-        """A number that stands for `buffer` and is never used again."""
+        """Returns a number that identifies `buffer` and is never reused."""
         return self._block.serial
 
     @property
@@ -75,7 +74,7 @@ class GpuMemory(Memory):
 
 
 class GpuPart(GpuMemory):
-    """The first bytes of another memory, which gives the block back."""
+    """The first bytes of another memory, which owns the block."""
 
     __slots__ = ("_whole",)
 
@@ -86,11 +85,11 @@ class GpuPart(GpuMemory):
         self._block = whole._block
 
     def __del__(self) -> None:
-        """The whole has the block."""
+        """Does nothing: the other memory owns the block."""
 
 
 class Blocks:
-    """All blocks of a device: those in use, and up to `limit_bytes` that wait for the next use."""
+    """All blocks of a device: those in use, and up to `limit_bytes` kept for reuse."""
 
     def __init__(self, gpu: Any, largest_bytes: int, limit_bytes: int = KEPT_BYTES) -> None:
         self.limit_bytes = limit_bytes
@@ -99,13 +98,13 @@ class Blocks:
         self._gpu = gpu
         self._largest_bytes = largest_bytes
         self._lock = threading.RLock()
-        # By size, the one least recently given back first: that is where room is made.
+        # By size, the least recently returned first: those are evicted first.
         self._kept: OrderedDict[int, list[Block]] = OrderedDict()
-        # Every buffer that there is: a forked child keeps them all by keeping this.
+        # All existing buffers: a forked child keeps them alive by keeping this.
         self._buffers: dict[int, Any] = {}
 
     def take(self, size_bytes: int) -> tuple[Block, bool]:
-        """A block that holds so many bytes, and whether it is new and therefore all zero."""
+        """Returns a block of at least this size, and whether it is new and therefore zeroed."""
         capacity = min(size_class(size_bytes, SMALLEST_BYTES), self._largest_bytes)
         self.settle()
         with self._lock:
@@ -118,7 +117,7 @@ class Blocks:
         return block, True
 
     def settle(self) -> None:
-        """Keep what has come back, and destroy what is too much."""
+        """Pools returned blocks, and destroys those over the limit."""
         if not self.returned:
             return
         with self._lock:
@@ -130,7 +129,7 @@ class Blocks:
                 self._destroy_oldest()
 
     def trim(self) -> int:
-        """Destroy all blocks that are not in use; how many bytes that were."""
+        """Destroys all blocks that are not in use; returns how many bytes."""
         self.settle()
         destroyed = 0
         with self._lock:
@@ -138,11 +137,11 @@ class Blocks:
                 destroyed += size_bytes
         return destroyed
 
-    def held(self) -> Held:
-        """How much is in use, and how much is kept for reuse."""
+    def held(self) -> MemoryStatistics:
+        """Returns how much memory is in use, and how much is kept for reuse."""
         self.settle()
         live = list(self.live.values())
-        return Held(sum(live), len(live), self._pooled_bytes(), self.limit_bytes)
+        return MemoryStatistics(sum(live), len(live), self._pooled_bytes(), self.limit_bytes)
 
     def _pooled_bytes(self) -> int:
         return sum(capacity * len(kept) for capacity, kept in list(self._kept.items()))

@@ -1,7 +1,7 @@
 """WebGPU over OpenGL: one thread at a time.
 
-OpenGL has one context. Whoever does not get hold of it within a second, wgpu takes the process down
-for; so the lock is held through everything that may touch it, waiting included.
+OpenGL has one context. wgpu aborts the process if a thread does not get it within a second, so the
+lock is held during everything that may use it, including waits.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from dala.devices.device import Held, Number
+from dala.devices.device import MemoryStatistics, Number
 from dala.devices.webgpu.device import WebGpu
 from dala.devices.webgpu.memory import GpuMemory
 from dala.devices.webgpu.runner import WebGpuRunner
-from dala.devices.webgpu.text import WebGpuText
-from dala.lang.wgsl import Groups, Module
+from dala.devices.webgpu.wgsl_kernel import WebGpuWgslRunner
+from dala.lang.wgsl_module import Groups, WgslModule
 from dala.plan.task import Task
 
 
 class OpenGl(WebGpu):
-    """An adapter of OpenGL."""
+    """An OpenGL adapter."""
 
     def check(self) -> None:
         with self.lock:
@@ -55,7 +55,7 @@ class OpenGl(WebGpu):
         with self.lock:
             super().copy(source, target)
 
-    def held(self) -> Held:
+    def held(self) -> MemoryStatistics:
         with self.lock:
             return super().held()
 
@@ -66,7 +66,7 @@ class OpenGl(WebGpu):
     def load(self, task: Task) -> WebGpuRunner:
         return _Runner(self, task)
 
-    def load_text(self, name: str, module: Module) -> WebGpuText:
+    def load_wgsl(self, name: str, module: WgslModule) -> WebGpuWgslRunner:
         with self.lock:
             return _Text(self, name, module)
 
@@ -77,7 +77,7 @@ class _Runner(WebGpuRunner):
             super().run(inputs, output, params)
 
 
-class _Text(WebGpuText):
+class _Text(WebGpuWgslRunner):
     def run(
         self, inputs: Sequence[GpuMemory], output: GpuMemory, params: bytes, groups: Groups
     ) -> None:

@@ -1,4 +1,4 @@
-"""A task on a WebGPU device: its shader, the bindings of its buffers, its dispatch."""
+"""Runs a task on a WebGPU device: its shader, its bind groups, its dispatch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from dala.base.emitted_code import dump_code
 from dala.base.record import record
 from dala.devices.device import Capability, Number, check_sizes, forget_oldest
-from dala.emit.slots import layout_of, sizes_of
+from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.grid import SERIAL, grid_for
 from dala.emit.wgsl.shader import ENTRY, Shader, emit
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from dala.devices.webgpu.memory import GpuMemory
 
 RETRIES = 64
-"""How often an addition may have to be tried again while others add to the same word."""
+"""How often an atomic addition is retried while others add to the same word."""
 MOST_BOUND = 16
-"""Combinations of buffers that a task remembers, the latest ones."""
+"""The number of bind groups that a task caches, the latest ones."""
 MOST_PIPELINES = 1024
-"""Pipelines that a device remembers, the latest ones."""
+"""The number of pipelines that a device caches, the latest ones."""
 _WORD_BYTES = 4
 _NOT_EVERYWHERE: tuple[tuple[Scalar, Capability, Scalar], ...] = (
     (F64, "f64", F32),
     (S64, "s64", S32),
 )
-"""Types that adapters may lack, and what serves in their place."""
+"""Types that adapters may lack, and their replacements."""
 
 
 @record
 class Compiled:
-    """A shader on the device."""
+    """A compiled shader."""
 
     shader: Shader
     pipeline: Any
@@ -48,7 +48,7 @@ class Compiled:
 
 
 class WebGpuRunner:
-    """One task; `run` takes memories of just its dtypes and shapes."""
+    """One task; `run` takes memories of exactly its dtypes and shapes."""
 
     def __init__(self, device: WebGpu, task: Task) -> None:
         self.device = device
@@ -65,7 +65,7 @@ class WebGpuRunner:
         self.packed = b""
 
     def run(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: Sequence[Number]) -> None:
-        """Compute the output; a kernel that fails leaves it as it was before."""
+        """Computes the output; a kernel that fails leaves it unchanged."""
         task, device = self.task, self.device
         device.check()
         check_sizes(task.name, (*inputs, output), self.sizes_bytes)
@@ -82,14 +82,14 @@ class WebGpuRunner:
         device.copy(aside, output)
 
     def explain(self, *, assembly: bool = False) -> str:
-        """The WGSL text; what a driver makes of it cannot be seen."""
+        """Returns the WGSL; what a driver makes of it is not accessible."""
         size = f"{self.grid.columns}×{self.grid.rows}" if self.grid.rows > 1 else self.grid.columns
         groups = " × ".join(map(str, self.groups))
         head = f"WGSL, {groups} workgroups of {size} invocations ({self.grid.kind}):"
         return f"{head}\n\n{self.shader().text}"
 
     def _in_place(self, inputs: Sequence[GpuMemory], output: GpuMemory) -> frozenset[str] | None:
-        """The inputs that are the output, read where it is written; None for other aliases."""
+        """Returns the inputs computed in place, or None if memories alias in another way."""
         shared = []
         for i, memory in enumerate(inputs):
             if memory is output and memory.size_bytes:
@@ -101,7 +101,7 @@ class WebGpuRunner:
     # -- code ------------------------------------------------------------------------------------
 
     def shader(self, in_place: frozenset[str] = frozenset()) -> Shader:
-        """What is emitted for it; inputs named in `in_place` are the output itself."""
+        """Emits the shader; inputs named in `in_place` share the output's memory."""
         return emit(self.task.program, self.grid, in_place, self.loops)
 
     def _code(self, in_place: frozenset[str]) -> Compiled:
@@ -139,13 +139,13 @@ class WebGpuRunner:
                 bound.append(status)
             firsts = self.grid.firsts(self.task.domain)
             if len(firsts) > 1:
-                device.not_recorded()  # each dispatch has arguments of its own
+                device.not_recorded()  # each dispatch has its own arguments
             for first in firsts:
                 self._set_arguments(code, params, first)
                 device.record_arguments(self, self.packed)
                 device.dispatch(code.pipeline, self._group(code, bound), self.groups, bound)
         if status is not None:
-            device.synchronize()  # hears Ctrl-C; another submission could block on this one
+            device.synchronize()  # responds to Ctrl-C; another submission could block on this one
             found = int(device.read(status).view(np.uint32)[0])
             if found:
                 raise self._timeout(found)
@@ -176,7 +176,7 @@ class WebGpuRunner:
         )
 
     def _set_arguments(self, code: Compiled, params: Sequence[Number], first: int) -> None:
-        """Sizes and parameters where the shader reads them; they stay there from run to run."""
+        """Writes sizes and parameters for the shader; they are kept from run to run."""
         if self.packed and not params and self.grid.kind != "serial":
             return
         packed = code.shader.arguments.pack(self.task.domain, self.sizes, params, first)
@@ -185,14 +185,14 @@ class WebGpuRunner:
         self.write_arguments(packed)
 
     def write_arguments(self, packed: bytes) -> None:
-        """Put arguments where the shader reads them."""
+        """Writes packed arguments for the shader."""
         if self._arguments is None:
             import wgpu
 
             usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
             self._arguments = self.device.gpu.create_buffer(size=len(packed), usage=usage)
         else:
-            # What was submitted before still sees the old ones; what a batch holds back would not.
+            # Submitted work still sees the old arguments; work deferred by a batch would not.
             self.device.flush()
         self.packed = b""
         self.device.gpu.queue.write_buffer(self._arguments, 0, packed)
@@ -217,15 +217,15 @@ class WebGpuRunner:
 
 
 def loop_limit(device: WebGpu) -> int | None:
-    """Turns after which a device breaks off the loops of an invocation without a word, if it does.
+    """Returns the iterations after which a device silently ends an invocation's loops, if any.
 
-    Mesa's software GPU does, also those of neighbours that are computed together with it.
+    Mesa's software GPU does, together with those of neighboring invocations.
     """
     return 65_000 if "llvmpipe" in device.name else None
 
 
 def compiled(device: WebGpu, shader: Shader) -> Compiled:
-    """The shader as a pipeline, made once for each text."""
+    """Returns the shader's pipeline, made once for each text."""
     key = ("pipeline", shader.text)
     known = device.cache.get(key)
     if known is None:
@@ -243,7 +243,7 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
 
 
 def _layout(device: WebGpu, inputs: int, reports: bool) -> Any:
-    """Arguments, the output, the inputs and, where loops may fail, the status."""
+    """Returns the layout: arguments, the output, the inputs and, if loops may fail, the status."""
     key = ("layout", inputs, reports)
     known = device.cache.get(key)
     if known is None:
@@ -260,7 +260,7 @@ def _layout(device: WebGpu, inputs: int, reports: bool) -> Any:
 
 
 def nothing(device: WebGpu) -> GpuMemory:
-    """What an empty input is bound to: reading it gives zeros."""
+    """Returns the memory of an empty input, which reads as zeros."""
     known = device.cache.get("nothing")
     if known is None:
         known = device.cache["nothing"] = device.allocate(_WORD_BYTES)
@@ -269,7 +269,7 @@ def nothing(device: WebGpu) -> GpuMemory:
 
 
 def check_dtypes(device: WebGpu, kernel: str, program: Program) -> None:
-    """Refuse types that the adapter lacks: they would have to be narrowed silently."""
+    """Raises for types that the adapter lacks: they would have to be narrowed silently."""
     types: set[Scalar] = {program.output.type, *[item.type for item in program.inputs]}
     types |= {item.type for item in program.params}
     types |= {item.type for item in used(program.body)}

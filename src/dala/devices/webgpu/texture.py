@@ -1,8 +1,8 @@
-"""Pictures in textures of a WebGPU device, filled and copied there without a way over the host.
+"""Textures of a WebGPU device, filled and copied there without a round trip to the host.
 
-Rows of a buffer that is copied to or from a texture begin at multiples of 256 bytes, those of our
-memories where the last one ends. Where that is not the same, a shader moves the rows on the device:
-1080 copies of one row each would take longer to encode than a frame lasts.
+Rows of a buffer that is copied to or from a texture are aligned to 256 bytes; rows of our memories
+are contiguous. If these differ, a shader moves the rows on the device: 1080 copies of one row each
+would take longer to encode than a frame lasts.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dala.devices.device import check_sizes
 from dala.devices.webgpu.adapters import largest_buffer
 from dala.devices.webgpu.transfer import CHUNK_BYTES
 from dala.errors import LimitError
-from dala.lang.wgsl import read_module
+from dala.lang.wgsl_module import read_module
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
     from dala.devices.webgpu.memory import GpuMemory
-    from dala.devices.webgpu.text import WebGpuText
+    from dala.devices.webgpu.wgsl_kernel import WebGpuWgslRunner
 
 FORMAT = "rgba8unorm"
 PIXEL_BYTES = 4
@@ -48,7 +48,7 @@ fn main(@builtin(global_invocation_id) at: vec3<u32>) {
 
 
 class Texture:
-    """RGBA pixels, a byte for each channel, transparent black at first; `handle` is wgpu's own."""
+    """RGBA8 pixels, initially transparent black; `handle` is wgpu's own."""
 
     def __init__(self, device: WebGpu, width: int, height: int) -> None:
         self.device = device
@@ -70,7 +70,7 @@ class Texture:
             self.view: Any = self.handle.create_view()
 
     def fill(self, memory: GpuMemory) -> None:
-        """Replace all pixels by those of a memory of the device, by a copy there."""
+        """Replaces all pixels by those of a memory of the device, by a copy there."""
         device = self.device
         device.check()
         check_sizes("a surface", [memory], [self.row_bytes * self.height])
@@ -83,13 +83,13 @@ class Texture:
                 encoder.copy_buffer_to_texture(self._rows_of(source), self._place(), self._size)
 
     def write(self, pixels: np.ndarray) -> None:
-        """Replace all pixels by those of a contiguous array of u8."""
+        """Replaces all pixels by those of a contiguous u8 array."""
         device = self.device
         device.check()
         flat = pixels.reshape(-1)
         band = max(1, CHUNK_BYTES // self.row_bytes)
         with device.guard(), device.lock:
-            device.flush()  # what was asked for before comes before
+            device.flush()  # earlier work comes first
             for top in range(0, self.height, band):
                 rows = min(band, self.height - top)
                 device.gpu.queue.write_texture(
@@ -98,10 +98,10 @@ class Texture:
                     {"offset": top * self.row_bytes, "bytes_per_row": self.row_bytes},
                     (self.width, rows, 1),
                 )
-            device.submit([])  # until then wgpu holds a second copy of it
+            device.submit([])  # until then wgpu holds a second copy
 
     def clear(self, levels: np.ndarray) -> None:
-        """Give every pixel the same four bytes."""
+        """Sets every pixel to the same four bytes."""
         device = self.device
         device.check()
         attachment = {
@@ -111,19 +111,19 @@ class Texture:
             "clear_value": [int(level) / 255 for level in levels],
         }
         with device.guard(), device.lock:
-            device.flush()  # what was asked for before comes before
+            device.flush()  # earlier work comes first
             encoder = device.gpu.create_command_encoder()
             encoder.begin_render_pass(color_attachments=[attachment]).end()
             device.submit([encoder.finish()])
 
     def read(self) -> np.ndarray:
-        """The pixels as a new array on the host, (height, width, 4)."""
+        """Returns the pixels as a new array on the host, (height, width, 4)."""
         rows = self.device.read(self._pitched()).reshape(self.height, self.pitch_bytes)
         rows = np.ascontiguousarray(rows[:, : self.row_bytes])
         return rows.reshape(self.height, self.width, PIXEL_BYTES)
 
     def copied(self) -> GpuMemory:
-        """The pixels in a new memory of the device."""
+        """Returns the pixels in a new memory of the device."""
         device = self.device
         with device.batch():
             pitched = self._pitched()
@@ -157,7 +157,7 @@ class Texture:
     def _move_rows(
         self, source: GpuMemory, source_bytes: int, target: GpuMemory, target_bytes: int
     ) -> None:
-        """Copy rows that begin at multiples of one size to where those of another begin."""
+        """Copies rows from one row pitch to another."""
         text = _row_mover(self.device)
         sizes = (self.row_bytes, source_bytes, target_bytes)
         params = text.module.pack([size // PIXEL_BYTES for size in sizes])
@@ -165,11 +165,11 @@ class Texture:
         text.run([source], target, params, groups)
 
 
-def _row_mover(device: WebGpu) -> WebGpuText:
-    """The shader that moves rows, compiled once for a device."""
+def _row_mover(device: WebGpu) -> WebGpuWgslRunner:
+    """Returns the shader that moves rows, compiled once per device."""
     name = "move_rows"
-    known: WebGpuText | None = device.cache.get(name)
+    known: WebGpuWgslRunner | None = device.cache.get(name)
     if known is None:
-        known = device.load_text(name, read_module(name, _MOVE_ROWS, {}))
+        known = device.load_wgsl(name, read_module(name, _MOVE_ROWS, {}))
         device.cache[name] = known
     return known

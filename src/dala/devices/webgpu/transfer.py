@@ -1,4 +1,4 @@
-"""Bytes between the host and a WebGPU device."""
+"""Transfers between the host and a WebGPU device."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from dala.devices.webgpu.memory import GpuMemory
 
 CHUNK_BYTES = 4 << 20
-"""A piece of a transfer: the device moves one while the host copies another.
+"""The chunk size of transfers: the device moves one chunk while the host copies another.
 
-wgpu makes a staging buffer for each piece of an upload, and drivers have memory at hand again for
-small ones only: Mesa's takes in 64 MiB six times as fast in pieces as at once.
+wgpu makes a staging buffer for each chunk of an upload, and drivers reuse memory for small ones
+only: Mesa takes 64 MiB six times as fast in chunks as at once.
 """
 KEPT_BUFFERS = 4
 UNSUBMITTED_BYTES = 4 << 20
-"""What may be written before it is sent off: until then wgpu holds a second copy of it."""
+"""The bytes written before a submission: until then wgpu holds a second copy of them."""
 
 
 class Transfers:
-    """Uploads and read-backs of one device, and the buffers that they pass through."""
+    """Uploads and read-backs of one device, and its staging buffers."""
 
     def __init__(self) -> None:
         self._free: list[Any] = []
         self._unsubmitted_bytes = 0
 
     def write(self, device: WebGpu, memory: GpuMemory, data: np.ndarray) -> None:
-        """Fill the memory with the bytes of a contiguous array."""
+        """Copies the bytes of a contiguous array into the memory."""
         flat = data.reshape(-1).view(U8.numpy)
         whole = flat.size & -4
         queue = device.gpu.queue
-        with device.lock:  # no kernel runs between two pieces
+        with device.lock:  # no kernel runs between two chunks
             for start in range(0, whole, CHUNK_BYTES):
                 size = min(CHUNK_BYTES, whole - start)
                 queue.write_buffer(memory.buffer, start, flat, start, size)
@@ -50,7 +50,7 @@ class Transfers:
                 queue.write_buffer(memory.buffer, whole, flat[whole:].tobytes().ljust(4, b"\0"))
 
     def read(self, device: WebGpu, memory: GpuMemory) -> np.ndarray:
-        """The bytes of the memory, as a new array."""
+        """Returns the bytes of the memory as a new array."""
         out = np.empty(memory.size_bytes, U8.numpy)
         starts = range(0, out.size, CHUNK_BYTES)
         with self._staging(device) as first, self._staging(device, len(starts) > 1) as second:
@@ -68,7 +68,7 @@ class Transfers:
 
     @contextmanager
     def _staging(self, device: WebGpu, needed: bool = True) -> Iterator[Any]:
-        """A buffer that the host can look into; one whose use failed is not used again."""
+        """Yields a staging buffer that the host can map; one whose use failed is dropped."""
         if not needed:
             yield None
             return
@@ -89,16 +89,16 @@ class Transfers:
 
 
 def _begin(device: WebGpu, memory: GpuMemory, start: int, staging: Any) -> Any:
-    """Send one piece on its way; a promise that is kept when it has arrived."""
+    """Submits the copy of one chunk; returns a promise that resolves when it is mapped."""
     size = _rounded(min(CHUNK_BYTES, memory.size_bytes - start))
     with device.lock:
         encoder = device.gpu.create_command_encoder()
         encoder.copy_buffer_to_buffer(memory.buffer, start, staging, 0, size)
         device.submit([encoder.finish()])
-        # What was just submitted need not be waited for by an empty submission of its own.
+        # Work that was just submitted needs no empty submission to be waited for.
         return staging.map_async("READ_NOSYNC", 0, size)
 
 
 def _rounded(size_bytes: int) -> int:
-    """Sizes of copies and mappings are multiples of 4; blocks have room for that."""
+    """Rounds a size up to a multiple of 4, as copies and mappings require; blocks have room."""
     return -(-size_bytes // 4) * 4

@@ -1,1 +1,1 @@
-"""Programs as LLVM IR."""
+"""Code generation for the CPU: emits LLVM IR."""

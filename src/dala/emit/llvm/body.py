@@ -1,9 +1,9 @@
-"""The statements of a program as LLVM IR: arithmetic, branches, loops and reductions."""
+"""Emits the statements of a program as LLVM IR: arithmetic and branches."""
 
 from __future__ import annotations
 
+from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.emit.llvm.ops import Ops
-from dala.emit.llvm.text import Operand, Writer, constant, llvm_type
 from dala.emit.statements import Statements
 from dala.emit.variance import Variance
 from dala.ir.nodes import (
@@ -27,10 +27,10 @@ from dala.ir.types import BOOL
 
 
 class Body(Statements[Operand]):
-    """Writes statements, for one position or for as many as the writer has lanes.
+    """Emits statements for one position, or for as many as the writer has lanes.
 
-    `free_order` allows LLVM to reorder float sums: only where a value has one way to be computed,
-    so that it never depends on where in a chunk it stands.
+    `free_order` allows LLVM to reassociate float sums: only where a value is computed in a single
+    way, so that it never depends on its place in a chunk.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Body(Statements[Operand]):
         self.wide: dict[Value, Operand] = {}
         self.mask: Operand | None = None
         self.watched = ""
-        """The function that grants loops more fuel; empty where no loop runs long."""
+        """The function that grants loops more fuel; empty if no loop runs long."""
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -122,7 +122,7 @@ class Body(Statements[Operand]):
         return self.varies(Result(BOOL, node, index))
 
     def _selected(self, node: If, condition: Operand) -> list[Operand]:
-        """Both sides, then a choice: nothing in them can fail, and vectors stay whole."""
+        """Emits both branches and a select: nothing in them can fail, and lanes stay together."""
         outer = self.mask
         sides = []
         for block, holds in ((node.then, condition), (node.otherwise, None)):

@@ -1,22 +1,22 @@
-"""Where a read outside an input lands: each border rule as index arithmetic."""
+"""Border rules as index arithmetic in LLVM IR."""
 
 from __future__ import annotations
 
+from dala.emit.llvm.ir_writer import Operand, Writer
 from dala.emit.llvm.ops import Ops
-from dala.emit.llvm.text import Operand, Writer
 from dala.ir.nodes import Border
 from dala.ir.types import S64
 
 
 def inside(writer: Writer, index: Operand, size: Operand) -> Operand:
-    """Whether 0 <= index < size, for i64 operands."""
+    """Emits the test 0 <= index < size for i64 operands."""
     index, size = writer.alike(index, size)
     type = writer.vector_type("i1") if index.vector else "i1"
     return writer.emit(type, f"icmp ult {index}, {size.text}", index.vector)
 
 
 def bordered(writer: Writer, border: Border, index: Operand, size: Operand) -> Operand:
-    """An index inside 0..size-1, for i64 operands and a size of at least 1."""
+    """Emits the index clamped, mirrored or wrapped into 0..size-1; sizes are at least 1."""
     ops = Ops(writer)
     index, size = writer.alike(index, size)
     zero, one = ops.number(index, S64, 0), ops.number(index, S64, 1)

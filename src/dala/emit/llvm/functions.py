@@ -1,8 +1,8 @@
-"""The functions of a program: what computes a chunk of rows, and the spans of a row.
+"""Emits the functions of a program: one that computes a chunk of rows, and its row spans.
 
-The chunk function goes over its rows. What is the same along a row is computed once for it; then
-the row is cut up: its interior, where no read can leave the row, runs in whole vectors (`fast`) and
-a last, masked one (`tail`); what is left on both sides runs element by element, with the border
+The chunk function iterates over its rows. Values that are uniform along a row are computed once per
+row. Then the row is split into spans: the interior, where no read can leave the row, runs in full
+vectors (`fast`) and a masked last one (`tail`); both edges run element by element, with the border
 rule (`slow`).
 """
 
@@ -12,52 +12,52 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dala.base.record import record, value
+from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
+from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.memory import Memory
-from dala.emit.llvm.text import Operand, Writer, llvm_type
 from dala.emit.partition import PAIR, Partition
-from dala.emit.slots import Slot, layout_of
 from dala.ir.channels import over_channels
 from dala.ir.nodes import For, Program, Reduce
 from dala.plan.watchdog import has_loops
 
 CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
-"""What every function of chunks takes last."""
+"""The last parameters of every chunk function."""
 
 
 @record
 class Target:
-    """What the code is for: this CPU's vectors, the domain's rows, and how to go about memory.
+    """What code is generated for: vector width, row width, and how memory is accessed.
 
-    Wide rows are computed two vectors at a time; streaming goes past the caches; the inputs named
-    in `in_place` are the output itself; with `twin`, the output is written into a second memory,
-    too, whose address is the last slot. Where loops may be long they are `watched`.
+    Wide rows are computed two vectors at a time; streaming stores bypass the caches; inputs named
+    in `in_place` share the output's memory; with `tee`, the output is also stored to a second
+    memory, whose address is the last slot; `watched` loops are run under the watchdog.
     """
 
     vector_bits: int
     wide: bool = False
     streaming: bool = False
     in_place: frozenset[str] = frozenset()
-    twin: bool = False
+    tee: bool = False
     watched: bool = False
 
 
 @value
 class Options:
-    """How LLVM is to go about a module.
+    """How LLVM compiles a module.
 
-    `vectorise` has it turn inner loops into vectors. `in_order` keeps operations in the order in
-    which they are written, where several vectors are computed side by side: LLVM would put each
-    vector's operations together, to need fewer registers, and have them wait for each other.
+    `vectorize` enables its loop vectorizer. `in_order` keeps instructions in the order they were
+    emitted in, where several vectors are interleaved: LLVM's scheduler would undo the interleaving
+    to save registers, and expose the latency again.
     """
 
-    vectorise: bool = False
+    vectorize: bool = False
     in_order: bool = False
 
 
 class Functions:
-    """The functions that compute a chunk of a program; `prefix` tells them from another's."""
+    """Emits the functions that compute a chunk of a program; `prefix` keeps their names unique."""
 
     def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
         self.program = program
@@ -67,13 +67,13 @@ class Functions:
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
-        more = [Slot("control")] * target.watched + [Slot("twin")] * target.twin
+        more = [Slot("control")] * target.watched + [Slot("tee")] * target.tee
         self.slots = (*layout_of(program), *more)
         self.row_loops = target.watched and has_loops(self.partition.of_row)
         self.span_loops = target.watched and has_loops(self.partition.of_position)
         self.loops = self.row_loops or self.span_loops
         self.declarations: set[str] = set()
-        # Where all channels are treated alike, vectors hold channels: nothing is picked apart.
+        # If all channels are treated alike, vectors hold interleaved channels, without shuffles.
         flat = over_channels(program) if self.lanes > 1 and not target.watched else None
         self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
 
@@ -82,11 +82,11 @@ class Functions:
         of_row = any(isinstance(item, Reduce | For) for item in self.partition.of_row)
         interior = self.flat or self
         return Options(
-            vectorise=self.lanes == 1 or of_row, in_order=interior.partition.vectors > PAIR
+            vectorize=self.lanes == 1 or of_row, in_order=interior.partition.vectors > PAIR
         )
 
     def texts(self) -> list[str]:
-        """The functions as text; `rows` computes a chunk, given the slots one by one."""
+        """Returns the functions as text; `rows` computes a chunk from the unpacked slots."""
         parts = [self._span("slow", 1)]
         if self.lanes > 1:
             made = self.flat or self
@@ -106,13 +106,13 @@ class Functions:
     # -- arguments -------------------------------------------------------------------------------
 
     def argument(self, slot: Slot) -> str:
-        """What the functions call a slot."""
+        """Returns the name of a slot's argument."""
         names = [item.name for item in self.program.inputs]
         source = names.index(slot.source) if slot.source in names else "out"
         params = [param.name for param in self.program.params]
         return {
             "out": "%out",
-            "twin": "%twin",
+            "tee": "%twin",
             "control": "%control",
             "input": f"%in.{source}",
             "size": f"%size.{slot.axis}",
@@ -125,7 +125,7 @@ class Functions:
     def argument_type(self, slot: Slot) -> str:
         if slot.scalar is not None:
             return llvm_type(slot.scalar)
-        if slot.kind in ("out", "twin", "input", "control"):
+        if slot.kind in ("out", "tee", "input", "control"):
             return "ptr"
         return "i32" if slot.kind == "extent" else "i64"
 
@@ -133,13 +133,13 @@ class Functions:
         parts = []
         for slot in self.slots:
             attributes = ""
-            if declare and slot.kind in ("out", "twin", "input"):
+            if declare and slot.kind in ("out", "tee", "input"):
                 attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
             parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
         return parts
 
     def _row_arguments(self) -> list[str]:
-        """The arguments of a span beyond the slots: the row, and what was computed for it."""
+        """Returns the arguments of a span beyond the slots: the row, and its per-row values."""
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
         passed = [f"{llvm_type(type)} %row.{i}" for i, (_, type) in enumerate(self.passed)]
         tank = ["ptr %tank"] if self.span_loops else []
@@ -148,7 +148,7 @@ class Functions:
     # -- spans -----------------------------------------------------------------------------------
 
     def _span(self, name: str, lanes: int) -> str:
-        """A function for the positions from x.begin to x.end of one row."""
+        """Emits the function for the positions x.begin to x.end of one row."""
         writer = Writer(lanes)
         body = Memory(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.interior = lanes > 1
@@ -175,7 +175,7 @@ class Functions:
             body.statement(statement)
         if not self.program.output.scattered:
             results = [body.value(value) for value in self.program.body.results]
-            for pointer in ("%out", "%twin")[: 1 + self.target.twin]:
+            for pointer in ("%out", "%twin")[: 1 + self.target.tee]:
                 body.write_row(results, pointer, streaming=self.target.streaming)
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block
@@ -192,7 +192,7 @@ class Functions:
         return self._defined(name, arguments, writer)
 
     def _loop_again(self, writer: Writer, name: str, loops: bool, metadata: str = "") -> None:
-        """Back to the head, unless a loop has used up its steps."""
+        """Emits the jump back to the loop head, unless a loop ran out of fuel."""
         if loops:
             status = writer.emit("i32", "load i32, ptr %status")
             going_on = writer.emit("i1", f"icmp eq {status}, 0")
@@ -211,7 +211,7 @@ class Functions:
     # -- rows ------------------------------------------------------------------------------------
 
     def _rows(self) -> str:
-        """The function that goes over the rows of a chunk."""
+        """Emits the function that iterates over the rows of a chunk."""
         writer = Writer()
         body = Memory(self.program, writer, self.variance, free_order=True)
         body.in_place = self.target.in_place
@@ -255,7 +255,7 @@ class Functions:
         return "\n".join([head, "entry:", *writer.lines, "}"])
 
     def _positions(self, writer: Writer) -> None:
-        """The row's number as positions along the outer axes, and where its elements begin."""
+        """Emits the position along each outer axis, and the index of the row's first element."""
         last = self.program.rank - 1
         rest = "%row"
         for axis in range(last - 1, 0, -1):
@@ -266,7 +266,7 @@ class Functions:
         writer.line(f"%row.offset = mul nsw i64 %row, %size.{last}")
 
     def _interior(self, writer: Writer) -> tuple[Operand, Operand]:
-        """The first position whose reads all stay in their rows, and the one after the last."""
+        """Emits the bounds of the interior: the positions whose reads all stay in their rows."""
         body = Memory(self.program, writer, self.variance, free_order=True)
         begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
         for source, axis, offset in self.partition.edges():
@@ -278,7 +278,7 @@ class Functions:
         return begin, end
 
     def _spans(self, writer: Writer, body: Body, begin: Operand, end: Operand) -> None:
-        """Slow, fast, tail, slow: the calls that compute one row."""
+        """Emits the calls that compute one row: slow, fast, tail, slow."""
         if self.lanes == 1:
             self._call(writer, body, "slow", "%x0", "%x1")
             return
@@ -303,7 +303,7 @@ class Functions:
     def _flat_spans(
         self, writer: Writer, body: Body, begin: Operand, end: Operand, flat: Functions
     ) -> None:
-        """The same where the interior is computed channel by channel, not pixel by pixel."""
+        """Emits the calls for one row whose interior is computed over interleaved channels."""
         ops, channels = body.ops, self.program.output.channels
         row = Memory(flat.program, writer, flat.variance, free_order=True)
         row.in_place = self.target.in_place
@@ -331,7 +331,7 @@ class Functions:
             self._call(writer, body, "slow", stop.text, "%x1")
 
     def _in_channels(self, writer: Writer, flat: Functions) -> list[str]:
-        """The arguments of the flat program: widths of images are counted in channels."""
+        """Returns the arguments of the flat program, whose image widths count channels."""
         images = {item.name for item in self.program.inputs if item.channels}
         arguments = []
         for slot in flat.slots:
@@ -344,7 +344,7 @@ class Functions:
         return arguments
 
     def _aligned(self, writer: Writer, begin: Operand) -> Operand:
-        """The first position from `begin` on whose element lies at a multiple of 64 bytes."""
+        """Emits the first position from `begin` on whose element is 64-byte aligned."""
         output = self.program.output
         size = output.type.size_bytes * (output.channels or 1)
         address = writer.emit("i64", "ptrtoint ptr %out to i64")
@@ -374,7 +374,7 @@ class Functions:
 
 @contextmanager
 def _unless_empty(writer: Writer, first: str, last: str) -> Iterator[None]:
-    """Inside, what is written runs only where there is something from first to last."""
+    """Guards the code emitted inside, which runs only if first < last."""
     call, after = writer.label("span"), writer.label("spanned")
     some = writer.emit("i1", f"icmp slt i64 {first}, {last}")
     writer.branch(some, call, after)

@@ -1,4 +1,4 @@
-"""Bounds of float values that follow from constants: they save conversions their range checks."""
+"""Interval analysis of floats: known bounds make the range checks of conversions unnecessary."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _known: WeakKeyDictionary[Value, Interval] = WeakKeyDictionary()
 
 
 def interval_of(value: Value) -> Interval:
-    """The least and the greatest that the value can be, where it is not NaN.
+    """Returns the lower and upper bound of a value, NaN aside.
 
-    Each value is looked at once, however often and however deep in others it is used.
+    Each value is visited once, however often and however deeply it is used.
     """
     waiting = [value]
     while waiting:
@@ -35,7 +35,7 @@ def interval_of(value: Value) -> Interval:
 
 
 def _operands(value: Value) -> tuple[Value, ...]:
-    """What the bounds of a value follow from."""
+    """Returns the operands that a value's bounds follow from."""
     if isinstance(value, Apply) and value.type.is_float and value.op in _FOLLOWED:
         return value.args
     return ()
@@ -65,6 +65,6 @@ def _interval(value: Value) -> Interval:
 
 
 def surely_fits(value: Value, type: Scalar) -> bool:
-    """Whether every value that is not NaN lies well inside the integer type."""
+    """Whether every value except NaN lies well inside the integer type."""
     low, high = interval_of(value)
     return low > type.lowest + 2 and high < type.highest - 2

@@ -1,4 +1,4 @@
-"""Loops and reductions as LLVM IR: real jumps, with masks where lanes leave at different times."""
+"""Emits loops and reductions as LLVM IR, masked where lanes exit at different iterations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from dala.emit.llvm.body import Body
-from dala.emit.llvm.text import Operand, constant
+from dala.emit.llvm.ir_writer import Operand, constant
 from dala.emit.llvm.watchdog import REFUELLED
 from dala.errors import InternalError
 from dala.ir.nodes import For, Reduce, Value, While
@@ -15,20 +15,20 @@ from dala.ir.types import BOOL, F64, S64
 from dala.plan.watchdog import SLICE, WHILE_COST
 
 SUMMED_IN_ORDER, SUMMED_IN_LANES = 512, 4096
-"""Terms that a float sum adds up before it carries the total over, in f64.
+"""The number of terms a float sum adds before it is accumulated in f64.
 
-Where LLVM is free to spread them over the lanes of vectors, each lane sees few of them.
+If LLVM may spread the terms over vector lanes, each lane adds only a few of them.
 """
 
 Iteration = Callable[[Operand, list[Operand]], list[Operand]]
 Part = Callable[[Operand, Operand, list[Operand]], list[Operand]]
-"""What is done from an iteration on, for so many iterations."""
+"""Emits `count` iterations, starting at the given one."""
 
 
 class Loops(Body):
-    """A body that can go round.
+    """Adds loops to a body.
 
-    Where it is `watched`, loops pay for their iterations as they go: see `emit/llvm/watchdog.py`.
+    `watched` loops spend fuel for their iterations: see `emit/llvm/watchdog.py`.
     """
 
     def loop(self, trips: Operand, initial: list[Operand], iteration: Iteration) -> list[Operand]:
@@ -45,7 +45,7 @@ class Loops(Body):
         return self.parts(trips, initial, SLICE, part)
 
     def parts(self, trips: Operand, initial: list[Operand], size: int, part: Part) -> list[Operand]:
-        """Emits a loop over parts of `size` iterations, each paid for as a whole up front."""
+        """Emits a loop over blocks of `size` iterations, whose fuel is spent block by block."""
         writer = self.writer
         head, pay, inside, done = (writer.label(stem) for stem in ("part", "pay", "go", "end"))
         before = writer.block
@@ -122,11 +122,11 @@ class Loops(Body):
         return self.loop(most, initial, iteration)
 
     def _trips(self, node: For | Reduce, step: int) -> tuple[Operand, Operand]:
-        """How often each lane goes round, and the most that any of them does; both i64."""
+        """Returns the i64 trip count of each lane, and the largest of them."""
         ops = self.ops
         start, stop = (self._wide(value) for value in (node.start, node.stop))
         start, stop = self.writer.alike(start, stop)
-        # Saturating, as two s64 may lie further apart than s64 reaches.
+        # Saturating: two s64 values may be further apart than s64 can hold.
         apart = ops.intrinsic("ssub.sat", stop, start) if node.stop.type == S64 else None
         apart = apart or ops.binary("sub", S64, stop, start)
         if abs(step) != 1:
@@ -149,7 +149,7 @@ class Loops(Body):
         return trips, most
 
     def _count(self, node: For | Reduce, number: Operand, step: int) -> None:
-        """Set the counter of this iteration, also as the i64 that indices are computed with."""
+        """Sets the counter of this iteration, also as the i64 used for indexing."""
         advance = number
         if step != 1:
             advance = self.writer.emit("i64", f"mul {number}, {step}")
@@ -161,12 +161,12 @@ class Loops(Body):
             self.bounds[node.counter] = (node.start, node.stop)
 
     def _wide(self, value: Value) -> Operand:
-        """An integer value as i64."""
+        """Returns an integer value as i64."""
         return self.wide.get(value) or self.ops.convert(self.value(value), value.type, S64)
 
     @contextmanager
     def _active(self, trips: Operand, number: Operand) -> Iterator[None]:
-        """Inside, the mask holds the lanes that still go round."""
+        """Masks the lanes that are still iterating, for the code emitted inside."""
         outer = self.mask
         if trips.vector:
             here = self.ops.compare("lt", S64, self.writer.splat(number), trips)
@@ -219,7 +219,7 @@ class Loops(Body):
         return carried
 
     def _go_on(self, holds: Operand, inside: str, done: str) -> None:
-        """Jump inside where the loop goes on and can pay for it: what else there is lies aside."""
+        """Emits the jump into the body if the loop continues and has fuel, else out of line."""
         writer = self.writer
         aside, empty, paid = (writer.label(stem) for stem in ("aside", "empty", "paid"))
         fuel = writer.emit("i64", "load i64, ptr %fuel")
@@ -252,7 +252,7 @@ class Loops(Body):
         return writer.emit("i64", f"phi i64 {ways}")
 
     def refuel(self, fuel: Operand, iterations: Operand) -> Operand:
-        """The iterations, if there was more to pay them with, else 0."""
+        """Returns the iterations if more fuel was granted for them, else 0."""
         writer = self.writer
         taken, mark = (writer.emit("i64", f"load i64, ptr %{name}") for name in ("taken", "mark"))
         given = f"ptr %control, {fuel}, {taken}, {mark}, {iterations}"
@@ -293,7 +293,7 @@ class Loops(Body):
         return self.shaped(term, node)
 
     def _float_sum(self, node: Reduce, trips: Operand, most: Operand) -> Operand:
-        """Blocks of terms added up in their own type, their totals in f64."""
+        """Emits a float sum: blocks of terms in their own type, their totals in f64."""
         writer, size = self.writer, SUMMED_IN_LANES if self.free_order else SUMMED_IN_ORDER
         flags = " reassoc" if self.free_order else ""
         zero = self.shaped(constant(node.type, 0.0), node)
@@ -326,6 +326,6 @@ class Loops(Body):
 
 
 def _phi(name: Operand, first: Operand, again: Operand, before: str, latch: str) -> str:
-    """A value that is `first` when a loop is entered and `again` after each iteration."""
+    """Returns the phi that is `first` on entry and `again` after each iteration."""
     sources = f"[ {first.text}, %{before} ], [ {again.text}, %{latch} ]"
     return f"  {name.text} = phi {name.type} {sources}"

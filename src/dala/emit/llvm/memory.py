@@ -1,12 +1,12 @@
-"""Reads and writes of buffers: borders, pixels, vectors, gathers, scatters."""
+"""Emits reads and writes of buffers: borders, pixels, vectors, gathers, scatters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from dala.emit.llvm.borders import bordered, inside
+from dala.emit.llvm.ir_writer import Operand, llvm_type
 from dala.emit.llvm.loops import Loops
-from dala.emit.llvm.text import Operand, llvm_type
 from dala.ir.access import offset_from
 from dala.ir.nodes import AtomicAdd, Load, Store, Value
 from dala.ir.types import BOOL, S64, U8, Scalar
@@ -15,26 +15,26 @@ X = Operand("%x", "i64")
 
 
 class Memory(Loops):
-    """A body that can reach the buffers; inside the interior no read leaves a row."""
+    """Adds memory access to a body; in the interior no read leaves its row."""
 
     interior = False
     in_place: frozenset[str] = frozenset()
     left: Operand | None = None
-    """How many of the lanes are there, as i64, where a row ends within a vector."""
+    """The number of valid lanes as i64, where a row ends within a vector."""
 
     def pointer(self, source: str) -> str:
-        """An input's address; one that is computed in place shares the output's."""
+        """Returns an input's address: the output's, if it is computed in place."""
         return "%out" if source in self.in_place else f"%in.{self.source(source)}"
 
     def here(self) -> Operand:
-        """The number of this position's element, counted along rows."""
+        """Returns the row-major index of this position's element."""
         return self.writer.emit("i64", f"add nsw i64 %row.offset, {X.text}")
 
     def size(self, source: str, axis: int) -> Operand:
         return Operand(f"%in.{self.source(source)}.size.{axis}", "i64")
 
     def wide_index(self, value: Value) -> Operand:
-        """An index as i64: exact for positions and counters, which never wrap."""
+        """Returns an index as i64: exact for positions and counters, which never wrap."""
         last = self.program.rank - 1
         for axis in range(self.program.rank):
             offset = offset_from(value, axis)
@@ -64,7 +64,7 @@ class Memory(Loops):
         return value
 
     def _element(self, node: Load) -> tuple[Operand, Operand | None]:
-        """The number of the element read, and where the zero border answers instead."""
+        """Returns the index of the element read, and where the zero border applies instead."""
         assert node.index is not None
         outside: Operand | None = None
         element: Operand | None = None
@@ -84,7 +84,7 @@ class Memory(Loops):
         return element, outside
 
     def _interior_index(self, node: Load, axis: int, value: Value) -> Operand | None:
-        """x plus a constant, where the read runs along the row and cannot leave it."""
+        """Returns x plus a constant if the read is along the row and cannot leave it, else None."""
         assert node.index is not None
         last = self.program.rank - 1
         if not self.interior or axis != len(node.index) - 1 or self.variance.any(node.index[:-1]):
@@ -102,7 +102,7 @@ class Memory(Loops):
         return self.ops.emit(rows, rows.type, f"add nsw {rows}, {index.text}")
 
     def _read_row(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
-        """A vector of neighbouring elements; channels are picked out of whole pixels."""
+        """Emits a contiguous vector load; a channel is extracted from full pixels."""
         writer, lanes = self.writer, self.writer.lanes
         name = llvm_type(type)
         wide = f"<{lanes * channels} x {name}>"
@@ -124,7 +124,7 @@ class Memory(Loops):
         return writer.emit(vector, text, vector=True)
 
     def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
-        """One element, or one for each lane from anywhere."""
+        """Emits a scalar load, or a gather with one address per lane."""
         writer, name, channel = self.writer, llvm_type(type), node.channel or 0
         base = self.pointer(node.source)
         if element.vector and type == U8 and channels == 4:
@@ -138,7 +138,7 @@ class Memory(Loops):
         return self._gathered(base, element, name, type.size_bytes)
 
     def _channel_of_words(self, base: str, element: Operand, channel: int) -> Operand:
-        """A channel of RGBA bytes: whole pixels are gathered as words, once for all channels."""
+        """Gathers RGBA8 pixels as words, shared by all channels, and extracts one channel."""
         words = self._gathered(base, element, "i32", 1)
         bits = Operand(f"splat (i32 {8 * channel})", words.type, vector=True)
         shifted = self.ops.emit(words, words.type, f"lshr {words}, {bits.text}")
@@ -163,7 +163,7 @@ class Memory(Loops):
     # -- writes ----------------------------------------------------------------------------------
 
     def store(self, node: Store | AtomicAdd) -> None:
-        """A write anywhere; outside the output it is skipped. Additions run on one thread."""
+        """Emits a scattered write, skipped outside the output; additions run on a single thread."""
         writer, name = self.writer, llvm_type(self.program.output.type)
         fits: Operand | None = None
         element: Operand | None = None
@@ -188,7 +188,7 @@ class Memory(Loops):
         writer.begin(skip)
 
     def write_row(self, values: Sequence[Operand], pointer: str, *, streaming: bool) -> None:
-        """The output's elements here, from an address on; `streaming` goes past the cache."""
+        """Emits the store of the output elements here; `streaming` stores bypass the cache."""
         writer, type = self.writer, self.program.output.type
         channels = len(values)
         first = self._scaled(self.here(), channels)
@@ -213,7 +213,7 @@ class Memory(Loops):
             writer.line(f"store {whole}, {place}, align {type.size_bytes}")
 
     def _there(self, channels: int) -> Operand:
-        """The mask of the elements that are there, of as many channels."""
+        """Returns the mask of the valid elements, with this number of channels."""
         assert self.left is not None
         count = self.writer.lanes * channels
         left = self._scaled(self.left, channels)
@@ -221,7 +221,7 @@ class Memory(Loops):
         return self.writer.below(count, short)
 
     def _interleaved(self, values: list[Operand]) -> Operand:
-        """Channels of pixels side by side."""
+        """Interleaves the channels of pixels."""
         if len(values) == 1:
             return values[0]
         writer, lanes = self.writer, self.writer.lanes

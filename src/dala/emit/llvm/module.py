@@ -1,10 +1,10 @@
-"""A program as one LLVM module: the functions of its chunks, and the entry that is called."""
+"""Emits a program as one LLVM module: its chunk functions and its entry function."""
 
 from __future__ import annotations
 
 from dala.base.record import record
+from dala.emit.argument_slots import Slot
 from dala.emit.llvm.functions import CHUNK, Functions, Options, Target
-from dala.emit.slots import Slot
 from dala.ir.nodes import Program
 
 ENTRY = "dala_strip"
@@ -12,7 +12,7 @@ ENTRY = "dala_strip"
 
 @record
 class Emitted:
-    """An LLVM module as text, and the slots of its arguments."""
+    """An LLVM module as text, and its argument slots."""
 
     text: str
     slots: tuple[Slot, ...]
@@ -21,7 +21,7 @@ class Emitted:
 
 
 def emit(program: Program, target: Target) -> Emitted:
-    """The module of a program for a target."""
+    """Emits the module of a program for a target."""
     made = Functions(program, target)
     parts = [*made.texts(), _entry(made)]
     text = module_text(program.name, made.declarations, parts)
@@ -29,13 +29,13 @@ def emit(program: Program, target: Target) -> Emitted:
 
 
 def module_text(name: str, declarations: set[str], parts: list[str]) -> str:
-    """Functions as a module."""
+    """Returns the text of a module with these functions."""
     head = f"; {name!r}".encode("ascii", "replace").decode().replace("\n", " ")
     return "\n".join([head, *sorted(declarations), *parts, _METADATA])
 
 
 def unpacked(made: Functions, first: int = 0) -> list[str]:
-    """Lines that load the arguments of a program from the slots, from a first one on."""
+    """Returns the lines that load a program's arguments from the slots, starting at `first`."""
     lines = []
     for i, slot in enumerate(made.slots, first):
         name, type = made.argument(slot), made.argument_type(slot)
@@ -50,14 +50,14 @@ def unpacked(made: Functions, first: int = 0) -> list[str]:
 
 
 def given(made: Functions) -> list[str]:
-    """The arguments of a program as they are called once unpacked."""
+    """Returns the arguments of a program by their names after unpacking."""
     return [
         f"{made.argument_type(slot)} %{made.prefix}{made.argument(slot)[1:]}" for slot in made.slots
     ]
 
 
 def _entry(made: Functions) -> str:
-    """The one function that is called from outside: it unpacks the slots."""
+    """Returns the exported function, which unpacks the slots."""
     call = f"  %status = call i32 @{made.prefix}rows({', '.join((*given(made), *CHUNK))})"
     head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(CHUNK)}) #0 {{"
     return "\n".join([head, "entry:", *unpacked(made), call, "  ret i32 %status", "}"])

@@ -1,11 +1,11 @@
-"""Each operation of the IR as LLVM instructions, on scalars and on vectors alike."""
+"""Emits each IR operation as LLVM instructions, on scalars and vectors alike."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from dala.emit.llvm.intervals import surely_fits
-from dala.emit.llvm.text import Operand, Writer, constant, llvm_type
+from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.ir.nodes import Apply
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
 from dala.ir.types import BOOL, S32, U8, Scalar
@@ -17,13 +17,13 @@ _WHOLE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeve
 
 
 class Ops:
-    """Writes operations; every one is total, whatever its operands."""
+    """Emits operations; each is defined for all operands."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
 
     def apply(self, node: Apply, args: tuple[Operand, ...]) -> Operand:
-        """The value of an operation of the IR on operands already written."""
+        """Emits an IR operation on emitted operands."""
         scalar = node.args[-1].type
         if node.op == SELECT:
             return self.select(args[0], args[1], args[2])
@@ -45,14 +45,14 @@ class Ops:
     # -- helpers ---------------------------------------------------------------------------------
 
     def type_like(self, value: Operand, element: str) -> str:
-        """The type of as many elements as the value has."""
+        """Returns the type of `element` with as many lanes as the value."""
         return self.writer.vector_type(element) if value.vector else element
 
     def emit(self, like: Operand, type: str, text: str) -> Operand:
         return self.writer.emit(type, text, like.vector)
 
     def number(self, like: Operand, scalar: Scalar, value: bool | int | float) -> Operand:
-        """A constant of as many lanes as `like`."""
+        """Returns a constant with as many lanes as `like`."""
         number = constant(scalar, value)
         return self.writer.splat(number) if like.vector else number
 
@@ -68,7 +68,7 @@ class Ops:
         if scalar.is_float:
             return self.emit(a, a.type, f"{_FLOAT[op]} {a}, {b.text}")
         if op == "mulhi":
-            # Spelled out so, it is one instruction on vectors.
+            # In this form it becomes a single vector instruction.
             wide = self.type_like(a, "i32")
             a_wide, b_wide = (self.emit(item, wide, f"zext {item} to {wide}") for item in (a, b))
             product = self.emit(a, wide, f"mul {a_wide}, {b_wide.text}")
@@ -83,7 +83,7 @@ class Ops:
         return self.emit(a, a.type, f"{_INTEGER[op]} {a}, {b.text}")
 
     def extreme(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
-        """The smaller or larger; NaN where either is."""
+        """Emits the minimum or maximum; NaN if either operand is."""
         if scalar.is_float:
             return self.intrinsic("minimum" if op == "min" else "maximum", a, b)
         return self.intrinsic(f"{'s' if scalar.kind == 's' else 'u'}{op}", a, b)
@@ -123,7 +123,7 @@ class Ops:
         return self.emit(a, a.type, f"select {condition}, {a}, {b}")
 
     def _divide(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
-        """Division that rounds down; by zero it gives 0, and the lowest by -1 wraps."""
+        """Emits a floor division; division by zero gives 0, and the lowest integer by -1 wraps."""
         zero, one = self.number(a, scalar, 0), self.number(a, scalar, 1)
         by_zero = self.compare("eq", scalar, b, zero)
         divisor = self.select(by_zero, one, b)
@@ -151,7 +151,7 @@ class Ops:
     def convert(
         self, a: Operand, source: Scalar, to: Scalar, *, whole: bool = False, fits: bool = False
     ) -> Operand:
-        """The value as another type; a float may be known to be whole, or to fit if not NaN."""
+        """Emits a conversion; a float may be known to be integral, or to fit unless NaN."""
         type = self.type_like(a, llvm_type(to))
         if source == to:
             return a
@@ -177,7 +177,7 @@ class Ops:
     ) -> Operand:
         rounded = a if whole else self.intrinsic("roundeven", a)
         if to == U8:
-            # A compare with `ogt` is false for NaN, which so becomes 0.
+            # `ogt` is false for NaN, which thus becomes 0.
             zero, most = self.number(a, source, 0.0), self.number(a, source, 255.0)
             positive = self.select(self.compare("gt", source, rounded, zero), rounded, zero)
             bounded = self.select(self.compare("lt", source, positive, most), positive, most)
@@ -187,7 +187,7 @@ class Ops:
         type = self.type_like(a, llvm_type(to))
         bounded = rounded
         if not fits:
-            # LLVM's own saturating conversions are not vectors on x86.
+            # LLVM's saturating conversions do not vectorize on x86.
             least = self.number(a, source, float(to.lowest))
             most = self.number(a, source, _largest_below(source, to.highest + 1))
             bounded = self.select(self.compare("gt", source, rounded, least), rounded, least)

@@ -1,37 +1,37 @@
-"""The watchdog of loops that may run long, as LLVM IR.
+"""Emits the watchdog for loops that may run long, as LLVM IR.
 
-A chunk holds fuel, granted a slice at a time, and a loop pays for its iterations with it, many of
-them at once: an iteration costs one subtraction and a branch that is not taken. Out of fuel, a loop
-asks for the next slice. Only then is it checked whether the run was stopped, whether this position
-or all positions together exceeded their limit, and, on the main thread, whether a signal arrived.
-At the end of a chunk the remaining fuel is returned.
+A chunk holds fuel, granted a slice at a time. A loop spends fuel for many iterations at once: an
+iteration costs one subtraction and a branch that is not taken. Out of fuel, a loop requests the
+next slice. Only then is it checked whether the run was stopped, whether this position or all
+positions together exceeded their limit, and, on the main thread, whether a signal arrived. At the
+end of a chunk the remaining fuel is returned.
 
-The `control` that a watched program receives holds: the address of what all threads share (a
+The `control` block that a watched program receives holds: the address of what all threads share (a
 status, and the iterations left), the address of a signal watch or 0, and how often it was asked.
 """
 
 from __future__ import annotations
 
-from dala.emit.llvm.text import Writer
+from dala.emit.llvm.ir_writer import Writer
 from dala.plan.watchdog import ALL_TOO_FAR, SLICE, STEP_LIMIT, STOPPED, TOO_FAR
 
 LOOK_EVERY = 4
 """Slices between two checks for signals."""
 LOOK_FUNCTION = 9
-"""The place of the function that checks, in the signal watch."""
+"""The index of the checking function in the signal watch."""
 REFUELLED = "{ i64, i64, i32 }"
-"""The fuel then, all fuel that was ever granted, and a status."""
+"""The fuel after the grant, all fuel ever granted, and a status."""
 _TANK = ("fuel", "taken")
 
 
 def begin_chunk(writer: Writer) -> None:
-    """Emits an empty tank, and a status of 0."""
+    """Emits an empty fuel tank and a status of 0."""
     writer.line("%tank = alloca [2 x i64]")
     _begin(writer)
 
 
 def end_chunk(writer: Writer) -> None:
-    """Emits the return of the fuel that is left."""
+    """Emits the return of the remaining fuel."""
     left = writer.emit("i64", "load i64, ptr %fuel")
     shared = writer.emit("ptr", "load ptr, ptr %control")
     total = writer.emit("ptr", f"getelementptr i64, {shared}, i64 1")
@@ -39,16 +39,16 @@ def end_chunk(writer: Writer) -> None:
 
 
 def begin_span(writer: Writer) -> None:
-    """Emits a span's own copy of the chunk's fuel, which registers hold."""
+    """Emits a span's own copy of the chunk's fuel, which is held in registers."""
     _begin(writer)
     take_tank(writer)
 
 
 def take_tank(writer: Writer) -> None:
-    """Emits the reading of the tank: before the first loop of a span, and after the call of one.
+    """Emits the load of the tank: before the first loop of a span, and after a call of a span.
 
-    Access to it is volatile, because LLVM's NewGVN pass aborts on some loads and stores that it
-    finds to be equal.
+    The access is volatile, because LLVM's NewGVN pass aborts on some loads and stores that it finds
+    to be equal.
     """
     for place, name in enumerate(_TANK):
         at = writer.emit("ptr", f"getelementptr i64, ptr %tank, i64 {place}")
@@ -57,7 +57,7 @@ def take_tank(writer: Writer) -> None:
 
 
 def give_tank(writer: Writer) -> None:
-    """Emits the writing of the tank: at the end of a span, and before the call of one."""
+    """Emits the store of the tank: at the end of a span, and before a call of a span."""
     for place, name in enumerate(_TANK):
         held = writer.emit("i64", f"load i64, ptr %{name}")
         at = writer.emit("ptr", f"getelementptr i64, ptr %tank, i64 {place}")
@@ -71,7 +71,7 @@ def _begin(writer: Writer) -> None:
 
 
 def begin_position(writer: Writer) -> None:
-    """Emits the mark from which the iterations of a position count."""
+    """Emits the mark from which a position's iterations are counted."""
     taken = writer.emit("i64", "load i64, ptr %taken")
     left = writer.emit("i64", "load i64, ptr %fuel")
     used = writer.emit("i64", f"sub {taken}, {left.text}")

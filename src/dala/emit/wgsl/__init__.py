@@ -1,1 +1,1 @@
-"""Programs as WGSL."""
+"""Code generation for WebGPU: emits WGSL."""

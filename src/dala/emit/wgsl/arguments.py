@@ -6,13 +6,13 @@ import math
 import struct
 from collections.abc import Sequence
 
-from dala.emit.slots import Slot, layout_of
+from dala.emit.argument_slots import Slot, layout_of
 from dala.ir.nodes import Program
 from dala.ir.types import U32, Scalar
 
 
 class Arguments:
-    """The struct as WGSL text, and its values as bytes; what takes 64 bits stands first."""
+    """The struct as WGSL text, and its values as bytes; 64-bit members come first."""
 
     def __init__(self, program: Program) -> None:
         sizes = [slot for slot in layout_of(program) if slot.kind not in ("out", "input", "param")]
@@ -36,7 +36,7 @@ class Arguments:
         params: Sequence[bool | int | float],
         first: int = 0,
     ) -> bytes:
-        """The bytes of the struct; `first` is where a dispatch begins that is one of several."""
+        """Returns the bytes of the struct; `first` is the position where the dispatch begins."""
         rows = math.prod(domain[:-1])
         wide, narrow = ([params[i] for i in which] for which in (self.wide, self.narrow))
         count = rows * domain[-1]
@@ -45,7 +45,7 @@ class Arguments:
 
 
 def _param_field(number: int, scalar: Scalar) -> tuple[str, str, str]:
-    seen = U32 if scalar.bits < 32 else scalar  # uniforms have neither bytes nor bools
+    seen = U32 if scalar.bits < 32 else scalar  # uniforms hold neither bytes nor bools
     return f"param_{number}", seen.wgsl, seen.code
 
 

@@ -1,4 +1,4 @@
-"""The statements of a program as WGSL: arithmetic, branches, loops and reductions."""
+"""Emits the statements of a program as WGSL: arithmetic, branches, loops and reductions."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from dala.ir.types import BOOL, S64, U8, U32, Scalar
 from dala.plan.watchdog import WHILE_COST
 
 SUMMED_IN_ORDER = 512
-"""Terms that a float sum adds up before it carries the total over."""
-_MOST_TURNS = 0xFFFF_FFFF
+"""The number of terms a float sum adds before they are accumulated."""
+_MOST_ITERATIONS = 0xFFFF_FFFF
 DEEPEST = 120
-"""Blocks inside each other; compilers of WGSL take 127 braces."""
+"""The deepest nesting of blocks; WGSL compilers accept 127 braces."""
 SECOND_EXIT = "if (args.zero != 0u) { break; }"
-"""Never taken; without it a compiler knows that a loop ended as it should, and drops the check."""
+"""Never taken; without it, a compiler may prove that the loop completed and drop the check."""
 
 
 Loops = Literal["free", "counted", "checked"]
@@ -43,7 +43,7 @@ iterations; or by the device, which stops them, so that their completion is chec
 
 
 class Body(Statements[str]):
-    """Writes statements for one position."""
+    """Emits statements for one position."""
 
     def __init__(self, program: Program, ops: Ops, loops: Loops) -> None:
         super().__init__(program)
@@ -64,13 +64,13 @@ class Body(Statements[str]):
         return f"{stem}{self._names}"
 
     def let(self, scalar: Scalar, text: str, stem: str = "v") -> str:
-        """A name for an expression."""
+        """Emits a `let` for an expression and returns its name."""
         name = self.name(stem)
         self.line(f"let {name}: {scalar.wgsl} = {text};")
         return name
 
     def var(self, scalar: Scalar, text: str = "") -> str:
-        """A variable, with its first value if there is one."""
+        """Emits a variable, initialized if a value is given, and returns its name."""
         name = self.name("c")
         first = f" = {text}" if text else ""
         self.line(f"var {name}: {scalar.wgsl}{first};")
@@ -78,7 +78,7 @@ class Body(Statements[str]):
 
     @contextmanager
     def inside(self, head: str) -> Iterator[None]:
-        """A block in braces; what is read in it is not known after it."""
+        """Emits a block in braces; reads cached inside it are forgotten at its end."""
         if self._indent > DEEPEST:
             raise LimitError(
                 f"{self.program.name} is nested more than {DEEPEST} deep, more than WGSL takes: "
@@ -95,7 +95,7 @@ class Body(Statements[str]):
     # -- values ----------------------------------------------------------------------------------
 
     def value(self, value: Value) -> str:
-        """What an IR value is called here."""
+        """Returns the WGSL expression of an IR value."""
         match value:
             case Const():
                 return literal(value.type, value.value)
@@ -134,8 +134,8 @@ class Body(Statements[str]):
         pairs = zip(carried, initial, strict=True)
         return [self.var(variable.type, self.value(first)) for variable, first in pairs]
 
-    def _turn(self, carried: tuple[Variable, ...], variables: list[str]) -> None:
-        """Names for what is carried as it is in this iteration, so that all change at once."""
+    def _begin_iteration(self, carried: tuple[Variable, ...], variables: list[str]) -> None:
+        """Names the carried values of this iteration, so that all of them change at once."""
         for variable, name in zip(carried, variables, strict=True):
             self.values[variable] = self.let(variable.type, name)
 
@@ -144,7 +144,7 @@ class Body(Statements[str]):
         variables = self._carry(node.carried, node.initial)
         with self.iterations("0u", trips) as iteration:
             self.count(node, iteration, node.step)
-            self._turn(node.carried, variables)
+            self._begin_iteration(node.carried, variables)
             self._assign(variables, self.block(node.body))
         return variables
 
@@ -152,7 +152,7 @@ class Body(Statements[str]):
         variables = self._carry(node.carried, node.initial)
         ended = self.var(BOOL, "false")
         with self.inside("loop"):
-            self._turn(node.carried, variables)
+            self._begin_iteration(node.carried, variables)
             (holds,) = self.block(node.condition)
             self.line(f"if (!({holds})) {{ {ended} = true; break; }}")
             if self.loops == "counted":
@@ -166,7 +166,7 @@ class Body(Statements[str]):
 
     @contextmanager
     def iterations(self, first: str, stop: str, stride: int = 1) -> Iterator[str]:
-        """A loop that counts from a number on, up to another."""
+        """Emits a loop that counts from `first` up to `stop`."""
         iteration = self.name("n")
         self.line(f"var {iteration} = {first};")
         with self.inside(f"for (; {iteration} < {stop}; {iteration} += {stride}u)"):
@@ -175,11 +175,11 @@ class Body(Statements[str]):
             self.line(f"if ({iteration} < {stop}) {{ failed = true; }}")
 
     def trips(self, node: For | Reduce, step: int) -> str:
-        """How often the loop goes round, as u32; none where that is past the limit."""
+        """Emits the trip count as u32; 0 if the watchdog's limit is exceeded."""
         low, high = (node.start, node.stop) if step > 0 else (node.stop, node.start)
         if isinstance(low, Const) and isinstance(high, Const):
             iterations = len(range(int(node.start.value), int(node.stop.value), step))  # type: ignore[attr-defined]
-            some = f"{min(iterations, _MOST_TURNS)}u"
+            some = f"{min(iterations, _MOST_ITERATIONS)}u"
             return self._paid(some)
         wide = S64 in (low.type, high.type)
         if wide:
@@ -187,7 +187,7 @@ class Body(Statements[str]):
                 self.ops.convert(self.value(item), item.type, S64) for item in (low, high)
             )
             by = f" / {abs(step)}lu" if abs(step) != 1 else ""
-            apart = f"u32(min((u64({last} - {first}) - 1lu){by} + 1lu, {_MOST_TURNS}lu))"
+            apart = f"u32(min((u64({last} - {first}) - 1lu){by} + 1lu, {_MOST_ITERATIONS}lu))"
         else:
             first, last = self.value(low), self.value(high)
             apart = " - ".join(self._word(item) for item in (high, low))
@@ -203,13 +203,13 @@ class Body(Statements[str]):
         return self.let(U32, f"spend({iterations})", "t") if self.loops == "counted" else iterations
 
     def _word(self, value: Value) -> str:
-        """The 32 bits of an integer."""
+        """Returns the low 32 bits of an integer."""
         if isinstance(value, Const):
-            return literal(U32, int(value.value) & _MOST_TURNS)
+            return literal(U32, int(value.value) & _MOST_ITERATIONS)
         return f"u32({self.value(value)})"
 
     def count(self, node: For | Reduce, iteration: str, step: int) -> None:
-        """Set the counter of this iteration."""
+        """Sets the counter of this iteration."""
         type = node.counter.type
         advance = iteration if type in (U32, U8) else f"{type.wgsl}({iteration})"
         if step != 1:
@@ -222,36 +222,36 @@ class Body(Statements[str]):
     # -- reductions ------------------------------------------------------------------------------
 
     def reduce(self, node: Reduce) -> str:
-        """The sum, minimum or maximum over a counter."""
-        return self.fold(node, self.trips(node, 1))
+        """Emits the sum, minimum or maximum over a counter."""
+        return self.reduce_strided(node, self.trips(node, 1))
 
-    def fold(self, node: Reduce, trips: str, first: str = "0u", stride: int = 1) -> str:
+    def reduce_strided(self, node: Reduce, trips: str, first: str = "0u", stride: int = 1) -> str:
         """Reduces the terms of every iteration, or of every `stride`-th from `first` on."""
         if node.op == "add" and node.type.is_float:
             return self._float_sum(node, trips, first, stride)
         total = self.var(node.type, literal(node.type, neutral_of(node.op, node.type)))
-        self._fold_into(total, node, trips, first, stride)
+        self._reduce_into(total, node, trips, first, stride)
         return total
 
-    def _fold_into(self, total: str, node: Reduce, stop: str, first: str, stride: int) -> None:
+    def _reduce_into(self, total: str, node: Reduce, stop: str, first: str, stride: int) -> None:
         with self.iterations(first, stop, stride) as iteration:
             self.count(node, iteration, 1)
             (term,) = self.block(node.body)
             self.line(f"{total} = {self.combined(node, total, term)};")
 
     def combined(self, node: Reduce, a: str, b: str) -> str:
-        """Two partial results as one."""
+        """Returns the combination of two partial results."""
         if node.op != "add":
             return self.ops.extreme(node.op, node.type, a, b)
         return f"{a} + {b}" if node.type.is_float else self.ops.integer("add", node.type, a, b)
 
     def _float_sum(self, node: Reduce, trips: str, first: str, stride: int) -> str:
-        """Blocks of terms added up, then their sums: an error that grows much more slowly."""
+        """Emits a blocked float sum, whose error grows much more slowly."""
         zero = literal(node.type, 0)
         total, size = self.var(node.type, zero), SUMMED_IN_ORDER * stride
         with self.iterations(first, trips, size) as block:
             part = self.var(node.type, zero)
             stop = self.let(U32, f"{block} + min({trips} - {block}, {size}u)", "t")
-            self._fold_into(part, node, stop, block, stride)
+            self._reduce_into(part, node, stop, block, stride)
             self.line(f"{total} = {total} + {part};")
         return total

@@ -1,4 +1,4 @@
-"""WGSL functions of our own, each for the types that it is needed for."""
+"""Our own WGSL library functions, one version for each type that needs it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
 
 @value
 class Function:
-    """The text of a function, and the names of others that it calls."""
+    """The text of a function, and the names of the functions it calls."""
 
     text: str
     needs: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ def _floats() -> dict[str, Function]:
 
 
 def _conversions() -> dict[str, Function]:
-    """Floats to integers: rounded to even, saturated, NaN as 0."""
+    """Returns float-to-integer conversions: rounded to even, saturating, NaN as 0."""
     found = {}
     for source in (F32, F64):
         mark = source.suffix
@@ -67,7 +67,7 @@ def _largest_below(scalar: Scalar, limit: int) -> float:
 
 
 def _words() -> dict[str, Function]:
-    """Comparisons of i64 by their halves: Mesa 22.3 gets those of extended numbers wrong."""
+    """Returns i64 comparisons by halves: Mesa 22.3 gets those of extended numbers wrong."""
     return {
         "eq_i64": Function(
             "fn eq_i64(a: i64, b: i64) -> bool {\n"
@@ -82,7 +82,7 @@ def _words() -> dict[str, Function]:
 
 
 def _divisions() -> dict[str, Function]:
-    """Division that rounds down; by zero it gives 0, and the lowest by -1 wraps."""
+    """Returns floor divisions; division by zero gives 0, and the lowest integer by -1 wraps."""
     found = {}
     for op, symbol in (("floordiv", "/"), ("mod", "%")):
         found[f"{op}_u32"] = Function(
@@ -112,7 +112,7 @@ def _divisions() -> dict[str, Function]:
 
 
 def _borders() -> dict[str, Function]:
-    """Where a read at index i of n elements lands, for each type of index; n is at least 1."""
+    """Returns the border rules: the element that index i of n reads; n is at least 1."""
     found = {
         "clamp_i32": "min(u32(max(i, 0i)), n - 1u)",
         "clamp_u32": "min(i, n - 1u)",

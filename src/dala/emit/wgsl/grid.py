@@ -1,4 +1,4 @@
-"""How the positions of a task are spread over the invocations of a GPU."""
+"""Maps the positions of a task to the invocations of a GPU."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Literal
 from dala.base.record import value
 from dala.emit.partition import Partition
 from dala.emit.wgsl.packing import is_packed
-from dala.emit.wgsl.tiles import TILE, product_of
+from dala.emit.wgsl.tiled_reduction import TILE, find_tileable
 from dala.ir.nodes import AtomicAdd, Const, Extent, Reduce, walk
 from dala.ir.types import F64
 from dala.plan.task import Task
 
 MOST_GROUPS = 65_535
-"""Workgroups along one axis of a dispatch: what WebGPU guarantees."""
+"""The most workgroups along one axis of a dispatch: what WebGPU guarantees."""
 GROUP = 256
-"""Invocations of a workgroup: what WebGPU guarantees."""
+"""Invocations per workgroup: what WebGPU guarantees."""
 WIDEST = 64
-"""Invocations side by side along a row, where there are other rows to compute with it."""
+"""Invocations along a row, if the workgroup can also cover other rows."""
 SHARED_FROM = 64
-"""Terms of a row's reduction from which on a workgroup shares them."""
+"""The number of terms from which on a workgroup shares a row's reduction."""
 SERIAL = 1 << 14
-"""Positions that a single invocation computes one after another in a dispatch."""
+"""The most positions that a single invocation computes in one dispatch."""
 
 Kind = Literal["flat", "grid", "rows", "tiles", "serial"]
 
 
 @value
 class Grid:
-    """One invocation for every `step` positions, in groups of `columns` × `rows`.
+    """One invocation for every `step` positions, in workgroups of `columns` × `rows`.
 
-    `flat` counts positions through all rows; `grid` knows columns and rows apart; in `rows` a
+    `flat` counts positions through all rows; `grid` has separate columns and rows; in `rows` a
     workgroup shares one row, in `tiles` a square of rows and columns; in `serial` a single
     invocation computes everything, in as many dispatches as that takes.
     """
@@ -43,7 +43,7 @@ class Grid:
     step: int = 1
 
     def dispatch(self, domain: tuple[int, ...]) -> tuple[int, int, int]:
-        """The workgroups along each axis that cover a domain."""
+        """Returns the number of workgroups along each axis that covers a domain."""
         rows, width = math.prod(domain[:-1]), domain[-1]
         if self.kind == "serial":
             return (1, 1, 1)
@@ -59,22 +59,22 @@ class Grid:
         return (-(-width // (self.step * self.columns)), y, -(-down // y))
 
     def firsts(self, domain: tuple[int, ...]) -> Sequence[int]:
-        """The positions at which the dispatches of one run begin; as a rule there is just one."""
+        """Returns the first position of each dispatch of a run; usually there is only one."""
         return range(0, math.prod(domain), SERIAL) if self.kind == "serial" else (0,)
 
 
 def spread(groups: int) -> tuple[int, int, int]:
-    """At least so many workgroups, none of the three numbers too large."""
+    """Returns a dispatch of at least this many workgroups, within the limit along each axis."""
     x = min(groups, MOST_GROUPS)
     y = min(-(-groups // x), MOST_GROUPS)
     return (x, y, -(-groups // (x * y)))
 
 
 def grid_for(task: Task) -> Grid:
-    """The grid that suits a task."""
+    """Returns the best grid for a task."""
     program, output = task.program, task.program.output
     if any(isinstance(item, AtomicAdd) and item.value.type == F64 for item in walk(program.body)):
-        return Grid("serial", 1, 1)  # no GPU adds to 64-bit floats atomically
+        return Grid("serial", 1, 1)  # no GPU has atomic addition of f64
     longest = _longest_row(task)
     if longest >= SHARED_FROM:
         return Grid("rows", min(GROUP, _power(longest)), 1)
@@ -93,14 +93,14 @@ def grid_for(task: Task) -> Grid:
 
 def _suits_tiles(task: Task) -> bool:
     """Whether there are enough rows, columns and terms for tiles to pay off."""
-    product = product_of(task.program)
-    if product is None:
+    tileable = find_tileable(task.program)
+    if tileable is None:
         return False
-    return min(*task.domain[-2:]) >= TILE and _terms(task, product.node) >= 2 * TILE
+    return min(*task.domain[-2:]) >= TILE and _terms(task, tileable.node) >= 2 * TILE
 
 
 def _longest_row(task: Task) -> int:
-    """The most terms of a reduction that is the same along a row; 0 where there is none."""
+    """Returns the most terms of a reduction that is uniform along a row; 0 if there is none."""
     if task.scattered:
         return 0
     found = [0]
@@ -119,5 +119,5 @@ def _terms(task: Task, node: Reduce) -> int:
 
 
 def _power(count: int) -> int:
-    """The least power of two that is not below the count."""
+    """Returns the smallest power of two that is not below the count."""
     return 1 << max(0, count - 1).bit_length()

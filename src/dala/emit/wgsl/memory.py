@@ -1,7 +1,7 @@
-"""Reads and writes of buffers as WGSL: borders, pixels, bytes in words, scatters, atomics.
+"""Emits reads and writes of buffers as WGSL: borders, pixels, packed bytes, scatters, atomics.
 
-A storage buffer is an array of its scalars, but narrow ones share words, and a pixel of four
-channels is read and written as one.
+A storage buffer is an array of its scalars, except that narrow ones are packed into words, and a
+pixel of four channels is read and written as one element.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ COMPONENTS = "xyzw"
 
 
 def element_type(item: Input | Output) -> str:
-    """What the array of a buffer holds."""
+    """Returns the element type of a buffer's array."""
     if is_packed(item.type):
         words = words_of_pixel(item.type) if item.channels == 4 else 1
         return "u32" if words == 1 else f"vec{words}<u32>"
@@ -31,19 +31,19 @@ def element_type(item: Input | Output) -> str:
 
 
 def atomic_type(scalar: Scalar) -> str:
-    """What the array of an output holds whose elements are added to, or whose bytes are written."""
+    """Returns the element type of an output that is added to or written byte by byte."""
     return f"atomic<{'i32' if scalar == S32 else 'u32'}>"
 
 
 class Memory(Body):
-    """A body that can reach the buffers; `here` is the number of this position's element."""
+    """Adds memory access to a body; `here` is the index of this position's element."""
 
     in_place: frozenset[str] = frozenset()
     atomic = False
     """Whether the output is an array of atomics."""
 
     def array(self, source: str) -> str:
-        """An input's array; one that is computed in place is the output's."""
+        """Returns an input's array: the output's, if it is computed in place."""
         return "out" if source in self.in_place else f"in_{self.source(source)}"
 
     # -- reads -----------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ class Memory(Body):
         return f"{array}[{place}]"
 
     def _channel(self, scalar: Scalar, pixel: str, channel: int) -> str:
-        """One of the four channels of a packed pixel."""
+        """Returns one of the four channels of a packed pixel."""
         word, place = divmod(channel, scalar.per_word)
         if words_of_pixel(scalar) > 1:
             pixel = f"{pixel}.{COMPONENTS[word]}"
@@ -81,7 +81,7 @@ class Memory(Body):
         return next((scope[key] for scope in reversed(self.read) if key in scope), None)
 
     def _pixel(self, node: Load, source: Input, text: str) -> str:
-        """A whole pixel, read once however many of its channels are used."""
+        """Emits the read of a pixel, once however many of its channels are used."""
         key = ("pixel", node.source, node.index, node.border)
         known = self._known(key)
         if known is None:
@@ -91,7 +91,7 @@ class Memory(Body):
         return known
 
     def _found(self, key: object, node: Load) -> tuple[str, str]:
-        """The number of the element read, and where the zero border answers instead."""
+        """Returns the index of the element read, and where the zero border applies instead."""
         if node.index is None:
             return "here", ""
         known = self._known(key)
@@ -120,7 +120,7 @@ class Memory(Body):
         return self.let(U32, element, "e"), outside
 
     def _integer(self, value: Value) -> tuple[str, str]:
-        """An index and the type that it is counted in."""
+        """Returns an index and its integer type."""
         type = value.type.wgsl
         if isinstance(value, Const):
             fits = S32.lowest <= int(value.value) <= S32.highest
@@ -133,7 +133,7 @@ class Memory(Body):
     # -- writes ----------------------------------------------------------------------------------
 
     def store(self, node: Store | AtomicAdd) -> None:
-        """Write or add to any element of the output; outside it, nothing."""
+        """Emits a scattered write or addition, skipped outside the output."""
         tests, element = [], ""
         for axis, value in enumerate(node.index):
             size = f"args.out_size_{axis}"
@@ -149,7 +149,7 @@ class Memory(Body):
                 self.put(place, node.value.type, text)
 
     def put(self, element: str, scalar: Scalar, text: str) -> None:
-        """Write one scalar; the bytes beside it stay as they are."""
+        """Emits the write of one scalar; the bytes beside it are kept."""
         if is_packed(scalar):
             self._exchange_part(scalar, element, text)
         elif not self.atomic:
@@ -163,13 +163,13 @@ class Memory(Body):
             self.line(f"atomicStore(&out[{element}], {stored});")
 
     def put_own_part(self, scalar: Scalar, element: str, text: str) -> None:
-        """Write a part of a word that no other position writes."""
+        """Emits the write of a part of a word that no other position writes."""
         word, offset = f"out[{word_index(scalar, element)}]", bit_offset(scalar, element)
         self.line(f"atomicAnd(&{word}, ~({field(scalar)} << {offset}));")
         self.line(f"atomicOr(&{word}, {text} << {offset});")
 
     def _exchange_part(self, scalar: Scalar, element: str, text: str) -> None:
-        """Change a part of a word of the output; the parts beside it stay as they are."""
+        """Emits the atomic replacement of a part of a word; the other parts are kept."""
         offset = bit_offset(scalar, element)
         without = f"(old & ~({field(scalar)} << {offset}))"
         self._exchange(word_index(scalar, element), f"{without} | ({text} << {offset})")
@@ -192,7 +192,7 @@ class Memory(Body):
             self.line(f"out[{element}] = out[{element}] + {text};")
 
     def _exchange(self, word: str, changed: str) -> None:
-        """Change a word of the output as a whole, given what it was, `old`."""
+        """Emits a compare-and-exchange of a word; `changed` is computed from its `old` value."""
         place = self.let(U32, word, "w")
         with self.inside(""):
             self.line(f"var old = atomicLoad(&out[{place}]);")

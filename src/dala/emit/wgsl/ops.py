@@ -1,8 +1,8 @@
-"""Each operation of the IR as a WGSL expression, total whatever its operands.
+"""Emits each IR operation as a WGSL expression, defined for all operands.
 
-A driver may take it for granted that no float is NaN, and then `x != x` is false and `min` loses
-it. So NaN is looked for in the bits, which no driver may ignore, and what a driver must not know is
-hidden behind an argument that is always 0.
+A driver may assume that no float is NaN; then `x != x` is false, and `min` loses it. So NaN is
+tested in the bits, which no driver may ignore, and values that a driver must not know are hidden
+behind an argument that is always 0.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _COMPARISONS = {
     "le": ("lt_i64", True, True),
     "ge": ("lt_i64", False, True),
 }
-"""Each comparison of i64 as a call: of what, with its operands turned round, or negated."""
+"""Each i64 comparison as a call: the function, whether operands are swapped, and negated."""
 
 
 def literal(scalar: Scalar, value: bool | int | float) -> str:
-    """A constant. What has no literal is made of its bits, and hidden from const evaluation."""
+    """Returns a constant; one without a literal is made from bits hidden from const evaluation."""
     if scalar == BOOL:
         return "true" if value else "false"
     suffix = scalar.suffix
@@ -51,23 +51,23 @@ def is_narrow(scalar: Scalar) -> bool:
 
 
 def mask(scalar: Scalar) -> str:
-    """The bits that a narrow unsigned type has, as a literal."""
+    """Returns the bit mask of a narrow unsigned type, as a literal."""
     return f"{scalar.highest:#x}u"
 
 
 def wrapped(scalar: Scalar, text: str) -> str:
-    """An integer expression with the bits that its type has."""
+    """Returns an integer expression masked to the bits of its type."""
     return f"({text}) & {mask(scalar)}" if is_narrow(scalar) else text
 
 
 class Ops:
-    """Writes operations; `functions` are the names of those that the module has to define."""
+    """Emits operations; `functions` are the library functions that the module must define."""
 
     def __init__(self) -> None:
         self.functions: dict[str, None] = {}
 
     def call(self, name: str, *args: str) -> str:
-        """A call of one of our own functions."""
+        """Returns a call of a library function."""
         self._need(name)
         return f"{name}({', '.join(args)})"
 
@@ -78,7 +78,7 @@ class Ops:
             self.functions[name] = None
 
     def apply(self, node: Apply, args: list[str]) -> str:
-        """The value of an operation on operands already written."""
+        """Returns an operation on emitted operands."""
         scalar = node.args[-1].type
         if all(isinstance(arg, Const) for arg in node.args):
             return self._folded(node)
@@ -99,7 +99,7 @@ class Ops:
         return self.integer(node.op, scalar, args[0], args[1])
 
     def _folded(self, node: Apply) -> str:
-        """An operation on constants, which a shader compiler would refuse where it overflows."""
+        """Folds an operation on constants: a shader compiler would reject it if it overflows."""
         given = [arg.type.numpy.type(arg.value) for arg in node.args if isinstance(arg, Const)]
         found = np.asarray(evaluate(node.op, node.type, *given)).item()
         return literal(node.type, found)
@@ -115,7 +115,7 @@ class Ops:
         return f"{a} {OPS[node.op].symbol} {b}"
 
     def extreme(self, op: str, scalar: Scalar, a: str, b: str) -> str:
-        """The smaller or larger; NaN where either is."""
+        """Returns the minimum or maximum; NaN if either operand is."""
         if scalar.is_float:
             return self.call(f"{op}_{scalar.wgsl}", a, b)
         return f"{op}({a}, {b})"
@@ -132,7 +132,7 @@ class Ops:
         return wrapped(scalar, result) if op in ("add", "sub", "mul") else result
 
     def _shift(self, node: Apply, a: str, b: str) -> str:
-        """A shift by a count that is taken modulo the width."""
+        """Returns a shift; its count is taken modulo the width."""
         most, count = node.type.bits - 1, node.args[1]
         by = f"{int(count.value) & most}u" if isinstance(count, Const) else f"(u32({b}) & {most}u)"
         shifted = f"{a} {OPS[node.op].symbol} {by}"
@@ -169,7 +169,7 @@ class Ops:
         return " & ".join([test, *(f"!{item}" for item in tests)])
 
     def compare(self, op: str, scalar: Scalar, a: str, b: str) -> str:
-        """A comparison of integers or bools."""
+        """Returns a comparison of integers or bools."""
         if scalar != S64:
             return f"{a} {OPS[op].symbol} {b}"
         name, turned, negated = _COMPARISONS[op]
@@ -179,7 +179,7 @@ class Ops:
     # -- conversions -----------------------------------------------------------------------------
 
     def convert(self, a: str, source: Scalar, to: Scalar) -> str:
-        """The value as another type: floats round to even and saturate, integers wrap."""
+        """Returns a conversion: floats round to even and saturate, integers wrap."""
         type = to.wgsl
         if source == to:
             return a
@@ -190,14 +190,14 @@ class Ops:
             return self.compare("ne", source, a, zero)
         if source == BOOL:
             number = f"select({literal(to, 0)}, {literal(to, 1)}, {a})"
-            # Else the driver makes 0 of an infinity that is multiplied by it.
+            # Otherwise the driver turns infinity times this into 0.
             return self.call(f"hidden_{type}", number) if to.is_float else number
         if source.is_float and to.is_integer:
             return self.call(f"{source.wgsl}_to_{to.name}", a)
         if is_narrow(to) and source.bits > to.bits:
             return f"u32({a}) & {mask(to)}"
         if to == S64 and source.kind == "u":
-            return f"i64(u64({a}))"  # a plain i64(…) extends the sign that u32 does not have
+            return f"i64(u64({a}))"  # i64(…) would sign-extend a u32
         return a if type == source.wgsl else f"{type}({a})"
 
     def bitcast(self, a: str, source: Scalar, to: Scalar) -> str:
@@ -205,9 +205,9 @@ class Ops:
 
 
 def _hides(node: Apply) -> bool:
-    """Whether a driver must not see what the second operand is.
+    """Whether the second operand must be hidden from the driver.
 
-    It would make 0 of inf - inf, of 0 * NaN, and of what is divided by a zero that it finds out.
+    It would evaluate inf - inf, 0 * NaN, and divisions by a zero that it can prove, to 0.
     """
     a, b = node.args
     if node.op == "div":

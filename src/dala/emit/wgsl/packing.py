@@ -1,4 +1,4 @@
-"""Scalars that are narrower than a word: several lie in each word of a storage buffer."""
+"""Packing of scalars narrower than a word: several share each word of a storage buffer."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ def is_packed(scalar: Scalar) -> bool:
 
 
 def words_of_pixel(scalar: Scalar) -> int:
-    """The words that a pixel of four channels takes, where they are packed."""
+    """Returns the words of a packed pixel of four channels."""
     return 4 // scalar.per_word
 
 
 def word_index(scalar: Scalar, element: str) -> str:
-    """The number of the word that an element lies in."""
+    """Returns the index of the word that holds an element."""
     return f"{element} >> {_log2(scalar.per_word)}u"
 
 
 def bit_offset(scalar: Scalar, element: str) -> str:
-    """Where in its word an element begins."""
+    """Returns the bit offset of an element in its word."""
     return f"(({element} & {scalar.per_word - 1}u) << {_log2(8 * scalar.size_bytes)}u)"
 
 
 def unpacked(scalar: Scalar, word: str, offset: str) -> str:
-    """The scalar that begins at a bit of a word."""
+    """Returns the scalar at a bit offset of a word."""
     return f"({word} >> {offset}) & {field(scalar)}"
 
 
 def field(scalar: Scalar) -> str:
-    """The bits that an element takes up, as a literal."""
+    """Returns the bit mask of an element, as a literal."""
     return f"{(1 << 8 * scalar.size_bytes) - 1:#x}u"
 
 
 def packed(scalar: Scalar, texts: list[str], first: int = 0) -> str:
-    """Scalars side by side in a word, from the place `first` on."""
+    """Returns scalars packed into a word, starting at the place `first`."""
     width = 8 * scalar.size_bytes
     return " | ".join(f"({text} << {width * i}u)" for i, text in enumerate(texts, first))
 

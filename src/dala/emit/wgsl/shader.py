@@ -1,4 +1,4 @@
-"""A program as one WGSL module: a compute shader whose invocations take positions from a grid."""
+"""Emits a program as one WGSL module: a compute shader over a grid."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dala.emit.wgsl.grid import SERIAL, Grid
 from dala.emit.wgsl.memory import Memory, atomic_type, element_type
 from dala.emit.wgsl.ops import Ops
 from dala.emit.wgsl.packing import is_packed, packed
-from dala.emit.wgsl.tiles import TILE, product_of, tiled_sum
+from dala.emit.wgsl.tiled_reduction import TILE, find_tileable, tiled_reduction
 from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
 from dala.ir.types import F64, U32
 from dala.plan.watchdog import ALL_TOO_FAR, MOST_SLICES, SLICE, STEP_LIMIT, TOO_FAR
@@ -19,8 +19,8 @@ from dala.plan.watchdog import ALL_TOO_FAR, MOST_SLICES, SLICE, STEP_LIMIT, TOO_
 ENTRY = "main"
 _FAILED = "var<private> failed: bool;"
 _FIRST_ITERATIONS = 1 << 12
-"""Turns of a position that are not counted for all of them: most loops take no more."""
-_BUDGET = f"""\
+"""Iterations per position that are not counted globally: most loops take no more."""
+_WATCHDOG = f"""\
 var<private> budget: u32;
 var<private> slices: u32;
 fn spend(iterations: u32) -> u32 {{
@@ -44,24 +44,24 @@ fn spend(iterations: u32) -> u32 {{
   budget += more * {SLICE}u - iterations;
   return iterations;
 }}"""
-_REFILL = f"budget = {_FIRST_ITERATIONS}u; slices = {STEP_LIMIT // SLICE - 1}u;"
+_REFUEL = f"budget = {_FIRST_ITERATIONS}u; slices = {STEP_LIMIT // SLICE - 1}u;"
 _REPORT = f"if (failed) {{ atomicOr(&status[0], {TOO_FAR}u); }}"
 
 
 @record
 class Shader:
-    """A module as text, the bindings that it has, and how its arguments are packed."""
+    """A module as text, its bindings, and the layout of its arguments."""
 
     text: str
     inputs: tuple[int, ...]
-    """The inputs that are bound, by their place; those computed in place are not."""
+    """The indices of the inputs that are bound; those computed in place are not."""
     reports: bool
-    """Whether there is a last binding: whether loops went past a limit, and what all have taken."""
+    """Whether the last binding is a status: exceeded limits, and iterations of all positions."""
     arguments: Arguments
 
 
 def emit(program: Program, grid: Grid, in_place: frozenset[str], loops: Loops) -> Shader:
-    """The shader of a program for a grid; inputs named in `in_place` are the output itself."""
+    """Emits the shader of a program for a grid; `in_place` inputs share the output's memory."""
     return _Module(program, grid, in_place, loops).shader()
 
 
@@ -80,7 +80,7 @@ class _Module:
         self.shared: list[str] = []
 
     def _is_atomic(self) -> bool:
-        """Whether invocations write to words of the output that others write to, too."""
+        """Whether several invocations write to the same words of the output."""
         output = self.program.output
         if output.scattered:
             adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
@@ -105,7 +105,7 @@ class _Module:
                 self.arguments.text,
                 *self._bindings(bound),
                 *([_FAILED] if self.reports else []),
-                *([_BUDGET] if self.loops == "counted" else []),
+                *([_WATCHDOG] if self.loops == "counted" else []),
                 *dict.fromkeys(self.shared),
                 *functions,
                 *parts,
@@ -138,17 +138,17 @@ class _Module:
 
     @property
     def _returned(self) -> str:
-        """What the function for one position returns; four packed channels are words."""
+        """Returns the result type for one position; four packed channels are words."""
         output = self.program.output
         if output.channels == 4:
             return element_type(output)
         return f"vec3<{output.type.wgsl}>" if output.channels == 3 else output.type.wgsl
 
     def _element(self) -> str:
-        """The function that computes the element of one position."""
+        """Emits the function that computes the element of one position."""
         body = self._body()
         if self.loops == "counted":
-            body.line(_REFILL)
+            body.line(_REFUEL)
         results = body.block(self.program.body)
         if self.reports:
             body.line(_REPORT)
@@ -223,7 +223,7 @@ class _Module:
         return f"element(here{positions})"
 
     def _outer_positions(self, body: Memory, rest: str, count: int) -> None:
-        """The positions along the first axes, of which there are so many, from their number."""
+        """Emits the positions along the first `count` axes from their linear index."""
         for axis in range(count - 1, 0, -1):
             body.line(f"let p{axis} = i32({rest} % args.size_{axis});")
             body.line(f"let rest{axis} = {rest} / args.size_{axis};")
@@ -242,10 +242,10 @@ class _Module:
         else:
             body.line(f"out[{element}] = {call};")
 
-    # -- whole words of narrow elements ----------------------------------------------------------
+    # -- words of packed elements ----------------------------------------------------------------
 
     def _flat_function(self) -> str:
-        """The element of a number, where there is one, else 0."""
+        """Emits the function from a linear index to its element; 0 beyond the last one."""
         body = self._body()
         body.line(f"if (here >= args.count) {{ return {self._returned}(0u); }}")
         self._outer_positions(body, "here", self.program.rank)
@@ -254,7 +254,7 @@ class _Module:
         return "\n".join([head, *body.lines, "}\n"])
 
     def _words(self, body: Memory, count: str = "") -> None:
-        """Compute the elements of a word, or as many pixels, and write the words that they fill."""
+        """Emits a word's elements, or as many pixels, and the writes of the words they fill."""
         last, output = self.program.rank - 1, self.program.output
         per_word = output.type.per_word
         if count:
@@ -282,7 +282,7 @@ class _Module:
     # -- rows that a workgroup shares ------------------------------------------------------------
 
     def _row_main(self) -> str:
-        """A workgroup for each row: it shares the row's reductions, then its positions."""
+        """Emits one workgroup per row: it shares the row's reductions, then its positions."""
         body = self._body()
         partition = Partition(self.program, vector_bits=128, wide=False)
         last, size = self.program.rank - 1, self.grid.columns
@@ -290,7 +290,7 @@ class _Module:
         body.line("if (row >= args.rows) { return; }")
         self._outer_positions(body, "row", last)
         if self.loops == "counted":
-            body.line(_REFILL)
+            body.line(_REFUEL)
         for statement in partition.of_row:
             if isinstance(statement, Reduce):
                 body.values[statement] = self._shared_reduce(body, statement)
@@ -301,7 +301,7 @@ class _Module:
             body.line(f"let here = row * args.size_{last} + column;")
             body.line(f"let p{last} = i32(column);")
             if self.loops == "counted":
-                body.line(_REFILL)
+                body.line(_REFUEL)
             for statement in partition.of_position:
                 body.statement(statement)
             self._store_results(body)
@@ -310,7 +310,7 @@ class _Module:
         return self._entry(body)
 
     def _store_results(self, body: Memory) -> None:
-        """Write what the program leaves, where others may write to the same words."""
+        """Emits the stores of the results, atomic if other invocations write the same words."""
         results = [body.value(value) for value in self.program.body.results]
         if not self.atomic:
             self._store(body, "here", self._joined(results))
@@ -323,9 +323,9 @@ class _Module:
     # -- tiles -----------------------------------------------------------------------------------
 
     def _tile_main(self) -> str:
-        """A workgroup for each tile; those of its invocations that lie outside help the others."""
-        body, product = self._body(), product_of(self.program)
-        assert product is not None
+        """Emits one workgroup per tile; invocations outside the domain only help to load it."""
+        body, tileable = self._body(), find_tileable(self.program)
+        assert tileable is not None
         last = self.program.rank - 1
         body.line(f"let across = local % {TILE}u;")
         body.line(f"let down = local / {TILE}u;")
@@ -336,10 +336,10 @@ class _Module:
         body.line(f"let p{last} = i32(column);")
         body.line(f"let here = (group.z * args.size_{last - 1} + row) * args.size_{last} + column;")
         if self.loops == "counted":
-            body.line(_REFILL)
+            body.line(_REFUEL)
         for statement in self.program.body.statements:
-            if statement is product.node:
-                body.values[statement], tiles = tiled_sum(body, product)
+            if statement is tileable.node:
+                body.values[statement], tiles = tiled_reduction(body, tileable)
                 self.shared += tiles
             else:
                 body.statement(statement)
@@ -350,10 +350,10 @@ class _Module:
         return self._entry(body)
 
     def _shared_reduce(self, body: Memory, node: Reduce) -> str:
-        """A reduction whose terms the workgroup shares: each its part, then the parts in a tree."""
+        """Emits a reduction shared by the workgroup: partial results, then a tree reduction."""
         size, type = self.grid.columns, node.type.wgsl
         trips = body.trips(node, 1)
-        total = body.fold(node, trips, "local", size)
+        total = body.reduce_strided(node, trips, "local", size)
         half = body.name("n")
         parts = f"parts_{node.type}"
         self.shared.append(f"var<workgroup> {parts}: array<{type}, {size}>;")
@@ -364,6 +364,6 @@ class _Module:
                 both = (f"{parts}[local]", f"{parts}[local + {half}]")
                 body.line(f"{parts}[local] = {body.combined(node, *both)};")
             body.line("workgroupBarrier();")
-        whole = body.let(node.type, f"{parts}[0]")
+        total = body.let(node.type, f"{parts}[0]")
         body.line("workgroupBarrier();")
-        return whole
+        return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dala.lang.marks import NAMES
+from dala.lang.language_names import NAMES
 
 
 def __getattr__(name: str) -> Any:

@@ -18,12 +18,12 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, builtin, dispatch, helper
 from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
 from dala.kernels.base.parameters import number
-from dala.lang.marks import ScalarMark
+from dala.lang.language_names import ScalarMarker
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.kernels.kernel import function
 from dala.runtime.pipelines.composite import Stage
 
-_narrow = ScalarMark(U16)
+_narrow = ScalarMarker(U16)
 """Converts to 16 bits in a kernel."""
 HALF_A_STEP = 0.5 / 255_000
 """Half of the least by which the luma of two u8 pixels can differ."""

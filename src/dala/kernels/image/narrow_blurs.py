@@ -20,12 +20,12 @@ from dala.ir.types import U16
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper
 from dala.kernels.image.images import flat, reader
-from dala.lang.marks import ScalarMark
+from dala.lang.language_names import ScalarMarker
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage
 
-narrow = ScalarMark(U16)
+narrow = ScalarMarker(U16)
 """Converts to 16 bits in a kernel."""
 MOST_NARROW = 32
 """The radius up to which a Gaussian is weighed in 16 bits."""

@@ -15,13 +15,13 @@ from dala.ir.types import U8, U16
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper
 from dala.kernels.image.video_levels import Levels
-from dala.lang.marks import ScalarMark
+from dala.lang.language_names import ScalarMarker
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import view
 from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage
 
-_narrow = ScalarMark(U16)
+_narrow = ScalarMarker(U16)
 """Converts to 16 bits in a kernel."""
 SPARE = 18560
 """What is added to 64ths of a level, so that colors below black do not wrap."""

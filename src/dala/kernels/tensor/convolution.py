@@ -22,7 +22,7 @@ from dala.kernels.base.shapes import require_shape
 from dala.kernels.tensor import patches
 from dala.kernels.tensor.reductions import accumulator
 from dala.kernels.tensor.windows import STEPS, Windows, padded, windows_of
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel

@@ -15,7 +15,7 @@ from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_cal
 from dala.kernels.base.parameters import integer, number, other
 from dala.kernels.base.shapes import around, axis_of, integer_of, number_within, require_shape
 from dala.kernels.tensor.reductions import averaging
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel

@@ -16,7 +16,7 @@ from dala.kernels.base.parameters import other
 from dala.kernels.base.shapes import Shape, axes_of, require_shape
 from dala.kernels.tensor.elementwise import cast
 from dala.kernels.tensor.reductions import MOST_COUNTED, accumulator
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel

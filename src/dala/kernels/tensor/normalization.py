@@ -18,7 +18,7 @@ from dala.kernels.base.parameters import integer, number, other
 from dala.kernels.base.shapes import around, axes_of, axis_of, require_alike, runs_of
 from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.reductions import FEW_ROWS, RUN, Parts, averaging, reduced
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel

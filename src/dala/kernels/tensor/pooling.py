@@ -13,7 +13,7 @@ from dala.kernels.base.builtin import Given, Inputs, composite, helper, zero_out
 from dala.kernels.base.shapes import pair_of, require_shape
 from dala.kernels.tensor.reductions import averaging
 from dala.kernels.tensor.windows import WINDOW, windows_of
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel

@@ -16,7 +16,7 @@ from dala.kernels.base.shapes import around, axis_of, require_shape
 from dala.kernels.tensor.matmul import transposed
 from dala.kernels.tensor.reductions import BLOCK, LONG_ROW, MOST_COUNTED, reduced_shapes, row_kernel
 from dala.kernels.tensor.sorting import key_type, rank_function, sort, sorted_positions
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import beginning, reshaped
 from dala.runtime.kernels.kernel import Kernel

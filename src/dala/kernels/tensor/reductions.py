@@ -19,7 +19,7 @@ from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.parameters import other
 from dala.kernels.base.shapes import Shape, around, axes_of, require_shape, runs_of
 from dala.kernels.tensor.elementwise import cast, fill
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import beginning, reshaped
 from dala.runtime.kernels.kernel import Kernel

@@ -22,7 +22,7 @@ from dala.kernels.tensor import shared_scans
 from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.matmul import transposed
 from dala.kernels.tensor.reductions import accumulator
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel

@@ -13,7 +13,7 @@ from functools import cache
 from dala.emit.wgsl.grid import spread
 from dala.ir.types import Scalar
 from dala.kernels.tensor.elementwise import cast, fill
-from dala.lang.wgsl import read_module
+from dala.lang.wgsl_module import read_module
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.kernels.wgsl import WgslKernel

@@ -12,7 +12,7 @@ from dala.ir.types import F32, F64, S32, S64, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper, host_call
 from dala.lang.calls import Function
-from dala.lang.marks import SCALARS
+from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage

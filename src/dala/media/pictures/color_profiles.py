@@ -1,4 +1,4 @@
-"""Pillow's images of any mode and colour profile, turned into gray, RGB or RGBA in sRGB."""
+"""Conversion of Pillow images of any mode and color profile to gray, RGB or RGBA in sRGB."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _GRAY_MODES = ("1", "L", "LA", "La")
 
 
 def as_srgb(image: Any) -> tuple[Any, str | None]:
-    """The decoded image as mode L, RGB or RGBA, in sRGB; a ValueError where that is not known.
+    """Returns the image in mode L, RGB or RGBA, in sRGB; raises ValueError for unknown modes.
 
-    With it, the name of the profile that its colours were converted from, where they were.
+    Also returns the name of the color profile that was applied, if any.
     """
     if image.mode.startswith("I;16"):
         image = _halved(image)
     elif image.mode in ("I", "F", "LAB", "HSV"):
-        raise ValueError(f"pixels of mode {image.mode} have no range or colour that is known here")
+        raise ValueError(f"pixels of mode {image.mode} have no range or color that is known here")
     if image.mode == "RGBA" and not {"icc_profile", "gamma"} & image.info.keys():
         return image, None
     alpha = None
@@ -44,7 +44,7 @@ def as_srgb(image: Any) -> tuple[Any, str | None]:
 
 
 def _halved(image: Any) -> Any:
-    """A gray image of 16 bits as one of 8, rounded; clear where it has its transparent value."""
+    """Returns a 16-bit gray image rounded to 8 bits, with its transparent value as alpha."""
     values = np.asarray(image).astype(np.uint32)
     gray = Image.fromarray(((values * 255 + 32767) // 65535).astype(np.uint8))
     clear = image.info.get("transparency")
@@ -55,13 +55,13 @@ def _halved(image: Any) -> Any:
 
 
 def _converted(base: Any, info: dict[Any, Any]) -> tuple[Any, str | None]:
-    """The image (L, RGB or CMYK) with its profile, or else its gamma, taken into account."""
+    """Returns the image (L, RGB or CMYK) converted from its ICC profile or gamma, if it has one."""
     profile = info.get("icc_profile")
     if profile:
         try:
             return _from_profile(base, profile)
         except (ImageCms.PyCMSError, OSError, TypeError, ValueError):
-            # As browsers do: the pixels are whole, and sRGB is the likeliest reading of them.
+            # As browsers do: the pixels are intact, and most likely sRGB.
             return base, "(damaged)"
     gamma = info.get("gamma")
     if "srgb" in info or not isinstance(gamma, float) or base.mode == "CMYK" or gamma <= 0:
@@ -95,7 +95,7 @@ def _from_profile(base: Any, profile: bytes) -> tuple[Any, str | None]:
 
 
 def _probe(mode: str) -> Any:
-    """Colours from all over the cube, or every gray."""
+    """Returns an image with colors from the whole gamut, or every gray."""
     if mode == "L":
         return Image.fromarray(np.arange(256, dtype=np.uint8)[None])
     steps = np.linspace(0, 255, 17).astype(np.uint8)

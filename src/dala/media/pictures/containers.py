@@ -1,7 +1,7 @@
-"""Image files seen from outside: which format they are, how large, and whether all is there.
+"""File signatures of picture formats, sizes from headers, and checks for truncated files.
 
-Decoders differ in what they let pass, and say little about it: Pillow takes a PNG without its end.
-Here the end is looked for by the rules of each format, before a pixel is decoded.
+Decoders differ in what they accept: Pillow opens a PNG without its IEND chunk. Here the end of the
+file is checked by the rules of each format, before a pixel is decoded.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ SIGNATURES = {
     "TIFF": re.compile(rb"II[*+]\x00|MM\x00[*+]"),
     "BMP": re.compile(rb"BM.{4}\x00{4}.{2}\x00{2}", re.DOTALL),
     "GIF": re.compile(rb"GIF8[79]a"),
-    # Of a box of brands, the first is the file's own, and those after its version go for it too.
+    # In the ftyp box the major brand comes first; compatible brands follow its version.
     "AVIF": re.compile(rb"\x00{3}.ftyp(avi[fs]|mif1.{4}(.{4})*?avif)", re.DOTALL),
     "HEIF": re.compile(rb"\x00{3}.ftyp(hei[cxms]|hev[cxms]|mif1|msf1)", re.DOTALL),
 }
-"""How a file of each format begins that is read."""
+"""The first bytes of each supported format."""
 
 OTHERS = {
     "PDF": re.compile(rb"%PDF"),
@@ -32,7 +32,7 @@ OTHERS = {
     "PostScript": re.compile(rb"%!PS"),
     "SVG or HTML": re.compile(rb"\s*<"),
 }
-"""How others begin that are met by mistake."""
+"""The first bytes of unsupported formats that users try to open."""
 
 HEAD_BYTES = 64
 _SHOWN_BYTES = 16
@@ -45,18 +45,18 @@ _BMP_HEADER, _BMP_PLAIN = 40, (0, 3, 6)
 
 
 def format_of(head: bytes) -> str | None:
-    """The format that these first bytes of a file belong to, if it is one that is read."""
+    """Returns the format that a file's first bytes belong to, or None if it is not supported."""
     return _matching(SIGNATURES, head)
 
 
 def other_format(head: bytes) -> str | None:
-    """What a file that is neither a picture nor a video seems to be, if that is known."""
+    """Returns what an unsupported file seems to be, or None if that is unknown or a video."""
     other = _matching(OTHERS, head)
     return None if other == "video" else other
 
 
 def describe(head: bytes) -> str:
-    """What a file seems to be instead, from its first bytes."""
+    """Returns a phrase for errors about what a file seems to be, from its first bytes."""
     other = _matching(OTHERS, head)
     if other is not None:
         return f"it seems to be {other}"
@@ -71,7 +71,7 @@ def _matching(signatures: dict[str, re.Pattern[bytes]], head: bytes) -> str | No
 
 
 def webp_size(data: bytes) -> tuple[int, int] | None:
-    """(width, height) by the header of a WebP file, whose decoder makes room before it tells."""
+    """Returns (width, height) from a WebP header, before the decoder allocates that much."""
     kind, body = data[12:16], data[20:30]
     if len(body) < 10:
         return None
@@ -86,7 +86,7 @@ def webp_size(data: bytes) -> tuple[int, int] | None:
 
 
 def missing_from(format: str, data: bytes) -> str | None:
-    """What is missing at the end of a file; None where nothing is known to be."""
+    """Returns what is missing at the end of a file, or None if nothing is known to be."""
     match format:
         case "PNG":
             return _missing_from_png(data)
@@ -121,7 +121,7 @@ def _missing_from_jpeg(data: bytes) -> str | None:
 
 
 def _missing_from_gif(data: bytes) -> str | None:
-    """Blocks follow each other up to a trailer; those of data are chains of shorter ones."""
+    """Walks the blocks up to the trailer; data blocks are chains of sub-blocks."""
     at = 13 + _palette_bytes(data[10:11])
     while at < len(data) and data[at] != _GIF_TRAILER:
         if data[at] == _GIF_IMAGE:
@@ -135,16 +135,16 @@ def _missing_from_gif(data: bytes) -> str | None:
 
 
 def _palette_bytes(flags: bytes) -> int:
-    """How long the table of colours is that a block of a GIF says it has."""
+    """Returns the size of the color table that a GIF block declares."""
     return 3 << (flags[0] & 7) + 1 if flags and flags[0] & 0x80 else 0
 
 
 def _bmp_bytes(data: bytes) -> int:
-    """How long a BMP has to be, where its pixels are not compressed."""
+    """Returns the file size that an uncompressed BMP needs, else 0."""
     header, width, height = (_little(data[at : at + 4]) for at in (14, 18, 22))
     if header < _BMP_HEADER or _little(data[30:34]) not in _BMP_PLAIN:
         return 0
-    height = min(height, (1 << 32) - height)  # negative where the first row is at the top
+    height = min(height, (1 << 32) - height)  # negative in top-down bitmaps
     row = (width * _little(data[28:30]) + 31) // 32 * 4
     return _little(data[10:14]) + row * height
 

@@ -1,17 +1,17 @@
-"""Pictures read from files, and written to them whole or not at all; Pillow does the coding."""
+"""Loads pictures from files, and saves them atomically."""
 
 from __future__ import annotations
 
 import io
 import os
-import threading
 import warnings
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from dala.base.atomic_file import write_atomically
 from dala.base.binary_file import read_at_most
+from dala.base.file_path import checked_path
 from dala.base.record import record
 from dala.errors import (
     ArgumentError,
@@ -23,9 +23,9 @@ from dala.errors import (
     argument,
 )
 from dala.images.frames import frame_of, levels_of
-from dala.images.lettering import require_pillow
+from dala.images.text_rendering import require_pillow
 from dala.media.pictures import containers
-from dala.media.pictures.coding import SAVE, Decoded, decode, encode, text_of
+from dala.media.pictures.codec import SAVE, Decoded, decode, encode, text_of
 from dala.media.pictures.footprint import array_of, within_memory
 from dala.media.pictures.formats import FORMATS, PICTURES, listed
 from dala.media.pictures.metadata import Metadata, checked_metadata, read_metadata
@@ -34,7 +34,7 @@ Mode = Literal["auto", "gray", "rgb", "rgba"]
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview
 
 LARGEST_PIXELS = 1 << 28
-"""How many pixels a picture may have that is loaded, unless `largest_pixels` says otherwise."""
+"""The default of `largest_pixels`: how many pixels a loaded picture may have."""
 
 _MODES = {"gray": "L", "rgb": "RGB", "rgba": "RGBA"}
 # No format that is read takes more for a pixel, and metadata has room besides.
@@ -48,29 +48,28 @@ def load(
     largest_pixels: int | None = None,
     with_metadata: bool = False,
 ) -> Any:
-    """The picture in a file, as a new array of u8 in sRGB.
+    """Returns the picture in a file as a new u8 array in sRGB.
 
     `source` is a path, or the bytes of a file: PNG, JPEG, WebP, TIFF, BMP, GIF, AVIF (Pillow 11.3
     or newer) or HEIC (`pip install "dala-gpu[heic]"`). The array is (height, width) for a gray
-    picture, (height, width, 3) for a coloured one and (height, width, 4) for one with transparency;
-    `mode` asks for "gray" (luma), "rgb" or "rgba" instead. What files hold besides is converted:
+    picture, (height, width, 3) for a colored one and (height, width, 4) for one with transparency;
+    `mode` asks for "gray" (luma), "rgb" or "rgba" instead. Everything else is converted:
 
-    - It is turned upright as its EXIF orientation says. Of several pages or frames it is the first.
-    - Colours of an embedded ICC profile become sRGB; a profile that moves no colour by more than
-      1 of 255, and one that is broken, leave the pixels as they are. A PNG's gAMA chunk is honoured
-      where there is neither a profile nor an sRGB chunk; its cHRM chunk is not.
-    - 16 bits become 8: gray is rounded, of colours Pillow keeps the upper byte. So do the 10 and 12
-      of AVIF and HEIC.
-    - Palettes and 1 bit become gray or colours, gray with transparency RGBA, CMYK and YCbCr RGB.
+    - The EXIF orientation is applied. Of several pages or frames, the first is loaded.
+    - Colors with an embedded ICC profile are converted to sRGB. Profiles that are broken, or that
+      move no color by more than 1 of 255, are ignored. A PNG's gAMA chunk is applied if there is
+      neither a profile nor an sRGB chunk; its cHRM chunk is not.
+    - 16 bits become 8: gray is rounded, for colors Pillow keeps the upper byte. The 10 and 12 bits
+      of AVIF and HEIC become 8 too.
+    - Palettes and 1 bit become gray or RGB, gray with transparency RGBA, CMYK and YCbCr RGB.
 
-    With `with_metadata=True` it is the array and its `Metadata`: EXIF, XMP and notes, which `save`
-    writes. What pixels lose on the way, bits and all pictures but the first, is a LossWarning.
+    With `with_metadata=True`, returns the array and its `Metadata`: EXIF, XMP and texts, which
+    `save` writes. Losing bits per channel, or frames after the first, is a LossWarning.
 
-    A picture of more than `largest_pixels`, 2²⁸ unless given, is refused from its header
-    (LimitError), and so is one that takes more than 2 GiB of memory to decode, unless
-    `largest_pixels` is raised. A file that ends too early, has too little for the size that it
-    claims, or cannot be decoded is a MediaError and gives no pixels at all. Of all formats only PNG
-    has checksums: bits that flip inside of another can go unnoticed.
+    Raises LimitError, judging by the header, for more than `largest_pixels` pixels (2²⁸ by
+    default), and if decoding takes more than 2 GiB of memory, unless `largest_pixels` is raised.
+    Raises MediaError if the file is truncated, has too little data for its claimed size, or cannot
+    be decoded. Only PNG has checksums: flipped bits in other formats can go unnoticed.
     """
     if mode != "auto" and mode not in _MODES:
         raise ArgumentError(f"load: mode {mode!r} is not known: give auto, {', '.join(_MODES)}.")
@@ -88,7 +87,7 @@ def load(
 
 @record
 class Picture:
-    """A picture that was read: what it is called, its pixels, and what its file tells of it."""
+    """A loaded picture: its name for errors, its pixels, and what its file says about them."""
 
     name: str
     pixels: np.ndarray
@@ -97,17 +96,17 @@ class Picture:
 
     @property
     def lost(self) -> list[str]:
-        """What of the file's pixels is not here."""
+        """What was lost of the file's pixels."""
         return self.decoded.lost
 
     def metadata(self) -> Metadata:
-        """What the file holds beside pixels."""
+        """Returns what the file holds besides pixels."""
         found = self.decoded
         return read_metadata(found.opened, found.format, found.bits, self.profile)
 
 
 def read_picture(source: Source, mode: Mode = "auto", largest_pixels: int | None = None) -> Picture:
-    """A picture and all that can be known of it; nobody is warned."""
+    """Returns a picture with everything known about it, without issuing warnings."""
     if largest_pixels is None:
         largest_pixels = LARGEST_PIXELS
     name, data = _read(source, _BYTES_PER_PIXEL * max(largest_pixels, 0) + _SPARE_BYTES)
@@ -127,7 +126,7 @@ def read_picture(source: Source, mode: Mode = "auto", largest_pixels: int | None
 
 
 def _warn(name: str, lost: list[str]) -> None:
-    # The warning is about the line that called load or save.
+    # Points at the caller of load or save.
     warnings.warn(LossWarning(f"{name}: {'; '.join(lost)}.", lost), stacklevel=3)
 
 
@@ -138,21 +137,21 @@ def save(
     quality: int | None = None,
     metadata: Metadata | None = None,
 ) -> None:
-    """Write a picture to a file, in the format of its suffix.
+    """Writes a picture to a file, in the format of its suffix.
 
     `image` is an array, a Buffer or a Pillow image: gray, RGB or RGBA, u8 or f32 (0..1: clamped and
-    rounded to nearest, NaN is 0), its colours sRGB. .png, .tif, .tiff, .bmp and .webp keep every
-    value, though a gray WebP is loaded as RGB; .jpg, .jpeg, .avif and .heic (see `load`) are
-    written with quality 90. A `quality` of 1 to 100 is for those, and for WebP, which then is lossy
-    as well. JPEG and BMP know no transparency: they take RGBA only when all of it is opaque.
+    rounded to nearest, NaN is 0), in sRGB. .png, .tif, .tiff, .bmp and .webp are lossless, though
+    a gray WebP is loaded as RGB; .jpg, .jpeg, .avif and .heic (see `load`) are written with quality
+    90. A `quality` of 1 to 100 is for those, and for WebP, which is then lossy too. JPEG and BMP
+    have no transparency: they accept RGBA only if it is opaque.
 
-    `metadata` is what `load` gave with a picture. It says so of the result: upright, of its size,
-    in sRGB. What the format cannot hold is left out, with a LossWarning; so is a colour profile,
-    which is no longer true.
+    `metadata` is what `load` returned; its orientation, size and color space are updated. What the
+    format cannot hold is left out with a LossWarning, and so is a color profile, which no longer
+    applies.
 
-    The file appears under its name when it is whole; where writing fails, what was there stays.
+    The file is written atomically: if that fails, it keeps its previous content.
     """
-    target = _path(path)
+    target = checked_path("a picture file", path)
     format = FORMATS.get(target.suffix.lower())
     if format is None:
         raise ArgumentError(
@@ -165,21 +164,15 @@ def save(
     data, lost = encode(pixels, format, target, quality, given)
     if lost:
         _warn(str(target), [f"{item} is not kept" for item in lost])
-    try:
-        if target.exists() and not target.is_file() and not target.is_dir():
-            target.write_bytes(data)  # a device or a pipe is not replaced
-        else:
-            _replace(target.resolve(), data)
-    except OSError as error:
-        raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
+    write_atomically(target, data)
 
 
 def _read(source: Any, largest_bytes: int) -> tuple[str, bytes]:
-    """What to call the source, and what is in it: all of it only if it begins like a picture."""
+    """Returns the source's name for errors and its bytes; raises MediaError for other formats."""
     if isinstance(source, bytes | bytearray | memoryview):
         name, stream = "the picture given as bytes", io.BytesIO(source)
         return name, _read_stream(name, stream, largest_bytes, memoryview(source).nbytes)
-    path = _path(source)
+    path = checked_path("a picture file", source)
     try:
         with path.open("rb") as file:
             size_bytes = os.fstat(file.fileno()).st_size
@@ -207,27 +200,8 @@ def _read_stream(name: str, stream: Any, largest_bytes: int, size_bytes: int) ->
 
 
 def _bytes_of(pixels: Any) -> np.ndarray:
-    """The pixels as u8."""
+    """Returns the pixels as contiguous u8."""
     values = np.asarray(pixels)
     if not values.size:
         raise ShapeError(f"{SAVE}an image of shape {values.shape} has no pixels to write.")
     return np.ascontiguousarray(levels_of(values))
-
-
-def _replace(target: Path, data: bytes) -> None:
-    aside = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}")
-    try:
-        with aside.open("xb") as file:
-            file.write(data)
-        aside.replace(target)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-
-
-def _path(given: Any) -> Path:
-    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
-        raise ArgumentError(f"a picture's file is named by a text or a path, not by {given!r}.")
-    if "\0" in str(os.fspath(given)):
-        raise ArgumentError(f"{given!r} names no file: it has a NUL in it.")
-    return Path(given)

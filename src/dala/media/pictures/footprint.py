@@ -1,6 +1,6 @@
-"""How much memory a picture takes while it is decoded, and what is said where there is not as much.
+"""Limits on the memory that decoding a picture takes.
 
-A header costs nothing, and what it claims is taken before a pixel was seen.
+A header is cheap to forge, and decoders allocate what it claims before they see a pixel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from dala.errors import LimitError, MemoryLimitError, argument
 
 LARGEST_BYTES = 1 << 31
-"""How much memory may be taken to decode a picture, unless more pixels than usual are allowed."""
+"""The memory limit for decoding, unless `largest_pixels` is raised."""
 _USUAL_PIXELS = 1 << 28
 _BAND_BYTES = 1 << 22
 # Bytes for a pixel at the most, with the array that it ends up in, by Pillow's mode.
@@ -33,7 +33,7 @@ def check_footprint(
     *,
     profile: bool = False,
 ) -> None:
-    """Refuse a picture that takes too much memory to be decoded."""
+    """Raises LimitError if decoding the picture would take too much memory."""
     each = _BYTES.get(mode, _OTHER_BYTES)
     each += _WEBP_BYTES * (format == "WEBP") + _PROFILE_BYTES * profile
     needed = size[0] * size[1] * each
@@ -50,7 +50,7 @@ def check_footprint(
 
 @contextmanager
 def within_memory(name: str) -> Iterator[None]:
-    """Inside, memory that the system does not give is a MemoryLimitError."""
+    """Turns a MemoryError inside the block into a MemoryLimitError that names the picture."""
     try:
         yield
     except MemoryLimitError:
@@ -63,7 +63,7 @@ def within_memory(name: str) -> Iterator[None]:
 
 
 def array_of(image: Any) -> np.ndarray:
-    """The pixels of Pillow's image, a few rows at a time: all at once they would be there twice."""
+    """Returns the image as an array, copied in bands so that it is never in memory twice."""
     width, height = image.size
     bands = len(image.getbands())
     pixels = np.empty((height, width) if bands == 1 else (height, width, bands), np.uint8)

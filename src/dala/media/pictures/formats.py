@@ -1,4 +1,4 @@
-"""The formats of pictures: what their files are called, and which library reads and writes them."""
+"""The supported picture formats, their suffixes, and the libraries that read and write them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from dala.errors import MediaError
 
 @record
 class PictureFormat:
-    """A format of pictures, as Pillow or a plugin of it knows it."""
+    """A picture format, as Pillow or one of its plugins knows it."""
 
     name: str
     suffixes: tuple[str, ...]
     module: str
     opener: str
-    """The class that opens such a file; unlike Image.open it leaves the limit on sizes to us."""
+    """The class that opens such a file; unlike Image.open it does not check sizes."""
     is_written: bool = True
     is_lossy: bool = False
-    """Whether it can be written smaller than every value takes, by a quality."""
+    """Whether it can be compressed with loss, at a given quality."""
     has_alpha: bool = True
     largest_extent: int | None = None
     holds_metadata: bool = True
-    """Whether there is a place for EXIF and XMP in such a file."""
+    """Whether such a file can hold EXIF and XMP."""
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """The format's name in messages."""
         return {"WEBP": "WebP", "HEIF": "HEIC"}.get(self.name, self.name)
 
 
@@ -82,12 +82,12 @@ PICTURES = {
         PictureFormat("GIF", (".gif",), "PIL.GifImagePlugin", "GifImageFile", is_written=False),
     )
 }
-"""By the names that Pillow has for them. GIFs are written as video is, frame by frame."""
+"""Formats by Pillow's names. GIFs are written as video, frame by frame."""
 
 FORMATS = {
     suffix: item.name for item in PICTURES.values() if item.is_written for suffix in item.suffixes
 }
-"""The format that each suffix of a picture stands for that is written."""
+"""The format that is written for each suffix."""
 READ_SUFFIXES = tuple(suffix for item in PICTURES.values() for suffix in item.suffixes)
 
 _NEEDED = {
@@ -97,13 +97,13 @@ _NEEDED = {
 
 
 def listed(formats: Iterable[PictureFormat]) -> str:
-    """The formats for people: PNG, JPEG and WebP."""
+    """Returns the formats as a phrase: "PNG, JPEG and WebP"."""
     *labels, last = (item.label for item in formats)
     return f"{', '.join(labels)} and {last}"
 
 
 def plugin(what: str, format: str) -> Any:
-    """The module that reads and writes a format; a MediaError says what to install for it."""
+    """Returns the module for a format; raises MediaError if it is not installed."""
     try:
         module = import_module(PICTURES[format].module)
     except ImportError as error:
@@ -114,7 +114,7 @@ def plugin(what: str, format: str) -> Any:
 
 
 def opener(what: str, format: str) -> Any:
-    """The class that opens a file of the format."""
+    """Returns the class that opens a file of the format."""
     return getattr(plugin(what, format), PICTURES[format].opener)
 
 

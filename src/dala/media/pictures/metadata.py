@@ -1,4 +1,4 @@
-"""What a picture's file holds beside its pixels: read from one file, written into another."""
+"""Metadata of pictures: EXIF, XMP, texts and resolution, read from files and written to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dala.media.pictures.formats import PictureFormat
 
 _ORIENTATION, _EXIF, _GPS, _INTEROP = 0x0112, 0x8769, 0x8825, 0xA005
 PARTS = (_EXIF, _GPS)
-"""Directories of tags inside of EXIF."""
+"""The tag directories inside EXIF."""
 _COLOR_SPACE, _SRGB = 0xA001, 1
 _WIDTH, _HEIGHT = 0xA002, 0xA003
 # How a TIFF lays out its own pixels, and what is kept apart: not about the picture.
@@ -30,33 +30,33 @@ _XMP_ORIENTATION = re.compile(
 )
 _COMMENT = "Comment"
 _JPEG_EXIF_BYTES, _JPEG_XMP_BYTES = 65_533, 65_504
-"""The most that fits into one part of a JPEG, of which each has one."""
+"""The most that fits into the one JPEG segment that each has."""
 
 
 @record
 class Metadata:
     """What a file says about its picture: where, when and by what it was taken, and by whom.
 
-    It is what `media.load(…, with_metadata=True)` gives, and what `media.save(…, metadata=…)`
-    writes. The picture is upright and in sRGB by then, and so says this.
+    `media.load(…, with_metadata=True)` returns it, and `media.save(…, metadata=…)` writes it. It
+    describes the loaded picture, which is upright and in sRGB.
     """
 
     format: str
-    """That of the file, as Pillow names it."""
+    """The file's format, by Pillow's name."""
     bits: int
-    """For each value of a pixel, in the file."""
+    """Bits per channel in the file."""
     profile: str | None = None
-    """The name of the colour profile that the colours were converted from, if not sRGB."""
+    """The color profile that the colors were converted from, if not sRGB."""
     exif: bytes | None = None
     xmp: bytes | None = None
     texts: Mapping[str, str] = {}
-    """Notes by their titles, of a PNG; a comment is one."""
+    """Text chunks of a PNG by keyword, and comments of other formats."""
     dpi: tuple[float, float] | None = None
     unread: tuple[str, ...] = ()
-    """What else the file holds."""
+    """Metadata in the file that is not read."""
 
     def tags(self) -> dict[str, Any]:
-        """The EXIF by the names of its tags; those about a place are in `GPSInfo`.
+        """Returns the EXIF by tag name; location tags are in `GPSInfo`.
 
         >>> from dala import media
         >>> image, metadata = media.load("photo.jpg", with_metadata=True)  # doctest: +SKIP
@@ -77,11 +77,11 @@ class Metadata:
 
 
 def read_metadata(image: Any, format: str, bits: int, profile: str | None) -> Metadata:
-    """What Pillow's image says beside its pixels, of the picture turned upright and in sRGB."""
+    """Returns the metadata of Pillow's image, as it applies to the upright picture in sRGB."""
     exif, xmp, unread = None, None, []
     try:
         exif = _upright_exif(image)
-    except Exception:  # whatever Pillow trips over, the picture itself is whole
+    except Exception:  # the picture itself is intact
         unread.append("EXIF that is damaged")
     info = image.info
     found = info.get("xmp") or info.get(_XMP)
@@ -98,7 +98,7 @@ def read_metadata(image: Any, format: str, bits: int, profile: str | None) -> Me
 
 
 def _upright_exif(image: Any) -> bytes | None:
-    """The EXIF of a picture that was turned upright and converted to sRGB, without thumbnails."""
+    """Returns the EXIF for the upright picture in sRGB, without orientation and thumbnails."""
     from PIL import Image
 
     found = image.getexif()
@@ -130,15 +130,17 @@ def _resolution(info: Mapping[str, Any]) -> tuple[float, float] | None:
     if not isinstance(given, tuple) or len(given) != 2:
         return None
     across, down = (float(item) for item in given)
-    return (across, down) if 1 < across < 1e6 and 1 < down < 1e6 else None  # else no inch is meant
+    return (
+        (across, down) if 1 < across < 1e6 and 1 < down < 1e6 else None
+    )  # else the unit is not inches
 
 
-def options_for(
+def save_options(
     metadata: Metadata | None, format: PictureFormat, size: tuple[int, int]
 ) -> tuple[dict[str, Any], list[str]]:
-    """What Pillow is told to write beside pixels of that (width, height); and what it cannot hold.
+    """Returns Pillow's options for saving the metadata, and what the format cannot hold.
 
-    That colours are sRGB is said in any case.
+    The options always mark the colors as sRGB.
     """
     from PIL import PngImagePlugin
 
@@ -168,16 +170,16 @@ def options_for(
     lost += [f"its text {key}" for key in texts]
     lost += given.unread
     if given.profile is not None:
-        lost.append(f"the colour profile {given.profile} (its colours are sRGB now)")
+        lost.append(f"the color profile {given.profile} (its colors are sRGB now)")
     return options, lost
 
 
 def _exif_for(
     metadata: Metadata, size: tuple[int, int], format: str, lost: list[str]
 ) -> bytes | None:
-    """The EXIF for a picture of that size in sRGB; None where there is none to write."""
+    """Returns the EXIF for a picture of that size in sRGB, or None if there is none to write."""
     if format in ("PNG", "TIFF") and metadata.exif is None:
-        return None  # these say it by other means, or not at all
+        return None  # PNG has an sRGB chunk, and TIFF needs none
     exif = _parsed(metadata.exif)
     part = exif.get_ifd(_EXIF)
     part[_COLOR_SPACE] = _SRGB
@@ -192,7 +194,7 @@ def _exif_for(
 
 
 def _tiff_tags(exif: bytes | None, xmp: bytes | None) -> Any:
-    """The tags of a TIFF's own directory; its parts are put in by `tiff_parts`."""
+    """Returns the tags of a TIFF's main directory; `tiff_tags` adds the EXIF directories."""
     tags = _parsed(exif)
     for part in PARTS:
         tags.pop(part, None)
@@ -201,12 +203,12 @@ def _tiff_tags(exif: bytes | None, xmp: bytes | None) -> Any:
     return tags
 
 
-def parts_of(metadata: Metadata | None, size: tuple[int, int]) -> dict[int, dict[int, Any]]:
-    """The directories of EXIF and GPS tags, for a picture of that (width, height)."""
+def exif_directories(metadata: Metadata | None, size: tuple[int, int]) -> dict[int, dict[int, Any]]:
+    """Returns the EXIF and GPS directories for a picture of that (width, height)."""
     if metadata is None or metadata.exif is None:
         return {}
     exif = _parsed(_exif_for(metadata, size, "TIFF", []))
-    # What it points to by an offset, it no longer does.
+    # Offsets into the old file are no longer valid.
     found = {part: {**exif.get_ifd(part)} for part in PARTS}
     found[_EXIF].pop(_INTEROP, None)
     return {part: tags for part, tags in found.items() if tags}
@@ -218,7 +220,7 @@ def _parsed(exif: bytes | None) -> Any:
     made = Image.Exif()
     if exif is not None:
         made.load(exif)
-    # Parts are read from the bytes only when they are asked for, and only as long as they are.
+    # Pillow reads directories lazily, from bytes that may be gone by then.
     for part in PARTS:
         made.get_ifd(part)
     return made
@@ -237,7 +239,7 @@ def _png_info(info: Any, xmp: bytes | None, texts: Mapping[str, str]) -> Any:
 
 
 def checked_metadata(given: Any) -> Metadata | None:
-    """The metadata itself; an ArgumentError where it is none."""
+    """Returns the metadata; raises ArgumentError if it is something else."""
     if given is None or isinstance(given, Metadata):
         return given
     raise ArgumentError(
@@ -247,7 +249,7 @@ def checked_metadata(given: Any) -> Metadata | None:
 
 
 def lost_pixels(image: Any, format: str, bits: int) -> list[str]:
-    """What of a file's pixels is not in the array that is made of them."""
+    """Returns what the array loses of a file's pixels: bits, and frames after the first."""
     lost = []
     if bits > 8:
         lost.append(f"its {bits} bits for each value are cut to 8")
@@ -259,7 +261,7 @@ def lost_pixels(image: Any, format: str, bits: int) -> list[str]:
 
 
 def bits_of(image: Any, format: str, data: bytes) -> int:
-    """How many bits a value of a pixel has in the file."""
+    """Returns the bits per channel in the file."""
     if format == "PNG":
         return data[24]
     if format == "TIFF":
@@ -268,7 +270,7 @@ def bits_of(image: Any, format: str, data: bytes) -> int:
     if format == "HEIF":
         return int(image.info.get("bit_depth", 8))
     if format == "AVIF":
-        at = data.find(b"pixi")  # the box that tells: its version, a count, the bits of each
+        at = data.find(b"pixi")  # the pixi box: version, number of channels, bits of each
         count = data[at + 8] if 0 <= at < len(data) - 12 else 0
         return max(data[at + 9 : at + 9 + count], default=8)
     return 8

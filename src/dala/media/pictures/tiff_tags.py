@@ -1,4 +1,4 @@
-"""Directories of EXIF tags put into TIFF files: libtiff, which compresses, cannot write them."""
+"""Adds EXIF directories to TIFF files: libtiff, which compresses, cannot write them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 _ENTRY_BYTES = 12
 _LONG = 4
-"""The type of an offset."""
+"""The TIFF type of an offset."""
 
 
-def with_parts(tiff: bytes, parts: Mapping[int, Mapping[int, Any]]) -> bytes:
-    """The file with each part, a directory of tags, and the tag in its own that points to it.
+def with_exif_directories(tiff: bytes, parts: Mapping[int, Mapping[int, Any]]) -> bytes:
+    """Returns the file with the directories appended, and tags in its main one that point to them.
 
-    What is there stays where it is; its first directory is written anew, behind all else.
+    Existing data stays in place; the main directory is rewritten at the end of the file.
     """
     from PIL.TiffImagePlugin import ImageFileDirectory_v2
 
@@ -28,7 +28,7 @@ def with_parts(tiff: bytes, parts: Mapping[int, Mapping[int, Any]]) -> bytes:
     ]
     made = bytearray(tiff)
     for tag, values in parts.items():
-        made += bytes(len(made) % 2)  # directories begin at even places
+        made += bytes(len(made) % 2)  # directories start at even offsets
         directory = ImageFileDirectory_v2(head, group=tag)
         for key, value in values.items():
             directory[key] = value

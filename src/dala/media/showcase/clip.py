@@ -1,4 +1,4 @@
-"""A short video that the project makes itself, with things that move in it, and with a tune."""
+"""A generated sample video with moving objects and sound."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.atomic_file import atomic_path
+from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError
 from dala.kernels.image.sizes import GivenSize, Size, exact_size
 from dala.media.showcase import sample
-from dala.media.showcase.strokes import Canvas, Field, colour, disc, oval
-from dala.media.video.reading.decoded_frame import checked_rate
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import standard_colours
-from dala.media.video.reading.pixel_formats import coded_of
-from dala.media.video.writing.sink import aside, check_writable
+from dala.media.showcase.canvas import Canvas, Field, color, disc, oval
+from dala.media.video.reading.frame_conversion import frame_from_image
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.uncompressed_source import checked_rate
+from dala.media.video.reading.video_info import standard_colors
+from dala.media.video.writing.sink import check_writable
 
 SAMPLES_PER_S = 48_000
 # With its macroblock tree, x264 does not always make the same bytes of the same small frames.
@@ -25,7 +27,7 @@ _OPTIONS = {"preset": "veryfast", "crf": "20", "x264-params": "mbtree=0"}
 _LARGEST_EXTENT = 4096
 _LONGEST_S = 600.0
 _ROOM = 1.08
-"""How much larger than a frame the scene is over which the view moves."""
+"""The size of the scene relative to a frame."""
 _NOTES_HZ = (523.25, 659.25, 783.99, 659.25, 698.46, 880.0, 783.99, 587.33, 659.25, 523.25)
 _NOTE_S = 0.3
 _OVERTONES = ((1, 1.0), (2, 0.35), (3, 0.12))
@@ -37,25 +39,20 @@ def write_clip(
     size: GivenSize = (640, 360),
     rate: float = 30,
 ) -> Path:
-    """Write the clip as H.264 and AAC: the sample picture, a balloon, a ball and birds passing.
+    """Writes the clip as H.264 and AAC: the sample picture, a balloon, a ball and birds passing.
 
-    It is the same at every call; the suffix (.mp4, .mov or .mkv) says which file it becomes, which
-    appears when it is whole.
+    It is the same at every call. The suffix (.mp4, .mov or .mkv) chooses the container; the file is
+    written atomically.
     """
-    target = Path(path)
+    target = checked_path("a video file", path)
     per_second = checked_rate(rate)
     _check(target, seconds)
     extent = _even_size(size)
-    draft = aside(target)
     try:
-        _encode(draft, round(seconds * per_second), extent, per_second, float(seconds))
-        draft.replace(target)
+        with atomic_path(target) as draft:
+            _encode(draft, round(seconds * per_second), extent, per_second, float(seconds))
     except OSError as error:
-        draft.unlink(missing_ok=True)
         raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
     return target
 
 
@@ -81,20 +78,20 @@ def _encode(
     draft: Path, frames: int, size: tuple[int, int], rate: Fraction, seconds: float
 ) -> None:
     av = pyav()
-    colours = standard_colours(size[1])
+    colors = standard_colors(size[1])
     scene = _Scene(size)
     with av.open(f"file:{draft}", "w") as container:
         video: Any = container.add_stream("libx264", rate=rate, options=_OPTIONS)
         video.width, video.height = size
         video.pix_fmt = "yuv420p"
-        colours.put_on(video.codec_context)
+        colors.put_on(video.codec_context)
         audio: Any = container.add_stream("aac", rate=SAMPLES_PER_S, layout="mono")
         for packet in _sound_packets(audio, seconds):
             container.mux(packet)
         for number in range(frames):
-            coded = coded_of(scene.frame(float(number / rate)), "yuv420p", colours)
-            coded.pts, coded.time_base = number, 1 / rate
-            container.mux(video.encode(coded))
+            frame = frame_from_image(scene.frame(float(number / rate)), "yuv420p", colors)
+            frame.pts, frame.time_base = number, 1 / rate
+            container.mux(video.encode(frame))
         container.mux(video.encode(None))
 
 
@@ -102,7 +99,7 @@ def _encode(
 
 
 def tune(seconds: float) -> np.ndarray:
-    """A few notes, as f32 in -1..1 at 48 kHz; they begin again where more is wanted."""
+    """Returns a tune as f32 samples in -1..1 at 48 kHz, repeated as needed."""
     at = np.arange(round(seconds * SAMPLES_PER_S)) / SAMPLES_PER_S
     sound = np.zeros(at.size)
     for number in range(int(seconds / _NOTE_S) + 1):
@@ -132,7 +129,7 @@ def _sound_packets(stream: Any, seconds: float) -> list[Any]:
 
 
 class _Scene:
-    """The sample picture, larger than a frame; what flies passes behind the person in it."""
+    """The sample picture, larger than a frame; flying objects pass behind the person."""
 
     def __init__(self, size: tuple[int, int]) -> None:
         self._size = size
@@ -144,7 +141,7 @@ class _Scene:
         self._u, self._v = blank.u.astype(np.float32), blank.v.astype(np.float32)
 
     def frame(self, time_s: float) -> np.ndarray:
-        """What is seen at that time: RGB of u8."""
+        """Returns the frame at that time as u8 RGB."""
         pixels = self._still.copy()
         canvas = Canvas(self._u, self._v, pixels, self._scale)
         left, right = float(self._u[0, 0]), float(self._u[0, -1])
@@ -155,7 +152,7 @@ class _Scene:
         return self._view(pixels, time_s)
 
     def _view(self, pixels: np.ndarray, time_s: float) -> np.ndarray:
-        """The part of the scene that the view has moved to, slowly and to and fro."""
+        """Returns the part of the scene that the slowly panning view shows."""
         width, height = self._size
         across = 0.5 - 0.5 * np.cos(0.9 * time_s)
         down = 0.5 + 0.5 * np.sin(0.6 * time_s)
@@ -167,7 +164,7 @@ class _Scene:
 
 
 def _shifted(pixels: np.ndarray, x: float, y: float) -> np.ndarray:
-    """The pixels from that place on, which may lie between pixels."""
+    """Returns the pixels from a position on, interpolated bilinearly."""
     left, top = int(x), int(y)
     s, t = np.float32(x - left), np.float32(y - top)
     part = pixels[top:, left:]
@@ -178,19 +175,19 @@ def _shifted(pixels: np.ndarray, x: float, y: float) -> np.ndarray:
 
 
 def _there_and_on(place: float) -> float:
-    """A place from just left of the scene (-0.1) to just right of it (1.1), and again."""
+    """Returns a position that wraps from right of the scene (1.1) to left of it (-0.1)."""
     return (place + 0.1) % 1.2 - 0.1
 
 
 def _paint_balloon(canvas: Canvas, cu: float, time_s: float) -> None:
-    """A small balloon with stripes, far away."""
+    """Paints a small striped balloon in the distance."""
     cv, radius = 84.0 + 5.0 * float(np.sin(1.3 * time_s)), 30.0
     part = canvas.part(cu - 40, cv - 40, cu + 40, cv + 66)
     u, v = part.u, part.v
     wide = radius * (1 - 0.3 * np.clip((v - cv) / radius, 0.0, 1.4) ** 2)
     envelope: Field = np.maximum(oval(u, v, cu, cv, radius, 36.0), np.abs(u - cu) - wide)
     stripe = np.floor(np.arcsin(np.clip((u - cu) / wide, -1, 1)) * 2.4 + 0.5).astype(int) % 2
-    tint = np.stack([colour("#ff7a1a"), colour("#fff4d6")])[stripe]
+    tint = np.stack([color("#ff7a1a"), color("#fff4d6")])[stripe]
     light = 0.7 + 0.35 * np.clip(0.6 - 0.5 * (u - cu) / radius, 0.0, 1.0)
     ropes = np.abs(np.abs(u - cu) - 5 - 7 * np.clip((cv + 50 - v) / 16, 0, 1)) - 0.5
     part.paint("#5d4030", part.cover(np.maximum(ropes, np.abs(v - cv - 42) - 9)))
@@ -199,7 +196,7 @@ def _paint_balloon(canvas: Canvas, cu: float, time_s: float) -> None:
 
 
 def _paint_ball(canvas: Canvas, cu: float) -> None:
-    """A beach ball that rolls over the meadow, turning as far as it goes."""
+    """Paints a beach ball that rolls over the meadow."""
     cv, radius = 440.0, 26.0
     part = canvas.part(cu - 70, cv - 30, cu + 70, cv + 50)
     x, y = (part.u - cu) / radius, (part.v - cv) / radius
@@ -207,7 +204,7 @@ def _paint_ball(canvas: Canvas, cu: float) -> None:
     part.paint("#0d260c", 0.5 * np.clip(1.5 - 1.3 * ground, 0.0, 1.0))
     turn = np.arctan2(y, x) - cu / radius
     wedge = np.floor(turn / (np.pi / 3)).astype(int) % 3
-    tint = np.stack([colour(c) for c in ("#f4f4f4", "#e8212e", "#1e63d6")])[wedge]
+    tint = np.stack([color(c) for c in ("#f4f4f4", "#e8212e", "#1e63d6")])[wedge]
     depth = np.sqrt(np.clip(1 - x * x - y * y, 0.0, 1.0))
     lit = np.clip(-0.48 * x - 0.58 * y + 0.66 * depth, 0.0, 1.0)
     body = tint * (0.4 + 0.7 * lit[..., None]) + 0.5 * (lit**24)[..., None]
@@ -215,7 +212,7 @@ def _paint_ball(canvas: Canvas, cu: float) -> None:
 
 
 def _paint_birds(canvas: Canvas, cu: float, time_s: float) -> None:
-    """Three birds that beat their wings."""
+    """Paints three birds that flap their wings."""
     for number, (du, dv) in enumerate(((0.0, 0.0), (-26.0, 11.0), (-20.0, -14.0))):
         u0, v0 = cu + du, 172.0 + dv
         part = canvas.part(u0 - 14, v0 - 14, u0 + 14, v0 + 14)

@@ -1,10 +1,9 @@
-"""A page that shows every filter at work on the sample picture, with what it needs beside it."""
+"""Writes the gallery: a page that shows every filter applied to the sample picture."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,18 +12,20 @@ from typing import Any
 import numpy as np
 
 from dala import __version__
+from dala.base.atomic_file import create_temporary_folder
+from dala.base.file_path import checked_path
 from dala.base.text_file import write_text
 from dala.devices import current_device
-from dala.errors import ArgumentError, FileError
+from dala.errors import FileError
 from dala.media.gpu import apply_filter, filters
 from dala.media.pictures import files
 from dala.media.showcase import gallery_page, sample
-from dala.media.showcase.examples import CUBE_NAME, Example, Material
+from dala.media.showcase.filter_examples import CUBE_NAME, Example, Material
 from dala.media.showcase.gallery_page import Card
 
 INDEX_NAME = "index.html"
-WEIGHTY = ("models",)
-"""The group of filters that cannot be shown without the weights of a model."""
+MODEL_GROUPS = ("models",)
+"""The filter groups that need a model's weights."""
 _QUALITY = 88
 _OWN_SUFFIXES = (".webp", ".cube")
 
@@ -32,28 +33,30 @@ _OWN_SUFFIXES = (".webp", ".cube")
 def write_gallery(
     folder: str | os.PathLike[str], *, height: int = sample.HEIGHT, width: int = sample.WIDTH
 ) -> Path:
-    """Render every filter on the current device into a folder; the path of its page, index.html.
+    """Renders every filter on the current device into a folder; returns the path of index.html.
 
-    Those that need the weights of a model are left out; masks are painted, as the picture is.
-    The folder is new, empty, or an earlier gallery, which is replaced; one that holds anything else
-    is refused. It appears when it is whole: where something fails, what was there stays. The page
-    needs nothing but the files beside it, so that it opens without a server.
+    Filters that need a model's weights are left out; masks are generated, like the picture. The
+    folder is new, empty, or an earlier gallery, which is replaced; other folders are refused. It is
+    replaced as a whole: if something fails, it keeps its previous content. The page only needs the
+    files next to it, and opens without a server.
     """
     target = _target(folder)
-    described = {name: item for name, item in filters().items() if item["group"] not in WEIGHTY}
+    described = {
+        name: item for name, item in filters().items() if item["group"] not in MODEL_GROUPS
+    }
     material = Material(height, width)
-    with _aside(target) as aside:
-        sample.write_cube(aside / CUBE_NAME)
-        cards = [_card(aside, name, described[name], material) for name in described]
-        files.save(material.picture, aside / "sample.webp", quality=_QUALITY)
+    with _replaced_folder(target) as made:
+        sample.write_cube(made / CUBE_NAME)
+        cards = [_card(made, name, described[name], material) for name in described]
+        files.save(material.picture, made / "sample.webp", quality=_QUALITY)
         where = str(current_device().info()["name"])
         page = gallery_page.page(cards, version=__version__, device=where)
-        write_text(aside / INDEX_NAME, page)
+        write_text(made / INDEX_NAME, page)
     return target / INDEX_NAME
 
 
 def render(name: str, example: Example, folder: Path) -> np.ndarray:
-    """What a filter makes of its example on the current device; the folder has its table."""
+    """Returns the filtered example, computed on the current device; the folder holds its table."""
     given = {
         param: str(folder / value) if isinstance(value, str) and value == CUBE_NAME else value
         for param, value in example.params.items()
@@ -63,7 +66,7 @@ def render(name: str, example: Example, folder: Path) -> np.ndarray:
 
 
 def _card(folder: Path, name: str, described: Mapping[str, Any], material: Material) -> Card:
-    """A filter's pictures, written into the folder, and what the page says of it."""
+    """Writes a filter's pictures into the folder, and returns its card for the page."""
     example = material.example(name, described)
     after = render(name, example, folder)
     files.save(after, folder / f"{name}.webp", quality=_QUALITY)
@@ -87,12 +90,8 @@ def _card(folder: Path, name: str, described: Mapping[str, Any], material: Mater
 
 
 def _target(folder: Any) -> Path:
-    """The folder to write, which may be replaced; else an error that says why not."""
-    if not isinstance(folder, str | os.PathLike) or not os.fspath(folder):
-        raise ArgumentError(f"a folder is named by a text or a path, not by {folder!r}.")
-    if "\0" in str(os.fspath(folder)):
-        raise ArgumentError(f"{folder!r} names no folder: it has a NUL in it.")
-    target = Path(folder).absolute()
+    """Returns the folder to write; raises FileError if it holds something else than a gallery."""
+    target = checked_path("a folder", folder).absolute()
     try:
         if not target.exists():
             return target
@@ -113,7 +112,7 @@ def _target(folder: Any) -> Path:
 
 
 def _is_gallery(folder: Path, names: list[str]) -> bool:
-    """Whether a folder holds what was written here before, and nothing else."""
+    """Returns whether a folder holds an earlier gallery and nothing else."""
     if not all(_is_own(name) and (folder / name).is_file() for name in names):
         return False
     index = folder / INDEX_NAME
@@ -125,27 +124,27 @@ def _is_own(name: str) -> bool:
 
 
 @contextmanager
-def _aside(target: Path) -> Iterator[Path]:
-    """A folder to write into, which takes the target's place at the end, or goes away."""
+def _replaced_folder(target: Path) -> Iterator[Path]:
+    """Yields a temporary folder that replaces the target unless the block fails."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     except OSError as error:
         raise FileError(f"{target} cannot be made: {error.strerror or error}.") from error
+    temporary = create_temporary_folder(target)
     try:
-        made = aside / "new"
+        made = temporary / "new"
         made.mkdir()
         yield made
         if target.exists():
-            target.replace(aside / "old")
+            target.replace(temporary / "old")
         made.replace(target)
     except OSError as error:
-        _put_back(aside / "old", target)
+        _put_back(temporary / "old", target)
         if isinstance(error, FileError):
             raise
         raise FileError(f"{target} cannot be written: {error.strerror or error}.") from error
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _put_back(old: Path, target: Path) -> None:

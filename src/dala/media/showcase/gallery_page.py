@@ -1,4 +1,4 @@
-"""The gallery's page: one HTML text with its own style and script."""
+"""The gallery's HTML page, with inline style and script."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from dala.media.filters.catalog import range_of
 from dala.media.showcase.gallery_style import SCRIPT, STYLE
 
 MARK = '<meta name="generator" content="dala gallery">'
-"""By what a page is known to be one of ours."""
+"""The mark by which a page is recognized as a gallery."""
 
 
 @record
 class Card:
-    """A filter on the page; sizes are (width, height), pictures are files beside the page."""
+    """A filter on the page; sizes are (width, height), pictures are files next to the page."""
 
     name: str
     group: str
@@ -32,7 +32,7 @@ class Card:
 
 
 def page(cards: Sequence[Card], *, version: str, device: str) -> str:
-    """The page's HTML; all that is not written here is escaped."""
+    """Returns the page's HTML, with all texts escaped."""
     groups: dict[str, list[Card]] = {}
     for card in cards:
         groups.setdefault(card.group, []).append(card)
@@ -105,7 +105,7 @@ def _card(card: Card) -> str:
 
 
 def call_text(card: Card) -> str:
-    """The call that the picture shows, as one would write it."""
+    """Returns the call that produces the picture, as Python source."""
     given = list(card.inputs)
     keywords = {}
     for name, value in card.used.items():

@@ -1,4 +1,4 @@
-"""How the gallery's page looks, and how its pictures are drawn aside."""
+"""The gallery's style sheet, and the script of its before/after sliders."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The person of the sample picture, in points of its drawing."""
+"""The person in the sample picture, in drawing points."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dala.media.showcase.strokes import Canvas, Field, colour, disc, oval, rectangle
+from dala.media.showcase.canvas import Canvas, Field, color, disc, oval, rectangle
 
 # The middle of the face.
 _U, _V = 540.0, 190.0
@@ -12,12 +12,12 @@ _SKIN, _SHADE, _LIT = "#e0a98a", "#a8664f", "#fbd9bf"
 
 
 def outline(u: Field, v: Field) -> Field:
-    """The distance from the person's outline, negative inside."""
+    """Returns the signed distance to the person, negative inside."""
     return np.asarray(np.minimum.reduce([_hair(u, v), _face(u, v), _throat(u, v), _body(u, v)]))
 
 
 def paint_person(canvas: Canvas) -> None:
-    """Paint the person: hair, striped shirt, neck, face."""
+    """Paints the person: hair, striped shirt, neck, face."""
     canvas = canvas.part(_U - 180, _V - 130, _U + 180, _V + 400)
     u, v = canvas.u, canvas.v
     _paint_hair(canvas, _hair(u, v))
@@ -72,7 +72,7 @@ def _paint_body(canvas: Canvas) -> None:
     body = _body(u, v)
     along = v - 0.00105 * (u - _U) ** 2
     stripe = np.clip(0.5 + 3.0 * np.sin(along * 0.52), 0.0, 1.0)[..., None]
-    cloth = colour("#f7f3ea") + (colour("#16407f") - colour("#f7f3ea")) * stripe
+    cloth = color("#f7f3ea") + (color("#16407f") - color("#f7f3ea")) * stripe
     light = 0.70 + 0.36 * np.clip(0.55 - (u - _U) / 260, 0.0, 1.0)
     folds = 0.05 * np.sin((u - _U) / 17 + v / 29) + 0.05 * (canvas.grain(2.2, 31) - 0.5)
     canvas.paint(np.clip(cloth * (light + folds)[..., None], 0.0, 1.0), canvas.cover(body))
@@ -86,16 +86,16 @@ def _paint_hair(canvas: Canvas, shape: Field) -> None:
     strands = np.sin(bend * 150 + 7 * canvas.grain(30.0, 41)) * 0.5 + np.sin(bend * 61) * 0.3
     gloss = np.exp(-(((bend - 0.84) / 0.07) ** 2)) * np.clip(0.6 - (u - _U) / 120, 0.0, 1.0)
     tone = 0.75 + 0.22 * strands + 0.75 * gloss * np.clip((_V + 10 - v) / 60, 0.0, 1.0)
-    canvas.paint(np.clip(colour("#5a2d18") * tone[..., None], 0.0, 1.0), canvas.cover(shape))
+    canvas.paint(np.clip(color("#5a2d18") * tone[..., None], 0.0, 1.0), canvas.cover(shape))
 
 
 def _paint_skin(canvas: Canvas, shape: Field, middle: float) -> None:
-    """Skin in soft light from the left, with the pores and blotches that `beauty` smooths."""
+    """Paints skin in soft light from the left, with pores and blotches for `beauty` to smooth."""
     u, v = canvas.u, canvas.v
     x, y = (u - _U) / 78, (v - middle) / 104
     z = np.sqrt(np.clip(1.15 - x * x - y * y, 0.0, 1.15))
     lit = np.clip(-0.42 * x - 0.22 * y + 0.72 * z, 0.0, 1.0)[..., None]
-    dark, base, bright = colour(_SHADE), colour(_SKIN), colour(_LIT)
+    dark, base, bright = color(_SHADE), color(_SKIN), color(_LIT)
     tone = np.where(
         lit < 0.5, dark + (base - dark) * lit * 2, base + (bright - base) * (lit * 2 - 1)
     )
@@ -140,9 +140,7 @@ def _paint_eye(canvas: Canvas, cu: float, cv: float) -> None:
     canvas.paint("#fdfbf8", canvas.cover(almond))
     inside = canvas.cover(almond)
     rays = 0.8 + 0.2 * np.sin(14 * np.arctan2(v - cv, u - cu))
-    canvas.paint(
-        colour("#2f7fa8") * rays[..., None], inside * canvas.cover(disc(u, v, cu, cv, 7.6))
-    )
+    canvas.paint(color("#2f7fa8") * rays[..., None], inside * canvas.cover(disc(u, v, cu, cv, 7.6)))
     canvas.paint("#0c0f14", inside * canvas.cover(disc(u, v, cu, cv, 3.6)))
     canvas.paint("#ffffff", canvas.cover(disc(u, v, cu - 2.6, cv - 2.8, 1.7)))
     lid = np.maximum(np.abs(disc(u, v, cu, cv + 13, 19.5)) - 1.3, disc(u, v, cu, cv - 15, 23.5))

@@ -1,8 +1,8 @@
-"""A picture that the project paints itself, with something in it for every filter to work on.
+"""A generated sample picture, with something for every filter to work on.
 
-A portrait before a landscape: smooth gradients, round things in light and shade, sharp edges, fine
-texture, lines like text, saturated colours, skin, and a little noise. All of it is formulas over a
-drawing of 720 × 480 points, which is scaled and centred for any other size.
+A portrait in front of a landscape: smooth gradients, shaded round objects, sharp edges, fine
+texture, text-like lines, saturated colors, skin, and a little noise. It is computed from formulas
+over a drawing of 720 × 480 points, which is scaled and centered for other sizes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError
+from dala.media.showcase.canvas import Canvas, Field, color, disc, rectangle
 from dala.media.showcase.portrait import outline, paint_person
-from dala.media.showcase.strokes import Canvas, Field, colour, disc, rectangle
 
 HEIGHT, WIDTH = 480, 720
 SCREEN = (0, 177, 64)
@@ -27,7 +27,7 @@ _CUBE_STEPS = 9
 
 
 def picture(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
-    """The sample picture: (height, width, 4) u8, opaque, the same at every call."""
+    """Returns the sample picture: (height, width, 4) u8, opaque, the same at every call."""
     canvas = _canvas("picture", height, width)
     _paint_sky(canvas)
     _paint_mountains(canvas)
@@ -48,14 +48,14 @@ def picture(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
 
 
 def person_mask(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
-    """Where the person of `picture` is: (height, width) u8, 255 inside, soft at the outline."""
+    """Returns the mask of the person in `picture`: (height, width) u8, 255 inside, soft edges."""
     canvas = _canvas("person_mask", height, width)
     levels: np.ndarray = np.rint(canvas.cover(outline(canvas.u, canvas.v), soft=2.0) * 255)
     return levels.astype(np.uint8)
 
 
 def green_screen(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
-    """The person of `picture` before a green screen: (height, width, 4) u8, opaque."""
+    """Returns the person of `picture` on a green screen: (height, width, 4) u8, opaque."""
     canvas = _canvas("green_screen", height, width)
     light = 1.0 - 0.10 * np.hypot((canvas.u - 400) / 720, (canvas.v - 200) / 480)
     canvas.fill(np.array(SCREEN) / 255.0 * light[..., None])
@@ -64,7 +64,7 @@ def green_screen(height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
 
 
 def cube_text() -> str:
-    """A small 3D lookup table that warms a picture, as the text of a `.cube` file."""
+    """Returns a small 3D lookup table with a warm look, as the text of a `.cube` file."""
     steps = np.linspace(0.0, 1.0, _CUBE_STEPS)
     lines = [
         "# Warm light, gently raised shadows, and a soft shoulder.",
@@ -87,7 +87,7 @@ def cube_text() -> str:
 
 
 def write_cube(path: str | os.PathLike[str]) -> None:
-    """Put `cube_text()` into a file."""
+    """Writes `cube_text()` to a file."""
     from dala.base.text_file import write_text
 
     write_text(path, cube_text())
@@ -105,7 +105,7 @@ def _canvas(what: str, height: Any, width: Any) -> Canvas:
 def _paint_sky(canvas: Canvas) -> None:
     u, v = canvas.u, canvas.v
     t = np.clip(v / _HORIZON, 0.0, 1.0)[..., None]
-    high, middle, low = colour("#1d4f9e"), colour("#6fa9dd"), colour("#fbd9b0")
+    high, middle, low = color("#1d4f9e"), color("#6fa9dd"), color("#fbd9b0")
     canvas.fill(
         np.where(
             t < 0.6, high + (middle - high) * t / 0.6, middle + (low - middle) * (t - 0.6) / 0.4
@@ -127,10 +127,10 @@ def _paint_mountains(canvas: Canvas) -> None:
     peak = np.abs((u + 40) % 216 - 108) * 0.72
     near = 226 + peak + 7 * np.sin(u / 19) + 3 * np.sin(u / 6.1)
     side = np.where((u + 40) % 216 > 108, 1.0, 0.0) + 0.12 * np.sin(u / 5 + v / 7)
-    rock = colour("#5b6b93") + (colour("#3d4a70") - colour("#5b6b93")) * side[..., None]
+    rock = color("#5b6b93") + (color("#3d4a70") - color("#5b6b93")) * side[..., None]
     canvas.paint(rock, canvas.cover(near - v))
     snow = near + 16 + 6 * np.sin(u / 4.3) + 4 * np.sin(u / 2.1)
-    lit = colour("#f4f7ff") + (colour("#b9c6e4") - colour("#f4f7ff")) * side[..., None]
+    lit = color("#f4f7ff") + (color("#b9c6e4") - color("#f4f7ff")) * side[..., None]
     cap = np.minimum(snow, 262.0 + 4 * np.sin(u / 3.1))
     canvas.paint(lit, canvas.cover(near - v) * canvas.cover(v - cap))
 
@@ -139,7 +139,7 @@ def _paint_meadow(canvas: Canvas) -> None:
     u, v = canvas.u, canvas.v
     hills = _HORIZON + 4 * np.sin(u / 70) + 2 * np.sin(u / 23 + 1)
     depth = np.clip((v - _HORIZON) / 188, 0.0, 1.0)[..., None]
-    grass = colour("#9cb85a") + (colour("#2f6b2a") - colour("#9cb85a")) * depth
+    grass = color("#9cb85a") + (color("#2f6b2a") - color("#9cb85a")) * depth
     stretch = 3.0 + 26 * depth[..., 0]
     blades = canvas.grain(3.2, 21) * 0.6 + canvas.grain(7.0, 22) * 0.4 - 0.5
     rows = 0.5 * np.sin(v * 40 / stretch + 2 * np.sin(u / 37))
@@ -161,9 +161,9 @@ def _paint_balloon(canvas: Canvas) -> None:
     envelope = np.where(v < cv, np.hypot(u - cu, v - cv) - radius, np.maximum(inside, v - cv - 94))
     angle = np.arcsin(np.clip(across, -1, 1))
     gore = np.floor((angle / np.pi + 0.5) * 8 - 1e-6).astype(int) % 4
-    stripes = np.stack([colour(c) for c in ("#e2231a", "#ffd400", "#0b6fd6", "#fdfdfd")])[gore]
+    stripes = np.stack([color(c) for c in ("#e2231a", "#ffd400", "#0b6fd6", "#fdfdfd")])[gore]
     band = np.abs(v - cv - 20) < 9
-    stripes = np.where(band[..., None], colour("#1a2b6b"), stripes)
+    stripes = np.where(band[..., None], color("#1a2b6b"), stripes)
     light = 0.62 + 0.42 * np.clip(0.75 - 0.55 * across - 0.4 * (v - cv) / radius, 0.0, 1.0)
     canvas.paint("#5d4030", canvas.cover(_ropes(u, v, cu, cv)))
     canvas.paint(np.clip(stripes * light[..., None], 0, 1), canvas.cover(envelope))
@@ -171,7 +171,7 @@ def _paint_balloon(canvas: Canvas) -> None:
     canvas.paint("#ffffff", 0.55 * shine * canvas.cover(envelope))
     basket = rectangle(u, v, cu - 13, cv + 118, cu + 13, cv + 138, 3.0)
     weave = 0.75 + 0.25 * np.sign(np.sin(u * 1.6) * np.sin(v * 1.6))
-    canvas.paint(colour("#a8703a") * weave[..., None], canvas.cover(basket))
+    canvas.paint(color("#a8703a") * weave[..., None], canvas.cover(basket))
     canvas.paint("#5d3415", canvas.cover(rectangle(u, v, cu - 14, cv + 116, cu + 14, cv + 120, 2)))
 
 
@@ -186,7 +186,7 @@ _ROPE_ENDS = ((-42.0, -12.0), (-15.0, -5.0), (15.0, 5.0), (42.0, 12.0))
 
 
 def _paint_card(canvas: Canvas) -> None:
-    """A card with lines like text, lines that grow finer, and a star of spokes."""
+    """Paints a test card with text-like lines, lines of growing frequency, and a Siemens star."""
     u, v = canvas.u, canvas.v
     canvas.paint("#000000", 0.35 * canvas.cover(rectangle(u, v, 36, 330, 224, 458, 5), soft=9.0))
     canvas.paint("#fbf8f0", canvas.cover(rectangle(u, v, 32, 322, 218, 450, 4)))
@@ -215,5 +215,5 @@ def _paint_ball(canvas: Canvas, cu: float, cv: float, radius: float, tint: str) 
     canvas.paint("#0d260c", 0.55 * np.clip(1.5 - 1.3 * ground, 0.0, 1.0))
     z = np.sqrt(np.clip(1 - x * x - y * y, 0.0, 1.0))
     lit = np.clip(-0.48 * x - 0.58 * y + 0.66 * z, 0.0, 1.0)
-    body = colour(tint) * (0.22 + 0.9 * lit[..., None]) + 0.85 * (lit**28)[..., None]
+    body = color(tint) * (0.22 + 0.9 * lit[..., None]) + 0.85 * (lit**28)[..., None]
     canvas.paint(np.clip(body, 0.0, 1.0), canvas.cover(disc(u, v, cu, cv, radius)))

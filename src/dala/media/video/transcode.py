@@ -1,4 +1,4 @@
-"""A video made into another: decoded, filtered and encoded side by side."""
+"""Transcoding: decoding, filtering and encoding overlap."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.atomic_file import replace_file
+from dala.base.file_path import checked_path
 from dala.base.record import record
 from dala.errors import ArgumentError, DalaError, FileError, MediaError, argument, renaming
 from dala.kernels.image.sizes import WantedSize, wanted_size
 from dala.media.filters.chain import Filter, listed_filters
-from dala.media.video.filtering.fingerprints import described_filters, file_stamp
+from dala.media.video.background_io import Stopwatch, WriteBehind, read_ahead
+from dala.media.video.filtering.fingerprints import file_stamp, filter_fingerprint
 from dala.media.video.filtering.frame_filter import FrameFilter
-from dala.media.video.overlap import Behind, Stopwatch, read_ahead
+from dala.media.video.reading.decoded_frame import VideoFrame
 from dala.media.video.reading.image_sequences import Pictures
-from dala.media.video.reading.opening import Source, open_source
 from dala.media.video.reading.packets import PacketFile
-from dala.media.video.reading.source import VideoFrame
-from dala.media.video.writing.assembly import Extras, assemble
-from dala.media.video.writing.encoding import Encoder, Encoding, Picture, encoding_for
-from dala.media.video.writing.opening import PictureSink, open_sink
-from dala.media.video.writing.segments import FRAMES_IN_SEGMENT, WorkFolder
+from dala.media.video.reading.source_opening import Source, open_source
+from dala.media.video.writing.encoding import Encoder, Encoding, FrameFormat, encoding_for
+from dala.media.video.writing.muxing import SourceExtras, mux_segments
+from dala.media.video.writing.segments import FRAMES_IN_SEGMENT, SegmentFolder
 from dala.media.video.writing.sink import Sink
+from dala.media.video.writing.sink_opening import PictureSink, open_sink
 
 Filters = Sequence[tuple[Filter, Mapping[str, Any]]]
 CONTAINERS = {
@@ -42,7 +44,7 @@ CONTAINERS = {
 
 @record
 class Progress:
-    """How far a run has come, and how long each of its stages was at work."""
+    """The frames done so far, and the time spent in each stage."""
 
     frames: int
     of_frames: int | None
@@ -53,7 +55,7 @@ class Progress:
 
 @record
 class Summary:
-    """What a run has made."""
+    """The result of transcoding."""
 
     path: Path
     frames: int
@@ -81,30 +83,30 @@ def transcode(
     largest_pixels: int | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
-    """Write the video with filters applied to each frame; sound, subtitles and chapters are kept.
+    """Writes the video with filters applied to each frame; sound, subtitles and chapters are kept.
 
     A filter is a name, a kernel, or a function that is called with each frame as an array and with
-    its time in seconds, and returns an array like it: of u8, or f32 in 0..1 where the source has
-    more than 8 bits, RGB, or RGBA where it has transparency. Each stands alone in the list, or in a
-    pair with its parameters.
+    its time in seconds, and returns an array like it: u8, or f32 in 0..1 if the source has more
+    than 8 bits; RGB, or RGBA if it has transparency. Each is in the list by itself, or in a pair
+    with its parameters.
 
     Source and target are files, folders of pictures, or `-` for raw frames on standard input and
-    output; a source may also be one that is open. `codec` is h264, hevc, vp9, av1, ffv1 or prores,
-    and goes with the suffix unless given; `quality` is 0 to 100, `preset` ultrafast to veryslow;
-    `start` and `end` are seconds. `rate` is for sources without times, and `raw_size` and
+    output; a source may also be open already. `codec` is h264, hevc, vp9, av1, ffv1 or prores, by
+    default the suffix's; `quality` is 0 to 100, `preset` ultrafast to veryslow;
+    `start` and `end` are seconds. `rate` is for sources without time stamps, and `raw_size` and
     `raw_format` are for raw frames: see `open_source` and `open_sink`; `largest_pixels` is for
     pictures: see `media.load`.
 
-    `size` is (width, height) as a player shows it, or a text: "1280x720"; "640x" or "x360" for one
-    side; "50%"; "fit:640x360" for as large as fits into that box, also where the video is smaller;
-    "fill:640x360" for all of the box, with the middle of the frames. Sides that follow are rounded,
-    to even numbers where the codec's pixels come in pairs.
+    `size` is (width, height) as a player shows it, or a string: "1280x720"; "640x" or "x360" to
+    keep the aspect ratio; "50%"; "fit:640x360" to fit into that box, enlarging smaller videos;
+    "fill:640x360" to cover the box, cropped around the center. Computed sides are rounded, to even
+    numbers if the codec subsamples chroma.
 
-    A file appears under its name when it is whole. A run of video that was killed goes on after its
-    last finished segment with `resume=True`; but not with functions among its filters, as nothing
-    tells one function from another: such a run is begun anew.
+    Files appear under their name when they are complete. With `resume=True`, an interrupted run
+    continues after its last finished segment, unless Python functions are among its filters: they
+    cannot be told apart, so such a run starts again.
     """
-    where, part = Path(target), _checked_part(start, end)
+    where, part = checked_path("a target", target), _checked_part(start, end)
     wanted = None if size is None else wanted_size("transcode", size)
     listed = listed_filters(filters)
     if where.suffix.lower() == ".avi":
@@ -138,7 +140,9 @@ def transcode(
         made, given = frames.size, opened.info.rate
         with open_sink(target, made, given, pixel_format=format, quality=quality) as sink:
             if isinstance(sink, PictureSink) and isinstance(opened, Pictures):
-                sink.metadata = opened.metadata  # a picture of one, which keeps what it says
+                sink.metadata = (
+                    opened.metadata
+                )  # one picture from one picture: its metadata is kept
             return _written(opened, frames, sink, part, progress)
     except (DalaError, BrokenPipeError):
         raise
@@ -156,9 +160,11 @@ def _written(
     part: tuple[float, float | None],
     progress: Callable[[Progress], None] | None,
 ) -> Summary:
-    """Frames into something that takes images one by one."""
+    """Filters all frames into a sink."""
     watches = [Stopwatch() for _ in range(3)]
-    behind: Behind[tuple[np.ndarray, float]] = Behind(lambda item: sink.write(*item), watches[2])
+    behind: WriteBehind[tuple[np.ndarray, float]] = WriteBehind(
+        lambda item: sink.write(*item), watches[2]
+    )
     done = 0
     try:
         with read_ahead(_frames(source, part, None), watches[0]) as read:
@@ -181,7 +187,7 @@ def _written(
 def _frames(
     source: Source, part: tuple[float, float | None], after_pts: int | None
 ) -> Iterator[VideoFrame]:
-    """The frames of a part, those after a time stamp only."""
+    """Yields the frames of a part, after a time stamp if one is given."""
     begin_s, end_s = part
     if after_pts is not None:
         begin_s = float((after_pts - source.first_pts) * source.time_base)
@@ -191,12 +197,12 @@ def _frames(
         for frame in source:
             if end_s is not None and frame.time_s >= end_s:
                 return
-            if after_pts is None or frame.coded.pts > after_pts:
+            if after_pts is None or frame.decoded.pts > after_pts:
                 yield frame
 
 
 def _refuse_own_source(source: Source, target: Path) -> None:
-    """An error where the target is a file that frames come from."""
+    """Raises ArgumentError if the target is a file that frames are read from."""
     if not target.is_file():
         return
     for path in getattr(source, "files", None) or [source.path]:
@@ -205,7 +211,7 @@ def _refuse_own_source(source: Source, target: Path) -> None:
 
 
 def _of_raw_frames() -> AbstractContextManager[None]:
-    """Inside, errors of a source name the arguments that are its, not those of the target."""
+    """Makes errors about the source name `raw_size` and `raw_format` inside the block."""
     return renaming(size="raw_size", pixel_format="raw_format")
 
 
@@ -221,7 +227,7 @@ def _progress(
 
 
 class _Run:
-    """One transcoding, planned: everything that can be refused has been."""
+    """One transcoding into a video file, with all arguments checked."""
 
     def __init__(
         self,
@@ -240,23 +246,25 @@ class _Run:
         self._filter = FrameFilter(video.info, encoding.pixels, filters, size)
         if not target.parent.is_dir():
             raise FileError(f"{target} cannot be written: there is no folder {target.parent}.")
-        # Sound and the like are those of a file: of the source, or of the first that it is made of.
+        # Sound and subtitles come from a file: the source, or the first of a composition.
         self._sound = getattr(video, "sound", None) if sound else None
-        described, told = described_filters(filters)
+        fingerprint, identified = filter_fingerprint(filters)
         self._job = {
             "source": [repr(video), *file_stamp(video.path)],
-            "filters": described,
+            "filters": fingerprint,
             "encoder": [self._encoding.encoder, self._encoding.pixels, self._encoding.options],
             "size": None if size is None else str(size),
             "part": part,
             "segment": FRAMES_IN_SEGMENT,
         }
-        self._resume, self._told = resume, told
+        self._resume, self._identified = resume, identified
         self._watches = [Stopwatch() for _ in range(3)]
 
     def finish(self, progress: Callable[[Progress], None] | None) -> Summary:
-        """Write every segment that is not there yet, and then the file."""
-        folder = WorkFolder(self._target, self._job, resume=self._resume, told=self._told)
+        """Writes the missing segments, then the file."""
+        folder = SegmentFolder(
+            self._target, self._job, resume=self._resume, identified=self._identified
+        )
         self._filter.restore(folder.state())
         done = resumed = sum(segment.frames for segment in folder.segments)
         try:
@@ -274,16 +282,16 @@ class _Run:
             raise MediaError(f"{self._video.path} has no frame in the part that was asked for.")
         draft = folder.path / f"whole{self._target.suffix}"
         origin_s = float(self._video.first_pts * self._video.time_base)
-        extras = Extras(self._sound, origin_s, *self._part, self._video.info.rotation)
+        extras = SourceExtras(self._sound, origin_s, *self._part, self._video.info.rotation)
         format = CONTAINERS[self._target.suffix.lower()]
-        picture = self._picture()
-        assemble(draft, format, folder.segments, self._encoding, picture, extras)
-        draft.replace(self._target)
+        frame_format = self._frame_format()
+        mux_segments(draft, format, folder.segments, self._encoding, frame_format, extras)
+        replace_file(draft, self._target)
         folder.remove()
         return Summary(self._target, done, resumed, self._filter.shown_size)
 
-    def _segments(self, folder: WorkFolder) -> Generator[int, None, None]:
-        """Encode segment after segment; yields 1 for each frame that was filtered."""
+    def _segments(self, folder: SegmentFolder) -> Generator[int, None, None]:
+        """Encodes segments; yields 1 for each filtered frame."""
         last = folder.segments[-1].last_pts if folder.segments else None
         read, filtering, write = self._watches
         with read_ahead(_frames(self._video, self._part, last), read) as frames:
@@ -291,16 +299,16 @@ class _Run:
                 frame: VideoFrame | None = next(frames, None)
                 if frame is None:
                     return
-                encoder = Encoder(self._encoding, self._picture())
+                encoder = Encoder(self._encoding, self._frame_format())
                 file = PacketFile(folder.unfinished())
-                behind = Behind(partial(_write, file, encoder), write)
+                behind = WriteBehind(partial(_write, file, encoder), write)
                 count = 0
                 try:
                     while frame is not None:
                         with filtering.running():
-                            coded = self._filter(frame)
-                        behind.put(coded)
-                        last, count = int(frame.coded.pts), count + 1
+                            filtered = self._filter(frame)
+                        behind.put(filtered)
+                        last, count = int(frame.decoded.pts), count + 1
                         yield 1
                         frame = next(frames, None) if count < FRAMES_IN_SEGMENT else None
                     behind.put(None)
@@ -313,17 +321,17 @@ class _Run:
                 assert last is not None
                 folder.finish(count, last, self._filter.state())
 
-    def _picture(self) -> Picture:
+    def _frame_format(self) -> FrameFormat:
         info = self._video.info
-        return Picture(self._filter.size, info.rate, self._video.time_base, info.colours)
+        return FrameFormat(self._filter.size, info.rate, self._video.time_base, info.colors)
 
 
-def _write(file: PacketFile, encoder: Encoder, coded: Any) -> None:
-    file.write(encoder.encode(coded))
+def _write(file: PacketFile, encoder: Encoder, frame: Any) -> None:
+    file.write(encoder.encode(frame))
 
 
 def _checked_part(start: float | None, end: float | None) -> tuple[float, float | None]:
-    """When to begin and to end, in seconds."""
+    """Returns the start and end in seconds."""
     for name, value in (("start", start), ("end", end)):
         if value is not None and (not isinstance(value, int | float) or not value >= 0):
             raise ArgumentError(f"{argument(name)} is in seconds, from 0 on, not {value!r}.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from dala.base.deprecation import RenamedKeys
 from dala.base.record import record
 from dala.base.suggestions import hint
 from dala.errors import UnknownModelError
@@ -22,7 +23,9 @@ Fit = Literal["stretch", "crop", "letterbox"]
 Decoding = Literal["softmax", "yolo", "blazeface", "posenet", "argmax", "probability"]
 
 COPYLEFT = ("AGPL-3.0",)
-"""Licences that bind whoever offers a program with such weights, and so have to be accepted."""
+"""Licenses that bind whoever offers a program with such weights, and so have to be accepted."""
+RENAMED = {"licence": "license"}
+"""Keys of descriptions that are deprecated, and what they are called now."""
 
 
 @record
@@ -45,7 +48,7 @@ class Entry:
     decoding: Decoding
     settings: dict[str, Any]
     """The numbers that the decoding needs; "fill" is the gray around what is letterboxed."""
-    licence: str
+    license: str
     """Of the weights, as its SPDX identifier."""
     credit: str
     package: Package
@@ -61,13 +64,13 @@ class Entry:
 
     @property
     def needs_acceptance(self) -> bool:
-        """Whether whoever fetches the weights has to accept their licence first."""
-        return self.licence in COPYLEFT
+        """Whether whoever fetches the weights has to accept their license first."""
+        return self.license in COPYLEFT
 
     def describe(self) -> dict[str, Any]:
         """The entry as plain values, for programs and documentation."""
         package = {**vars(self.package), "files": [vars(item) for item in self.package.files]}
-        return {
+        values = {
             **vars(self),
             "size": list(self.size),
             "settings": {
@@ -77,6 +80,7 @@ class Entry:
             "package": package,
             "needs_acceptance": self.needs_acceptance,
         }
+        return RenamedKeys(values, RENAMED)
 
 
 def find(name: str) -> Entry:
@@ -101,7 +105,7 @@ _ENTRIES = (
         labels="imagenet",
         decoding="softmax",
         settings={"count": 5},
-        licence="BSD-3-Clause",
+        license="BSD-3-Clause",
         credit="torchvision, trained on ImageNet",
         package=packages.MOBILENET_V2,
         sha256="1e22e24ff704453899d79a723f990d64ae02d1df6d2233e8a239ddde38317c02",
@@ -118,7 +122,7 @@ _ENTRIES = (
         labels="coco",
         decoding="yolo",
         settings={"score": 0.25, "overlap": 0.45, "count": 300, "fill": 114 / 255},
-        licence="AGPL-3.0",
+        license="AGPL-3.0",
         credit="YOLOv5s by Ultralytics, converted by Subhranil Majumder",
         package=packages.YOLO_V5,
         sha256="a838b8d4ee70d650ff5efb7c5ae701ba756117f96422a20828a70ea66961fc82",
@@ -141,7 +145,7 @@ _ENTRIES = (
             "score": 0.5,
             "overlap": 0.3,
         },
-        licence="Apache-2.0",
+        license="Apache-2.0",
         credit="BlazeFace, short range, by the MediaPipe authors, converted by Vladimir Mandic",
         package=packages.BLAZEFACE,
         sha256="e395f2044503e673430ea0eae40b0d66ec877d57975a60559a83c7e5b273b97a",
@@ -158,7 +162,7 @@ _ENTRIES = (
         labels="keypoints",
         decoding="posenet",
         settings={"stride": 16, "score": 0.5, "radius": 20, "count": 5},
-        licence="Apache-2.0",
+        license="Apache-2.0",
         credit="PoseNet by the TensorFlow.js authors, converted by Vladimir Mandic",
         package=packages.POSENET,
         sha256="2ba5ae6df2b53687a0cb80fd73cff3aae581559b1f0ebd7151b348bf5d93ab30",
@@ -175,7 +179,7 @@ _ENTRIES = (
         labels="voc",
         decoding="argmax",
         settings={},
-        licence="Apache-2.0",
+        license="Apache-2.0",
         credit="DeepLab v3 on MobileNetV2 by the TensorFlow authors, converted by CODAIT",
         package=packages.DEEPLAB,
         sha256="55fddc8868d43073754f2650f990222082b3a1881bf6ae7ecda4558510059e3b",
@@ -193,7 +197,7 @@ _ENTRIES = (
         labels="person",
         decoding="probability",
         settings={"score": 0.5},
-        licence="Apache-2.0",
+        license="Apache-2.0",
         credit="Selfie Segmentation by the MediaPipe authors, converted by Vladimir Mandic",
         package=packages.SELFIE_SEGMENTATION,
         sha256="82b095661f210282c1d348a2526d2ddd3a4c7e75d024c328c9a47af8d57e7e6c",

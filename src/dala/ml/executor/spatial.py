@@ -160,7 +160,7 @@ def resize(site: Site) -> Iterator[Stage]:
         return
     first = min(axes[0], len(shape) - 2)
     if axes[-1] - first > 1:
-        raise ModelError(f"{node}: {shape} to {sizes}: only two neighbouring axes are resized.")
+        raise ModelError(f"{node}: {shape} to {sizes}: only two neighboring axes are resized.")
     x, out = site.input(), site.output(sizes)
     linear = node.get("mode", "nearest") == "linear"
     outer, inner = math.prod(shape[:first]), math.prod(shape[first + 2 :])

@@ -14,7 +14,7 @@ import numpy as np
 
 from dala.base.record import value
 from dala.kernels.tensor.windows import Windows
-from dala.lang.wgsl import read_module
+from dala.lang.wgsl_module import read_module
 from dala.ml.executor.epilogue import PRELUDE, Formula, Mask
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped

@@ -172,7 +172,7 @@ class _Network:
         with np.errstate(over="ignore"):
             kept = np.ascontiguousarray(values, dtype=np.float32)
         if not np.isfinite(kept).all():
-            raise ModelError(f"{name!r} is too large for float32 once its normalisation is folded.")
+            raise ModelError(f"{name!r} is too large for float32 once its normalization is folded.")
         self.constants[name] = kept
 
     def _add(self, operator: str, name: str, inputs: list[str], **attributes: Any) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dala.base.binary_file import read_at_most
+from dala.base.file_path import checked_path
 from dala.base.record import record
 from dala.errors import FileError, LimitError, ModelError
 from dala.ml.importers.tensor_pickle import Global, TensorPickle
@@ -85,7 +86,8 @@ def read_state_dict(source: bytes | str | os.PathLike[str]) -> dict[str, np.ndar
     if isinstance(source, bytes | bytearray | memoryview):
         what, data = "the state dict given as bytes", bytes(source)
     else:
-        what, data = str(Path(source)), _read(Path(source))
+        path = checked_path("a state dict", source)
+        what, data = str(path), _read(path)
     read = _read_archive if data[:2] == b"PK" else _read_legacy
     tensors, bytes_of = read(what, data)
     arrays: dict[str, np.ndarray] = {}

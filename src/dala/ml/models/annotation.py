@@ -20,7 +20,7 @@ from dala.runtime.profiling.profile import copy
 
 _DOC = """What a model finds in the image, drawn over it: boxes, key points, masks or its label
 
-`model` is a name of the catalogue, an ONNX file, which is fed and read as the model `like` is, or
+`model` is a name of the catalog, an ONNX file, which is fed and read as the model `like` is, or
 one that was loaded. `threshold`, 0 to 1, is how sure it has to be.
 """
 _PARAMS = declare(

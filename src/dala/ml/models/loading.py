@@ -1,4 +1,4 @@
-"""Where a model comes from: a name of the catalogue, or any ONNX file."""
+"""Where a model comes from: a name of the catalog, or any ONNX file."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 from weakref import WeakValueDictionary
 
+from dala.base.deprecation import renamed_argument
 from dala.devices.cpu.threads import thread_count
 from dala.errors import ArgumentError, ModelError, argument, either
 from dala.ml.catalog.entries import MODELS, Entry, find
@@ -16,7 +17,7 @@ from dala.ml.models.model import ENGINES, Choice, Model, tensor_shape
 from dala.ml.results.results import Classification, Detection, Pose, Results, Segmentation
 
 _loaded: WeakValueDictionary[tuple[str, Choice, int], Model] = WeakValueDictionary()
-"""Models of the catalogue that somebody holds, by their names, engines and threads."""
+"""Models of the catalog that somebody holds, by their names, engines and threads."""
 _loading = threading.Lock()
 
 Source = str | os.PathLike[str] | bytes
@@ -26,40 +27,40 @@ Classifier = Literal["mobilenet_v2"]
 Detector = Literal["yolo_v5", "blazeface"]
 Poser = Literal["posenet"]
 Segmenter = Literal["deeplab", "selfie_segmentation"]
-"""The names of the catalogue by task, for type checkers; a test compares both."""
+"""The names of the catalog by task, for type checkers; a test compares both."""
 
 
 @overload
 def load_model(
-    source: Classifier, *, engine: Choice = "auto", accept_licence: bool = False
+    source: Classifier, *, engine: Choice = "auto", accept_license: bool = False
 ) -> Model[Results[Classification]]: ...
 @overload
 def load_model(
-    source: Detector, *, engine: Choice = "auto", accept_licence: bool = False
+    source: Detector, *, engine: Choice = "auto", accept_license: bool = False
 ) -> Model[Results[Detection]]: ...
 @overload
 def load_model(
-    source: Poser, *, engine: Choice = "auto", accept_licence: bool = False
+    source: Poser, *, engine: Choice = "auto", accept_license: bool = False
 ) -> Model[Results[Pose]]: ...
 @overload
 def load_model(
-    source: Segmenter, *, engine: Choice = "auto", accept_licence: bool = False
+    source: Segmenter, *, engine: Choice = "auto", accept_license: bool = False
 ) -> Model[Segmentation]: ...
 @overload
 def load_model(
-    source: Source, like: Classifier, *, engine: Choice = "auto", accept_licence: bool = False
+    source: Source, like: Classifier, *, engine: Choice = "auto", accept_license: bool = False
 ) -> Model[Results[Classification]]: ...
 @overload
 def load_model(
-    source: Source, like: Detector, *, engine: Choice = "auto", accept_licence: bool = False
+    source: Source, like: Detector, *, engine: Choice = "auto", accept_license: bool = False
 ) -> Model[Results[Detection]]: ...
 @overload
 def load_model(
-    source: Source, like: Poser, *, engine: Choice = "auto", accept_licence: bool = False
+    source: Source, like: Poser, *, engine: Choice = "auto", accept_license: bool = False
 ) -> Model[Results[Pose]]: ...
 @overload
 def load_model(
-    source: Source, like: Segmenter, *, engine: Choice = "auto", accept_licence: bool = False
+    source: Source, like: Segmenter, *, engine: Choice = "auto", accept_license: bool = False
 ) -> Model[Segmentation]: ...
 @overload
 def load_model(
@@ -67,48 +68,49 @@ def load_model(
     like: str | None = None,
     *,
     engine: Choice = "auto",
-    accept_licence: bool = False,
+    accept_license: bool = False,
 ) -> Model[Any]: ...
+@renamed_argument("accept_licence", "accept_license")
 def load_model(
     source: Source,
     like: str | None = None,
     *,
     engine: Choice = "auto",
-    accept_licence: bool = False,
+    accept_license: bool = False,
 ) -> Model[Any]:
-    """A model by its name in the catalogue, or from an ONNX file.
+    """A model by its name in the catalog, or from an ONNX file.
 
     A name is fetched when it is first used, converted and kept; later it needs no network. With
-    `like`, the name of a model of the catalogue, the file is fed and read as that one is; without,
+    `like`, the name of a model of the catalog, the file is fed and read as that one is; without,
     its inputs and outputs are what it declares, for `predict`. `engine` is "onnxruntime", on the
     CPU, with copies between it and a GPU; "dala", whose kernels run wherever the buffers are; or
     "auto": the latter between buffers of a hardware GPU where it can compute all of the model, else
-    the former. `accept_licence` is for weights whose licence binds you: `model_info(name)` tells.
+    the former. `accept_license` is for weights whose license binds you: `model_info(name)` tells.
     """
     if engine not in ENGINES:
         raise ArgumentError(f"load_model: engine {engine!r} is not one of {', '.join(ENGINES)}.")
     if isinstance(source, str) and source in MODELS:
         if like is not None:
             raise ArgumentError(
-                f"{either('load_model: ', '')}{source!r} is in the catalogue and "
+                f"{either('load_model: ', '')}{source!r} is in the catalog and "
                 f"{argument('like', repr(like), like)} is for files: leave one out, or give the "
                 f"file as {either('a Path', f'./{source}')}."
             )
-        return _named(find(source), engine, accept_licence)
+        return _named(find(source), engine, accept_license)
     entry = None if like is None else find(like)
     if isinstance(source, str) and not _looks_like_a_file(source):
         find(source)
     return _from_file(source, entry, engine)
 
 
-def _named(entry: Entry, engine: Choice, accept_licence: bool) -> Model:
+def _named(entry: Entry, engine: Choice, accept_license: bool) -> Model:
     from dala.ml.sources import fetch
 
     with _loading:
         key = (entry.name, engine, thread_count())
         known = _loaded.get(key)
         if known is None:
-            path = fetch(entry, accept_licence=accept_licence)
+            path = fetch(entry, accept_license=accept_license)
             known = _loaded[key] = Model(entry.name, Engine(entry.name, path), entry, engine)
         return known
 
@@ -134,7 +136,7 @@ def _looks_like_a_file(source: str) -> bool:
 
 
 def _check_alike(engine: Engine, entry: Entry) -> None:
-    """Refuse a model that cannot be fed as the catalogue's is."""
+    """Refuse a model that cannot be fed as the catalog's is."""
     takes, shape = engine.inputs, tensor_shape(entry)
     if len(takes) == 1 and takes[0].dtype == entry.dtype and takes[0].accepts(shape):
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 import numpy as np
 
 from dala import __version__
+from dala.base.deprecation import RenamedKeys
 from dala.base.printable import printable
 from dala.base.suggestions import hint
 from dala.devices import CPU, Device, current_device, using
@@ -16,7 +17,7 @@ from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError, eithe
 from dala.images.frames import new_buffer
 from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
-from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.entries import RENAMED, Entry
 from dala.ml.models.engine import Engine, Tensor
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, complete
@@ -270,7 +271,7 @@ class Model(CompositeKernel, Generic[Seen]):
 
     def info(self) -> dict[str, Any]:
         """The catalogue's entry, if it has one, its inputs and outputs, and what computes it."""
-        return {
+        values = {
             **({} if self.entry is None else self.entry.describe()),
             "name": self.name,
             "like": None if self.entry is None else self.entry.name,
@@ -284,6 +285,7 @@ class Model(CompositeKernel, Generic[Seen]):
                 else f"its inputs from {current_device().id} to the host, its outputs back"
             ),
         }
+        return RenamedKeys(values, RENAMED)
 
 
 def require_model(what: str, given: Any) -> Model:

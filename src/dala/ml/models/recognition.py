@@ -41,7 +41,7 @@ def require_entry(model: Model) -> Entry:
     otherwise = either(f", or give predict(model, tensors) what it takes ({takes})", "")
     raise ArgumentError(
         f"{model.name} was loaded without {argument('like')}, so nothing says how an image goes "
-        f"into it: load it with {argument('like', '…', 'NAME')}, a model of the catalogue that it "
+        f"into it: load it with {argument('like', '…', 'NAME')}, a model of the catalog that it "
         f"is fed and read as{otherwise}."
     )
 

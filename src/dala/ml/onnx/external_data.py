@@ -49,7 +49,7 @@ def bundled(what: str, data: bytes, outside: Outside) -> Bundle:
     if len(data) + put_in > LARGEST_MODEL_BYTES:
         raise LimitError(
             f"{what} has {put_in:,} bytes in other files for tensors of its branches and nodes, of "
-            f"at most {LARGEST_MODEL_BYTES:,} with all of its own: make them initialisers."
+            f"at most {LARGEST_MODEL_BYTES:,} with all of its own: make them initializers."
         )
     return Bundle(model.SerializeToString(), beside)
 

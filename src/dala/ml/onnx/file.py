@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from dala.base.binary_file import read_at_most
+from dala.base.file_path import checked_path
 from dala.base.record import record, value
-from dala.errors import ArgumentError, FileError, LimitError, ModelError
+from dala.errors import FileError, LimitError, ModelError
 from dala.ml.onnx.external_data import LARGEST_MODEL_BYTES, Bundle, bundled
 from dala.ml.onnx.external_files import Outside
 from dala.ml.onnx.graph import (
@@ -88,7 +89,7 @@ def checked_model(source: str | os.PathLike[str] | bytes) -> bytes | Bundle:
     if isinstance(source, bytes):
         check_onnx(source)
         return source
-    path = _path(source)
+    path = checked_path("a model file", source)
     data = _read(path)
     with Outside(path.parent) as outside:
         found = _check(str(path), memoryview(data), outside)
@@ -107,7 +108,7 @@ def check_onnx(source: str | os.PathLike[str] | bytes) -> Described:
         what, data = "the model given as bytes", memoryview(source).cast("B")
         _refuse_others(what, bytes(data[:_HEAD_BYTES]), len(data))
         return _check(what, data, None)
-    path = _path(source)
+    path = checked_path("a model file", source)
     with Outside(path.parent) as outside:
         return _check(str(path), memoryview(_read(path)), outside)
 
@@ -140,14 +141,6 @@ def _check(what: str, data: memoryview, outside: Outside | None) -> Described:
         dict(Counter(_operator(node) for node in nodes).most_common()),
         outside_bytes,
     )
-
-
-def _path(given: Any) -> Path:
-    if not isinstance(given, str | os.PathLike) or not os.fspath(given):
-        raise ArgumentError(f"a model's file is named by a text or a path, not by {given!r}.")
-    if "\0" in str(os.fspath(given)):
-        raise ArgumentError(f"{given!r} names no file: it has a NUL in it.")
-    return Path(given)
 
 
 def _read(path: Path) -> bytes:
@@ -237,7 +230,7 @@ def _check_tensors(
         if body.get("sparse_initializer"):
             raise ModelError(f"{what} has sparse tensors, which are not read: store them dense.")
         for tensor in body.get("initializer", []):
-            where = f"{what}: the initialiser {tensor.get('name', '')!r}"
+            where = f"{what}: the initializer {tensor.get('name', '')!r}"
             outside += check_tensor(where, tensor, files)
         holders = [*body.get("node", []), {"attribute": body.get("attribute_proto", [])}]
         for node in holders:

@@ -213,10 +213,10 @@ def _schema(operator: str, version: int, domain: str) -> Any:
 
 
 def _given(where: str, graph: Message) -> Names:
-    """The names of inputs and initialisers; an initialiser may be an input's default."""
+    """The names of inputs and initializers; an initialiser may be an input's default."""
     inputs = [value.get("name", "") for value in graph.get("input", [])]
-    initialisers = [tensor.get("name", "") for tensor in graph.get("initializer", [])]
-    return _unique(where, "input", inputs) | _unique(where, "initialiser", initialisers)
+    initializers = [tensor.get("name", "") for tensor in graph.get("initializer", [])]
+    return _unique(where, "input", inputs) | _unique(where, "initializer", initializers)
 
 
 def _unique(where: str, what: str, names: list[str]) -> Names:
@@ -235,5 +235,5 @@ def _refuse_unknown(who: str, names: Names, scopes: tuple[Names, ...]) -> None:
         if not any(name in scope for scope in scopes):
             raise ModelError(
                 f"{who} {name!r}, which no node makes, and which is neither an input nor an "
-                f"initialiser."
+                f"initializer."
             )

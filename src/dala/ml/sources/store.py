@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 
+from dala.base.atomic_file import replace_data
 from dala.devices.cpu import object_cache
 from dala.errors import FetchError, FileError, IntegrityError
 from dala.ml.catalog.entries import Entry
@@ -73,14 +73,10 @@ def store(entry: Entry, data: bytes) -> Path:
             "they were published, so this is a mistake in dala: please report it."
         )
     path = path_of(entry)
-    new = path.with_name(f".{path.name}-{os.getpid()}-{threading.get_ident()}")
     _make(path.parent)
     try:
-        new.write_bytes(data)
-        new.replace(path)
+        replace_data(path, data)
     except OSError as error:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
         raise FileError(f"{entry.name} cannot be kept in {path}: {error.strerror}.") from error
     return path
 

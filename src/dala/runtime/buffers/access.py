@@ -15,7 +15,7 @@ from dala.runtime.buffers.buffer import Buffer, store
 
 
 def read(buf: Buffer) -> np.ndarray:
-    """The values as a new NumPy array.
+    """Returns the values as a new NumPy array.
 
     >>> from dala.gpu import compute
     >>> compute.read(compute.buffer([1.0, 2.0], (2,), "f32")).tolist()
@@ -25,12 +25,12 @@ def read(buf: Buffer) -> np.ndarray:
 
 
 def to_numpy(buf: Buffer) -> np.ndarray:
-    """The values as a new NumPy array: the same as `read`. (`np.asarray(buf)` does not copy.)"""
+    """Returns a new NumPy array of the values, as `read` does; `np.asarray(buf)` does not copy."""
     return read(buf)
 
 
 def read_binary(buf: Buffer) -> memoryview:
-    """The bytes, to be read: a view of the memory itself on the CPU, so without a copy.
+    """Returns the bytes, to be read: a view of the memory itself on the CPU, so without a copy.
 
     >>> from dala.gpu import compute
     >>> bytes(compute.read_binary(compute.buffer([1, 2], (2,), "u8")))
@@ -43,7 +43,7 @@ def read_binary(buf: Buffer) -> memoryview:
 
 
 def read_list(buf: Buffer) -> list[Any]:
-    """The values as one flat list of Python numbers."""
+    """Returns the values as one flat list of Python numbers."""
     flat: list[Any] = _readable(buf)._exported.reshape(-1).tolist()
     return flat
 
@@ -72,17 +72,17 @@ def write(buf: Buffer, data: object) -> None:
 
 
 def shape(buf: Buffer) -> tuple[int, ...]:
-    """The extent of each dimension."""
+    """Returns the extent of each dimension."""
     return _buffer(buf).shape
 
 
 def dtype(buf: Buffer) -> str:
-    """The name of the dtype, such as `"f32"`."""
+    """Returns the name of the dtype, such as `"f32"`."""
     return _buffer(buf).dtype
 
 
 def size(buf: Buffer) -> int:
-    """The size in bytes."""
+    """Returns the size in bytes."""
     return _buffer(buf).size
 
 

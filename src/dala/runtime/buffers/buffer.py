@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dala.devices import Device, current_device, find_device
 from dala.devices.cpu.memory import Borrowed, HostMemory
-from dala.devices.device import Memory, Pending
+from dala.devices.device import DeferredMemory, Memory
 from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
 from dala.ir.types import U8, DtypeLike, DtypeName, Scalar, dtype_of
 from dala.runtime.buffers import buffer_protocol as pybuffer
@@ -34,13 +34,15 @@ class Buffer:
     # Installed with the first buffer, not on import: it loads LLVM.
     _export_pending: ClassVar[bool] = pybuffer.NEEDED
 
-    _memory: Memory | Pending | None  # None once freed
+    _memory: Memory | DeferredMemory | None  # None once freed
     device: str
     scalar: Scalar
     shape: tuple[int, ...]
     size: int
 
-    def __init__(self, memory: Memory | Pending, scalar: Scalar, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, memory: Memory | DeferredMemory, scalar: Scalar, shape: tuple[int, ...]
+    ) -> None:
         if Buffer._export_pending:
             pybuffer.install(Buffer, "_exported")
             Buffer._export_pending = False
@@ -80,17 +82,17 @@ class Buffer:
                 f"{self!r} cannot be used: it was freed. Free a buffer after its last use, or make "
                 f"a new one."
             )
-        if isinstance(self._memory, Pending):
+        if isinstance(self._memory, DeferredMemory):
             return self._memory.get()
         return self._memory
 
     @property
     def is_scratch(self) -> bool:
         """Whether nobody reads it but the stages of a pipeline, so that it need not be there."""
-        return isinstance(self._memory, Pending)
+        return isinstance(self._memory, DeferredMemory)
 
     @property
-    def place(self) -> Memory | Pending:
+    def place(self) -> Memory | DeferredMemory:
         """What tells its memory from that of other buffers, whether it is there yet or not."""
         return self._memory or self.memory
 
@@ -100,7 +102,7 @@ class Buffer:
         return self.place.device.is_host
 
     def aliases(self, other: Buffer) -> bool:
-        """Whether a write to one of the two may change the other."""
+        """Returns whether a write to one of the two may change the other."""
         (start, end), (other_start, other_end) = self.place.span(), other.place.span()
         return start < other_end and other_start < end
 
@@ -109,7 +111,7 @@ class Buffer:
         object.__setattr__(self, "_memory", None)
 
     def to(self, device: str | Device) -> Buffer:
-        """A buffer with the same values on another device; this one itself if it is there."""
+        """Returns a copy on another device, or the buffer itself if it is there already."""
         memory, target = self.memory, find_device(device)
         if memory.device is target:
             return self
@@ -179,7 +181,7 @@ class Buffer:
 
 
 def buffer(data: object, shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
-    """A new buffer that holds `data`: a flat or nested list, an array, or bytes for `u8`.
+    """Returns a new buffer that holds `data`: a flat or nested list, an array, or bytes for `u8`.
 
     Floats are rounded to the buffer's precision. What an integer buffer cannot hold is refused.
 
@@ -195,7 +197,7 @@ def buffer(data: object, shape: int | Sequence[int], dtype: DtypeLike) -> Buffer
 
 
 def buffer_zeros(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
-    """A new buffer full of zeros.
+    """Returns a new buffer full of zeros.
 
     >>> from dala.gpu import compute
     >>> compute.read_list(compute.buffer_zeros((2, 2), "s32"))
@@ -207,7 +209,7 @@ def buffer_zeros(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
 
 
 def buffer_from_binary(data: object, shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
-    """A new buffer with exactly these bytes, from anything bytes-like.
+    """Returns a new buffer with exactly these bytes, from anything bytes-like.
 
     >>> from dala.gpu import compute
     >>> compute.read_list(compute.buffer_from_binary(b"\\x01\\x00\\x02\\x00", (4,), "u8"))
@@ -225,7 +227,7 @@ def buffer_from_binary(data: object, shape: int | Sequence[int], dtype: DtypeLik
 
 
 def from_numpy(array: np.ndarray) -> Buffer:
-    """A new buffer with a copy of `array`, of the same shape and dtype.
+    """Returns a new buffer with a copy of `array`, of the same shape and dtype.
 
     >>> import numpy as np
     >>> from dala.gpu import compute
@@ -243,7 +245,7 @@ def from_numpy(array: np.ndarray) -> Buffer:
 
 
 def from_dlpack(x: Any) -> Buffer:
-    """A buffer over the memory of a NumPy array or of a tensor of PyTorch, JAX and others.
+    """Returns a buffer over the memory of a NumPy array or of a tensor of PyTorch, JAX and others.
 
     On the CPU device nothing is copied: what is written on one side is seen on the other, and the
     memory lives until both are gone. Only what is not contiguous, is read-only (as JAX's arrays
@@ -268,7 +270,7 @@ def from_dlpack(x: Any) -> Buffer:
 
 
 def scratch(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
-    """A buffer for what lies between stages of a pipeline, and that nobody reads otherwise.
+    """Returns a buffer for values between the stages of a pipeline, which nobody reads directly.
 
     Where stages are computed together it never exists. Reading it is refused.
 
@@ -278,13 +280,13 @@ def scratch(shape: int | Sequence[int], dtype: DtypeLike) -> Buffer:
     """
     scalar = dtype_of(dtype)
     extents, size_bytes = hostdata.check_shape(shape, scalar)
-    return Buffer(Pending(current_device(), size_bytes), scalar, extents)
+    return Buffer(DeferredMemory(current_device(), size_bytes), scalar, extents)
 
 
 def _made(
     values: np.ndarray, held: Scalar, scalar: Scalar, extents: tuple[int, ...], size_bytes: int
 ) -> Buffer:
-    """A new buffer on the current device, filled with values that are stored as `held`."""
+    """Returns a new buffer on the current device, filled with values that are stored as `held`."""
     made = current_device().allocate(size_bytes, zeroed=False)
     store(values, made, held)
     return Buffer(made, scalar, extents)

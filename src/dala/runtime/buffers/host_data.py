@@ -23,7 +23,7 @@ _HOST_DEVICE_TYPES = {1, 3, 11, 13}
 
 
 def check_shape(given: Any, scalar: Scalar) -> tuple[tuple[int, ...], int]:
-    """The extents of a shape that can be, and how many bytes they take."""
+    """Returns the extents of a shape that can be, and how many bytes they take."""
     extents = given
     if type(given) is not tuple:
         if isinstance(given, (int, np.integer)):
@@ -78,7 +78,7 @@ def check_count(values: np.ndarray, extents: tuple[int, ...], count: int) -> Non
 
 
 def scalar_of(dtype: np.dtype) -> Scalar:
-    """The storage type for an array that comes from outside."""
+    """Returns the storage type for an array that comes from outside."""
     try:
         return dtype_of(dtype)
     except DtypeError:
@@ -89,7 +89,7 @@ def scalar_of(dtype: np.dtype) -> Scalar:
 
 
 def _conversion(dtype: np.dtype) -> str:
-    """How an array of a dtype that no buffer has can be had as one, with nothing lost unsaid."""
+    """Returns advice on how to convert an array whose dtype no buffer has."""
     if dtype.fields is not None:
         return "give each field by itself, such as array['name']"
     match dtype.kind:
@@ -120,14 +120,14 @@ def _conversion(dtype: np.dtype) -> str:
 
 
 def is_binary(data: object) -> bool:
-    """Whether `data` is plain bytes, as opposed to values."""
+    """Returns whether `data` is plain bytes, as opposed to values."""
     return isinstance(data, (bytes, bytearray)) or (
         isinstance(data, memoryview) and data.format in {"B", "b", "c"}
     )
 
 
 def binary(data: Any) -> np.ndarray:
-    """The bytes of anything bytes-like, without a copy."""
+    """Returns the bytes of anything bytes-like, without a copy."""
     try:
         return np.frombuffer(data, np.uint8)
     except (TypeError, ValueError, BufferError, AttributeError):
@@ -174,7 +174,7 @@ def values(data: Any, scalar: Scalar) -> np.ndarray:
 
 
 def _from_objects(array: np.ndarray, scalar: Scalar) -> np.ndarray:
-    """The same for Python's own numbers, which may be longer than any of NumPy's."""
+    """Returns the same for Python's own numbers, which may be longer than any of NumPy's."""
     numbers = array.reshape(-1).tolist()
     for index, number in enumerate(numbers):
         if not isinstance(number, (int, float, np.integer, np.floating)):
@@ -203,7 +203,7 @@ def _refused(array: np.ndarray, index: int, scalar: Scalar) -> ArgumentError:
 
 
 def imported(tensor: Any) -> np.ndarray:
-    """An array over the memory of a DLPack tensor."""
+    """Returns an array over the memory of a DLPack tensor."""
     try:
         device_type = int(tensor.__dlpack_device__()[0])
     except AttributeError:

@@ -10,12 +10,12 @@ from dala.runtime.buffers.buffer import Buffer
 
 
 def reshaped(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
-    """The same memory seen in another shape of as many elements; a ShapeError for any other."""
+    """Returns the same memory in another shape; raises ShapeError unless the sizes match."""
     return view(buffer, buffer.scalar, shape)
 
 
 def view(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
-    """The same memory seen as another dtype, in another shape of as many bytes."""
+    """Returns the same memory seen as another dtype, in another shape of as many bytes."""
     have = buffer.scalar.size_bytes * math.prod(buffer.shape)
     need = scalar.size_bytes * math.prod(shape)
     if have != need:
@@ -28,7 +28,7 @@ def view(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
 
 
 def beginning(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
-    """The first elements of the same memory, as many as the shape has; never more than it holds."""
+    """Returns the first elements of the same memory, in a shape that fits into it."""
     return _seen(buffer, buffer.scalar, shape)
 
 

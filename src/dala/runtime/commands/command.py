@@ -91,7 +91,7 @@ class Command:
         self._raise_error()
 
     def cancel(self) -> bool:
-        """Whether the command was still pending and now will never run."""
+        """Returns whether the command was still pending and now will never run."""
         return self._refuse(CommandCancelledError(f"command {self.id} was cancelled."))
 
     def add_done_callback(self, callback: Callable[[Command], object]) -> None:
@@ -111,7 +111,7 @@ class Command:
     # -- waiting ---------------------------------------------------------------------------------
 
     def _sleep(self, limit_s: float = FOR_EVER_S) -> bool:
-        """Whether it ended, however it did, before the time was over."""
+        """Returns whether it ended, however it did, before the time was over."""
         if self.done:
             return True
         self._check_wait()

@@ -26,7 +26,7 @@ def write_down_frames(error: BaseException, heading: str) -> None:
 
 
 def fresh(error: BaseException) -> BaseException:
-    """A copy to raise, for raising adds the frames of whoever waits, with all that they hold."""
+    """Returns a copy to raise: raising adds the waiter's frames, and keeps their locals alive."""
     try:
         made = copy.copy(error)
         if type(made) is not type(error) or str(made) != str(error):

@@ -28,13 +28,13 @@ class Job(Protocol):
     """What a turn is for."""
 
     def plan(self) -> tuple[Sequence[Memory], Sequence[Memory]] | None:
-        """What it reads and what it writes; None if it will not run."""
+        """Returns what it reads and what it writes; None if it will not run."""
 
     def execute(self) -> None:
         """Do it; an error is the job's own affair."""
 
     def is_awaited(self) -> bool:
-        """Whether there is anyone to tell that it is over."""
+        """Returns whether there is anyone to tell that it is over."""
 
     def announce(self) -> None:
         """Tell whoever waits for it that it is over."""
@@ -120,7 +120,7 @@ class Hazards:
             self._most = max(FEWEST_KEPT, 2 * len(self))
 
     def _cells_to_write(self, memory: Memory) -> list[Cell]:
-        """The cell that is a memory, made of those that it overlaps; none if it is empty."""
+        """Returns the cell of a memory, split off those it overlaps; none if it is empty."""
         if not isinstance(memory, HostMemory):
             return [self._own_cell(memory)]
         start, end = memory.address, memory.address + memory.size_bytes
@@ -134,7 +134,7 @@ class Hazards:
         return [whole]
 
     def _cells_to_read(self, memory: Memory, turn: Turn) -> list[Cell]:
-        """The cells that make up a memory, new ones among them where it was not in use."""
+        """Returns the cells that make up a memory, new ones among them where it was not in use."""
         if not isinstance(memory, HostMemory):
             return [self._own_cell(memory)]
         start, end = memory.address, memory.address + memory.size_bytes
@@ -164,14 +164,14 @@ class Hazards:
         return known
 
     def _known_cell(self, start: int, end: int) -> Cell | None:
-        """The cell of just these addresses, which there is most often."""
+        """Returns the cell of exactly these addresses: the most frequent case."""
         i = bisect_left(self._starts, start)
         if i < len(self._starts) and self._starts[i] == start and self._cells[i].end == end:
             return self._cells[i]
         return None
 
     def _cut(self, address: int) -> int:
-        """The index of the first cell from the address on; none reaches across it afterwards."""
+        """Returns the index of the first cell at or after the address, and splits one across it."""
         i = bisect_left(self._starts, address)
         if i and self._cells[i - 1].end > address:
             left = self._cells[i - 1]
@@ -193,7 +193,7 @@ class Hazards:
 
 
 def unfinished(turns: Iterable[Turn]) -> set[Turn]:
-    """Those of the turns that are not over; for a withdrawn one, those that it waited for."""
+    """Returns the turns that are not over; for a withdrawn one, those it waited for."""
     found: set[Turn] = set()
     _add_unfinished(turns, found)
     return found
@@ -217,7 +217,7 @@ def _add_unfinished(turns: Iterable[Turn], found: set[Turn]) -> None:
 
 
 def joined(turns: Iterable[Turn]) -> list[Turn]:
-    """One turn, or none, that is over when all of these are."""
+    """Returns one turn, or none, that is over when all of these are."""
     rest = unfinished(turns)
     if len(rest) <= 1:
         return list(rest)
@@ -227,7 +227,7 @@ def joined(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def _merged(start: int, end: int, cells: Sequence[Cell], reader: Turn) -> Cell:
-    """One cell in place of many: whoever uses a part of it waits for all of it."""
+    """Returns one cell in place of many: whoever uses a part of it waits for all of it."""
     writers = joined(cell.writer for cell in cells if cell.writer is not None)
     # The reader itself may have read a part already: it must not wait for a turn that waits for it.
     readers = joined(each for cell in cells for each in cell.readers if each is not reader)

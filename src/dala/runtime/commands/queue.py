@@ -46,7 +46,7 @@ class Queue:
         begin_by_s: float | None = None,
         on_end: Callable[[Command], object] | None = None,
     ) -> Command:
-        """The command that will do the work; what is ready and has a higher priority goes first.
+        """Returns the command for the work; of those ready, higher priorities run first.
 
         `begin_by_s` is the time of `time.monotonic()` at which it is too late to begin, and
         `on_end` is called before all other callbacks.
@@ -61,7 +61,7 @@ class Queue:
     def turn_away(
         self, work: Work, why: str, *, late: bool, on_end: Callable[[Command], object]
     ) -> Command:
-        """A command that was dropped before anything was done about it."""
+        """Returns a command that was dropped before anything was done about it."""
         command = self._make(work, None, on_end)
         said = f"command {command.id} ({work.label}) was dropped: {why}"
         command._refuse(DroppedError(said, late=late))
@@ -80,7 +80,7 @@ class Queue:
         return command
 
     def poll(self, command: Command | SupportsIndex) -> Status:
-        """The status of a command, which is given itself or by its id."""
+        """Returns the status of a command, which is given itself or by its id."""
         return self.find(command).status
 
     def wait(self, command: Command | SupportsIndex, timeout_s: float | None = None) -> None:
@@ -103,7 +103,7 @@ class Queue:
     def as_completed(
         self, commands: Iterable[Command | SupportsIndex], timeout_s: float | None = None
     ) -> Iterator[Command]:
-        """Each command when it has ended, in the order in which they do."""
+        """Returns each command when it has ended, in the order in which they do."""
         limit_s = checked_timeout(timeout_s)
         found = self._find_all(commands)
         for command in found:
@@ -112,7 +112,7 @@ class Queue:
         return _as_completed(found, limit_s)
 
     def find(self, command: Command | SupportsIndex) -> Command:
-        """The command that is given itself or by its id."""
+        """Returns the command that is given itself or by its id."""
         if isinstance(command, Command):
             return command
         try:
@@ -142,7 +142,7 @@ class Queue:
     # -- for commands ----------------------------------------------------------------------------
 
     def runs_here(self) -> bool:
-        """Whether the caller is called by a command, or by a callback, of this queue."""
+        """Returns whether the caller is called by a command, or by a callback, of this queue."""
         return self._scheduler.runs_here()
 
     def withdraw(self, turn: Turn) -> None:

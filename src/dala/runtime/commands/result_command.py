@@ -33,11 +33,11 @@ class ResultCommand:
         return self._command.done
 
     def cancel(self) -> bool:
-        """Whether the command was still pending and now will never run."""
+        """Returns whether the command was still pending and now will never run."""
         return self._command.cancel()
 
     def wait(self, timeout_s: float | None = None) -> Any:
-        """The result, once it is there; raises the command's own error if it failed."""
+        """Returns the result, once it is there; raises the command's own error if it failed."""
         self._command.wait(timeout_s)
         return self._done[0]
 
@@ -53,7 +53,7 @@ class ResultCommand:
 
 
 def submit_call(call: Callable[[], Any], reads: tuple[Memory, ...], label: str) -> ResultCommand:
-    """A command whose result is what the call returns; writes to `reads` come first."""
+    """Returns a command whose result is what the call returns; writes to `reads` come first."""
     done: list[Any] = []
     work = Work(lambda: done.append(call()), reads, (), label)
     return ResultCommand(submit(_Prepared(work)), done)

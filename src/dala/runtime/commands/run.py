@@ -38,7 +38,7 @@ class Submittable(Protocol):
     """Anything that can say what there is to do."""
 
     def work(self) -> Work:
-        """The call, and what it reads and writes."""
+        """Returns the call, and what it reads and writes."""
 
 
 @edge
@@ -95,7 +95,7 @@ def run_kernel_async(
 
 
 def poll(command: Command | int) -> Status:
-    """The status of a command or of its id: pending, running, completed, failed or cancelled."""
+    """Returns a command's status: pending, running, completed, failed or cancelled."""
     return queue().poll(command)
 
 
@@ -123,7 +123,7 @@ def wait_all(commands: Iterable[Command | int], timeout: float | None = None) ->
 def as_completed(
     commands: Iterable[Command | int], timeout: float | None = None
 ) -> Iterator[Command]:
-    """Each command once it has ended, well or not, in the order in which they end.
+    """Returns each command once it has ended, well or not, in the order in which they end.
 
     >>> from dala.gpu import compute
     >>> x, y = compute.buffer([-1.0, 2.0], (2,), "f32"), compute.buffer_zeros((2,), "f32")
@@ -136,12 +136,12 @@ def as_completed(
 
 @cache
 def queue() -> Queue:
-    """The queue that all commands of this process go through."""
+    """Returns the queue that all commands of this process go through."""
     return Queue()
 
 
 def work_of(command: Mapping[str, Any] | Submittable | None, given: Mapping[str, Any]) -> Work:
-    """What a command asks for, checked as far as it can be before it runs."""
+    """Returns what a command asks for, checked as far as it can be before it runs."""
     if command is not None and not isinstance(command, Mapping):
         return _own_work(command, given)
     wanted = {"op": "run_kernel", **(command or {}), **given}

@@ -48,7 +48,7 @@ class Scheduler:
             tokens.put(True)
 
     def runs_here(self) -> bool:
-        """Whether the caller is called by a command, or by a callback, of this scheduler."""
+        """Returns whether a command or a callback of this scheduler is calling."""
         return getattr(_here, "scheduler", None) is self
 
     def start(self) -> None:
@@ -85,7 +85,7 @@ class Scheduler:
                 found = self._next(first, after_another=True)
 
     def _next(self, first: bool, *, after_another: bool = False) -> tuple[Turn, Job] | None:
-        """The most urgent turn that can run now, and what it is for."""
+        """Returns the most urgent turn that can run now, and what it is for."""
         with self._books:
             self._running -= after_another
             if first:

@@ -80,7 +80,7 @@ class Stream:
         return made
 
     def results(self) -> Iterator[Command]:
-        """The commands in the order of their submission, each when it has ended."""
+        """Yields the commands in the order of their submission, each when it has ended."""
         while True:
             closed = self.closed
             command = self._take_result()
@@ -114,7 +114,7 @@ class Stream:
             yield command
 
     def stats(self) -> Stats:
-        """How many commands were submitted, completed, dropped; their latency and throughput."""
+        """Returns counts of commands submitted, completed, dropped; latency and throughput."""
         with self._lock:
             return self._tally.stats()
 
@@ -146,7 +146,7 @@ class Stream:
     # -- room ------------------------------------------------------------------------------------
 
     def _enter(self, work: Work, begin_by_s: float | None, on_end: OnEnd) -> Command | None:
-        """The command, in flight or too late for it; None if there is no room."""
+        """Returns the command, in flight or too late for it; None if there is no room."""
         if begin_by_s is not None:
             for command in list(self._in_flight):
                 command._drop_if_late()
@@ -247,7 +247,7 @@ def stream(
     when_full: WhenFull = "block",
     deadline_ms: float | None = None,
 ) -> Stream:
-    """A stream: commands of which at most `max_in_flight` are pending or running at a time.
+    """Returns a stream: commands of which at most `max_in_flight` are pending or running at a time.
 
     Among what is ready to run, the higher `priority` goes first. What is submitted to a full stream
     blocks the submitter (`"block"`), has the oldest command dropped that has not begun

@@ -74,7 +74,7 @@ class Tally:
                 self._ends_s.append(ended_s)
 
     def stats(self) -> Stats:
-        """All of it, up to now."""
+        """Returns all of it, up to now."""
         self.settle()
         counts = self._counts
         ordered = sorted(self._latencies_s)
@@ -101,7 +101,7 @@ class Tally:
 
 
 def _percentile_ms(ordered: list[float], percent: int) -> float:
-    """The smallest value that so many percent do not exceed."""
+    """Returns the smallest value that so many percent do not exceed."""
     if not ordered:
         return math.nan
     return ordered[math.ceil(len(ordered) * percent / 100) - 1] * 1000

@@ -41,7 +41,7 @@ class Wakers(list[Callable[[], object]]):
                 logging.getLogger("dala").exception("a callback of %r failed", because_of)
 
     def sleep(self, ready: Callable[[], bool], limit_s: float) -> bool:
-        """Whether one is ready, or was woken, before the time is over."""
+        """Returns whether one is ready, or was woken, before the time is over."""
         asleep = threading.Lock()
         asleep.acquire()
         waker = asleep.release
@@ -73,7 +73,7 @@ class Wakers(list[Callable[[], object]]):
 
 
 def checked_timeout(timeout_s: float | None) -> float:
-    """The seconds to wait, as locks take them."""
+    """Returns the seconds to wait, as locks take them."""
     if timeout_s is None:
         return FOR_EVER_S
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, (int, float)) or not timeout_s >= 0:

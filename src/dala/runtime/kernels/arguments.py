@@ -22,7 +22,7 @@ _LARGEST_F32 = float(np.nextafter(np.float64(2.0**128 - 2.0**103), 0))
 
 
 def complete(kernel: str, declared: tuple[Parameter, ...], given: Params | None) -> dict[str, Any]:
-    """Every declared parameter with its value, given or default; an ArgumentError for any other."""
+    """Returns the value of every parameter, given or default; raises for unknown ones."""
     given = {} if given is None else given
     if not isinstance(given, Mapping):
         raise ArgumentError(
@@ -45,14 +45,14 @@ def complete(kernel: str, declared: tuple[Parameter, ...], given: Params | None)
 
 
 def unknown_parameter(kernel: str, name: str, names: list[str]) -> str:
-    """The complaint about a name that is no parameter, with the one that may have been meant."""
+    """Returns the error for an unknown parameter, with the one that may have been meant."""
     if not names:
         return f"{kernel} takes no parameters, but {name!r} was given."
     return f"{kernel} has no parameter {name!r}; it takes {', '.join(names)}.{hint(name, names)}"
 
 
 def number(kernel: str, parameter: Parameter, value: Any) -> bool | int | float:
-    """The value as a Python number, as its parameter needs it."""
+    """Returns the value as a Python number, as its parameter needs it."""
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         value = value.item()
     if not isinstance(value, bool | int | float):
@@ -64,7 +64,7 @@ def number(kernel: str, parameter: Parameter, value: Any) -> bool | int | float:
 
 
 def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) -> bool | int | float:
-    """The value as a number of the type; an ArgumentError where it does not fit."""
+    """Returns the value as a number of the type; raises ArgumentError where it does not fit."""
     if scalar == BOOL:
         if value not in (0, 1):
             raise ArgumentError(f"{kernel}: parameter {name!r} is True or False, not {value!r}.")
@@ -93,7 +93,7 @@ def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) ->
 
 
 def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scalar:
-    """The type of a `dala.number` parameter: as a literal would take it beside the inputs."""
+    """Returns the type of a `dala.number` parameter: that of a literal beside the inputs."""
     met = scalars[0]
     for scalar in scalars[1:]:
         met = promote(met, scalar) or S64
@@ -103,7 +103,7 @@ def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scala
 
 
 def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any) -> Device:
-    """The device of the buffers; refuses what is not as many live buffers as the kernel takes."""
+    """Returns the device of the buffers; raises unless they are what the kernel takes."""
     if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
         raise ArgumentError(
             f"{kernel}: inputs is a list of buffers, not {type(inputs).__name__}: write [x]."

@@ -18,9 +18,9 @@ from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
 from dala.ir.types import STORED, Scalar
 from dala.lang.calls import Function
-from dala.lang.example import example_of
+from dala.lang.example_specialization import example_of
+from dala.lang.language_names import NAMES
 from dala.lang.lower import Definition
-from dala.lang.marks import NAMES
 from dala.lang.signature import Parameter
 from dala.lang.source import from_function, from_text
 from dala.runtime.buffers.buffer import Buffer
@@ -36,9 +36,9 @@ from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.profiling.profile import ACTIVE, measure
 
 MOST_LAUNCHES = 512
-"""Combinations of devices, shapes and constants that a kernel remembers, the latest ones."""
+"""Specializations (device, dtypes, shapes, constants) that a kernel keeps: the latest ones."""
 MOST_LAUNCHES_IN_ALL = 4096
-"""Those that all kernels together remember: code takes memory mappings, which are not endless."""
+"""Those that all kernels together keep: machine code takes memory mappings, which are limited."""
 
 _latest: deque[tuple[weakref.ref[Kernel], tuple[Any, ...]]] = deque()
 
@@ -46,7 +46,7 @@ Specs = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Kernel:
-    """Something that computes one buffer from others: a function of the kernel language."""
+    """A function that computes one buffer from others, in the kernel language."""
 
     def __init__(self, name: str, doc: str, define: Callable[[], Definition]) -> None:
         self.name = name
@@ -74,15 +74,15 @@ class Kernel:
     def output_shape(
         self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
     ) -> tuple[int, ...]:
-        """The shape of the output that goes with inputs of such shapes: that of the first."""
+        """Returns the shape of the output for inputs of given shapes: that of the first."""
         return shapes[0]
 
     def elsewhere(self, output: Buffer) -> str:
-        """What is copied, where it is not computed on the device of its buffers; else nothing."""
+        """Returns a note on copies if it runs on another device than its buffers', or ""."""
         return ""
 
     def describe(self) -> dict[str, Any]:
-        """Its inputs, its parameters with their defaults, and what it does, in one line."""
+        """Returns its inputs, its parameters with their defaults, and what it does, in one line."""
         return {
             "inputs": list(self.inputs),
             "params": {item.name: item.describe() for item in self.params},
@@ -116,7 +116,7 @@ class Kernel:
     def prepared(
         self, device: Device, key: Specs, params: Params | None
     ) -> tuple[Runner, list[bool | int | float]]:
-        """The kernel, ready to run on such buffers, and the values of its run-time parameters."""
+        """Returns a runner for such buffers, and the values of the run-time parameters."""
         declared = self.params
         if not declared and not params:
             known = self._launches.get((device, key))
@@ -133,7 +133,7 @@ class Kernel:
     def sort_params(
         self, scalars: tuple[Scalar, ...], params: Params | None
     ) -> tuple[Consts, Types, list[bool | int | float]]:
-        """The constants, the types of numbers, and the values of the run-time parameters.
+        """Returns the constants, the types of numbers, and the values of the run-time parameters.
 
         `scalars` are the dtypes of the inputs, then of the output.
         """
@@ -182,7 +182,7 @@ class Kernel:
         *,
         assembly: bool = False,
     ) -> str:
-        """The typed program and the code emitted for it, for these buffers or for f32 ones.
+        """Returns the typed program and the code emitted for it, for these buffers or for f32 ones.
 
         Prints it, and gives it back. `assembly=True` adds the machine's own instructions.
         """
@@ -214,7 +214,7 @@ class Kernel:
         language: str = "dala",
         groups: Sequence[int] | Callable[[tuple[int, ...]], tuple[int, int, int]] | None = None,
     ) -> Kernel:
-        """A kernel known by name from now on: from text, a function, or another kernel.
+        """Returns a kernel known by name from now on: from text, a function, or another kernel.
 
         `inputs` (a count or names) and `params` (names) are checked against the source.
         `language="wgsl"` takes WGSL text, for WebGPU devices (docs/devices.md); there `params` may
@@ -250,7 +250,7 @@ class Kernel:
 
     @staticmethod
     def lookup(name: str) -> Kernel:
-        """The kernel of that name; an UnknownKernelError that suggests others."""
+        """Returns the kernel of that name; raises an UnknownKernelError that suggests others."""
         found = KERNELS.get(name) if isinstance(name, str) else None
         if found is None and isinstance(name, str) and name in PROVIDERS:
             found = PROVIDERS[name]()
@@ -266,19 +266,19 @@ class Kernel:
 
     @staticmethod
     def list() -> builtins.list[str]:
-        """The names of all kernels, sorted."""
+        """Returns the names of all kernels, sorted."""
         return sorted(KERNELS)
 
     @staticmethod
     def unregister(name: str) -> None:
-        """Forget a kernel; what was made with it keeps working."""
+        """Removes a kernel; what was built with it keeps working."""
         del KERNELS[Kernel.lookup(name).name if name not in KERNELS else name]
 
 
 KERNELS: dict[str, Kernel] = {}
 """Every registered kernel by its name."""
 PROVIDERS: dict[str, Callable[[], Kernel]] = {}
-"""What gives a kernel when its name is asked for and none is registered: models are so loaded."""
+"""Callables that make a kernel when its name is first looked up, as models are loaded."""
 
 
 _DALA = ModuleType("dala")
@@ -304,7 +304,7 @@ def kernel(
     border: Border = "clamp",
     name: str | None = None,
 ) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
-    """A kernel from a Python function: its return value is the output's element at each position.
+    """Returns a kernel made from a function that gives the output's element at each position.
 
     `border` says what a read outside an input gives: clamp, mirror, reflect, wrap or zero.
     """
@@ -315,13 +315,13 @@ def kernel(
 
 
 def from_source(name: str, text: str, border: str = "clamp") -> Kernel:
-    """A kernel from its text, not registered."""
+    """Returns a kernel from its text, not registered."""
     source = from_text(text, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
     return _checked(Definition(source, _border(border)), name)
 
 
 def function(given: Callable[..., Any]) -> Function:
-    """A function that kernels can call; it is inlined into them."""
+    """Returns a function that kernels can call; it is inlined into them."""
     return Function(given)
 
 

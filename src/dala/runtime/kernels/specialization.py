@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dala.errors import ShapeError
 from dala.ir.types import F32, U8, U16, Scalar
-from dala.lang.lower import Definition, Special
-from dala.lang.lowered import lowered
+from dala.lang.lower import Definition, Specialization
+from dala.lang.lowering_cache import lowered
 from dala.plan.task import Kind, Task
 
 Consts = tuple[tuple[str, bool | int | float], ...]
@@ -20,7 +20,7 @@ def specialized_task(
     consts: Consts,
     types: Types,
 ) -> Task:
-    """The kernel, specialised; a ShapeError where the shapes do not fit it."""
+    """Returns the kernel, specialized; raises ShapeError where the shapes do not fit it."""
     special = specialize(name, definition, inputs, output, consts, types)
     try:
         program = lowered(definition, special)
@@ -40,8 +40,8 @@ def specialize(
     output: Kind,
     consts: Consts,
     types: Types,
-) -> Special:
-    """What to compile a kernel for, given its buffers; a ShapeError where an image is none."""
+) -> Specialization:
+    """Returns the specialization for given buffers; raises ShapeError for what is no image."""
     arguments = definition.signature.inputs
     specs = tuple(
         _image(name, f"input {item.name!r}", kind)
@@ -49,8 +49,8 @@ def specialize(
         else (kind[0], len(kind[1]) or 1, None)
         for item, kind in zip(arguments, inputs, strict=True)
     )
-    channels = image_channels(output) if definition.imagery else None
-    return Special(specs, (output[0], len(output[1]) or 1, channels), consts, types)
+    channels = image_channels(output) if definition.is_image else None
+    return Specialization(specs, (output[0], len(output[1]) or 1, channels), consts, types)
 
 
 def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:
@@ -64,7 +64,7 @@ def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:
 
 
 def image_channels(kind: Kind) -> int | None:
-    """How many channels the buffer has as an image, or None where it cannot be one."""
+    """Returns how many channels the buffer has as an image, or None where it cannot be one."""
     scalar, shape = kind
     if scalar not in (U8, F32, U16):
         return None

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from dala.devices.device import Device, TextRunner
+from dala.devices.device import Device, WgslRunner
 from dala.errors import ArgumentError, DtypeError, InternalError
 from dala.lang.signature import Parameter
-from dala.lang.wgsl import Groups, Module, read_module
+from dala.lang.wgsl_module import Groups, WgslModule, read_module
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers, complete, number
 from dala.runtime.kernels.kernel import Kernel
@@ -23,11 +23,11 @@ Grouping = Groups | Callable[[tuple[int, ...]], Groups]
 class WgslKernel(Kernel):
     """A kernel given as WGSL text; `groups` are its workgroups where the output does not say."""
 
-    def __init__(self, name: str, module: Module, groups: Grouping | None = None) -> None:
+    def __init__(self, name: str, module: WgslModule, groups: Grouping | None = None) -> None:
         super().__init__(name, "WGSL text.", _no_definition)
         self.module = module
         self.groups = groups
-        self._runners: dict[Device, TextRunner] = {}
+        self._runners: dict[Device, WgslRunner] = {}
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class WgslKernel(Kernel):
                 )
         runner = self._runners.get(device)
         if runner is None:
-            runner = device.load_text(self.name, self.module)
+            runner = device.load_wgsl(self.name, self.module)
             there = {known: old for known, old in self._runners.items() if not known.lost}
             self._runners = {**there, device: runner}
         if not output.size:
@@ -72,7 +72,7 @@ class WgslKernel(Kernel):
         return self.groups
 
     def explain(self, *_: Any, **__: Any) -> str:
-        """The text itself."""
+        """Returns the text itself."""
         print(self.module.text)
         return self.module.text
 
@@ -83,7 +83,7 @@ def from_wgsl(
     params: Sequence[str] | Mapping[str, Any] | None,
     groups: Sequence[int] | Callable[[tuple[int, ...]], Groups] | None,
 ) -> WgslKernel:
-    """A kernel from WGSL text; `params` as a mapping gives defaults."""
+    """Returns a kernel from WGSL text; `params` as a mapping gives defaults."""
     if not isinstance(text, str):
         raise ArgumentError(f"WGSL is given as text, not as {type(text).__name__}.")
     defaults = params if isinstance(params, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Kernels that are planned on the host: as stages of other kernels, or as a call of a library."""
+"""Composite kernels, which expand into stages, and host calls, which a library computes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Sizing = Callable[[Sequence[tuple[int, ...]], dict[str, Any]], tuple[int, ...]]
 """The shape of an output, from the shapes of the inputs and the parameters."""
 
 FUSED_BYTES = 1 << 22
-"""The size of an output from which on it pays to go through the stages a few rows at a time."""
+"""The output size from which fusing the stages, a few rows at a time, pays off."""
 
 
 @record
 class Stage:
-    """One step of a composite kernel."""
+    """One kernel that a composite kernel expands into, on its buffers."""
 
     kernel: Kernel
     inputs: Sequence[Buffer]
@@ -64,11 +64,11 @@ class CompositeKernel(Kernel):
         return self._params
 
     def complete(self, params: Params | None) -> dict[str, Any]:
-        """Every parameter with its value, given or default, checked."""
+        """Returns the checked value of every parameter, given or default."""
         return complete(self.name, self.params, params)
 
     def sized(self, sizing: Sizing) -> Sizing:
-        """Decorates what says how large the output is, where it is not as the first input."""
+        """Decorates the function that gives the output's shape, if not the first input's."""
         self._sizing = sizing
         return sizing
 
@@ -82,7 +82,7 @@ class CompositeKernel(Kernel):
     def stages(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
     ) -> Iterator[Stage]:
-        """The steps that compute the output, in order."""
+        """Returns the steps that compute the output, in order."""
         check_buffers(self.name, self.inputs, inputs, output)
         return self._expand(inputs, output, self.complete(params))
 
@@ -94,7 +94,7 @@ class CompositeKernel(Kernel):
         *,
         assembly: bool = False,
     ) -> str:
-        """The stages for these buffers, each with its program and the code emitted for it."""
+        """Returns the stages for these buffers, each with its program and emitted code."""
         if inputs is None or output is None:
             raise ArgumentError(
                 f"{self.name} is planned for given buffers: explain(inputs, output, params)."
@@ -115,17 +115,17 @@ class CompositeKernel(Kernel):
             stages = list(self.stages(inputs, target, params))
             is_large = device.supports("line_buffers") and output.size >= FUSED_BYTES
             if is_large and len(stages) > 1 and target is output:
-                from dala.runtime.pipelines.fused import run_fused
+                from dala.runtime.pipelines.composite_run import run_fused
 
                 run_fused(device, stages)
                 return
             try:
-                # A profile sees each stage by itself.
+                # A profile times each stage.
                 with nullcontext() if ACTIVE else device.batch():
                     for stage in stages:
                         stage.kernel.run(stage.inputs, stage.output, stage.params)
             finally:
-                stages.clear()  # else the traceback of an error holds what lies between them
+                stages.clear()  # else an error's traceback keeps the buffers between them alive
             if target is not output:
                 copy(device, target.memory, output.memory)
 
@@ -142,7 +142,7 @@ class HostCallKernel(Kernel):
         self._call = call
 
     def explain(self, *_: Any, **__: Any) -> str:
-        """What is computed, and that a library does it."""
+        """Returns what is computed, and that a library does it."""
         explained = f"{self.name} is computed by a library on the host: {self.doc}"
         print(explained)
         return explained
@@ -179,4 +179,4 @@ class HostCallKernel(Kernel):
 
 
 def _no_definition() -> Any:
-    raise InternalError("a kernel that is planned on the host has no source of its own.")
+    raise InternalError("a composite kernel has no source of its own.")

@@ -28,33 +28,33 @@ def at(place: str) -> Iterator[None]:
 
 
 def key(place: str, name: str) -> str:
-    """The place of a key of a mapping."""
+    """Returns the place of a key of a mapping."""
     return f"{place}.{name}" if name.isidentifier() else f"{place}[{json.dumps(name)}]"
 
 
 def mapping(given: Any, place: str) -> Mapping[str, Any]:
-    """The mapping itself; an ArgumentError if it is none."""
+    """Returns the mapping itself; raises ArgumentError if it is none."""
     if not isinstance(given, Mapping):
         raise ArgumentError(f"{place}: a mapping is needed, not {_shown(given)}.")
     return given
 
 
 def sequence(given: Any, place: str) -> list[Any]:
-    """The list itself; an ArgumentError if it is none."""
+    """Returns the list itself; raises ArgumentError if it is none."""
     if not isinstance(given, list):
         raise ArgumentError(f"{place}: a list is needed, not {_shown(given)}.")
     return given
 
 
 def text(given: Any, place: str) -> str:
-    """The text itself; an ArgumentError if it is none."""
+    """Returns the text itself; raises ArgumentError if it is none."""
     if not isinstance(given, str):
         raise ArgumentError(f"{place}: a text is needed, not {_shown(given)}.")
     return given
 
 
 def value(given: Any, place: str) -> Any:
-    """A number, a text or a list of them, as `plain` wrote it."""
+    """Returns a number, a text or a list of them, as `plain` wrote it."""
     if isinstance(given, list):
         return [value(item, f"{place}[{i}]") for i, item in enumerate(given)]
     if isinstance(given, Mapping) and list(given) == ["float"] and given["float"] in _FLOATS:
@@ -65,7 +65,7 @@ def value(given: Any, place: str) -> Any:
 
 
 def plain(given: Any, place: str) -> Any:
-    """A number, a text or a list of them as JSON has it; infinities and NaN as {"float": "inf"}."""
+    """Returns a value as JSON has it; infinities and NaN as {"float": "inf"}."""
     if isinstance(given, np.generic | np.ndarray):
         given = given.tolist()
     if isinstance(given, float) and not math.isfinite(given):
@@ -81,6 +81,6 @@ def plain(given: Any, place: str) -> Any:
 
 
 def _shown(given: Any) -> str:
-    """What was found, cut short."""
+    """Returns what was found, cut short."""
     said = repr(given)
     return "nothing" if given is None else said if len(said) <= 60 else f"{said[:59]}…"

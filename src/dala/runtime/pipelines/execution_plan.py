@@ -6,7 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
-from dala.base.latest import Latest
+from dala.base.lru_cache import LruCache
 from dala.base.record import record
 from dala.devices.device import Device, GroupRunner, Memory, forget_oldest
 from dala.plan.fusion import FusionGroup
@@ -181,7 +181,7 @@ class Workspace:
         return self._memories
 
 
-_plans: Latest[tuple[Any, ...], tuple[ExecutionPlan, tuple[Kernel, ...]]] = Latest(MOST_PLANS)
+_plans: LruCache[tuple[Any, ...], tuple[ExecutionPlan, tuple[Kernel, ...]]] = LruCache(MOST_PLANS)
 """With the kernels of each: a signature names kernels by their identity."""
 
 

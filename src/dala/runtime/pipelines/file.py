@@ -19,7 +19,7 @@ from dala.ir.types import dtype_of
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import KERNELS, PROVIDERS, Kernel
 from dala.runtime.pipelines.document import at, key, mapping, plain, sequence, text, value
-from dala.runtime.pipelines.kernel_text import described, is_built_in, made
+from dala.runtime.pipelines.kernel_text import is_built_in, read_kernel, write_kernel
 from dala.runtime.pipelines.pipeline import Pipeline
 from dala.runtime.pipelines.stages import StageEntry
 from dala.runtime.pipelines.versions import READ, VERSION, brought_up
@@ -40,7 +40,7 @@ def write_document(path: str | os.PathLike[str], document: Mapping[str, Any]) ->
 
 
 def to_document(pipeline: Pipeline, buffers: Buffers, kernels: Kernels) -> dict[str, Any]:
-    """The pipeline as plain dicts, lists, texts and numbers."""
+    """Returns the pipeline as plain dicts, lists, texts and numbers."""
     _check_given(buffers, kernels)
     writer = _Writer(buffers, kernels)
     stages = [writer.stage(number, entry) for number, entry in enumerate(pipeline.stages)]
@@ -99,7 +99,7 @@ class _Writer:
         if self._known.setdefault(name, kernel) is not kernel:
             raise ArgumentError(f"two kernels are named {name!r}: give one of them another name.")
         if named is None and name not in self.kernels and not is_built_in(kernel):
-            self.kernels[name] = described(kernel)
+            self.kernels[name] = write_kernel(kernel)
         return name
 
 
@@ -111,7 +111,7 @@ def load_pipeline(
     buffers: Buffers | None = None,
     kernels: Kernels | None = None,
 ) -> Pipeline:
-    """The pipeline that a JSON or TOML file describes, on buffers given by their names in it.
+    """Returns the pipeline of a JSON or TOML file, on buffers given by their names in it.
 
     Scratch is made anew. A kernel is the one in `kernels`, else the file's own, else the registered
     one of that name. The file's own kernels are registered where their names are still free.
@@ -135,7 +135,7 @@ def load_pipeline(
 
 
 def from_document(document: Any, buffers: Buffers, kernels: Kernels) -> Pipeline:
-    """The pipeline that plain dicts and lists describe; an error names the place of a mistake."""
+    """Returns the pipeline of plain dicts and lists; errors name the place of a mistake."""
     _check_given(buffers, kernels)
     whole = mapping(document, "$")
     version = whole.get("version")
@@ -152,7 +152,7 @@ def from_document(document: Any, buffers: Buffers, kernels: Kernels) -> Pipeline
     own = {}
     for name, given in mapping(whole.get("kernels", {}), "$.kernels").items():
         with at(key("$.kernels", name)):
-            own[name] = made(name, given)
+            own[name] = read_kernel(name, given)
     known = {**KERNELS, **own, **kernels}
     pipeline = Pipeline(fuse=fuse)
     stages = sequence(whole.get("stages"), "$.stages")
@@ -169,7 +169,7 @@ def from_document(document: Any, buffers: Buffers, kernels: Kernels) -> Pipeline
 
 
 def _buffers(whole: Mapping[str, Any], given: Buffers) -> dict[str, Buffer]:
-    """Every buffer by name: those given, as the document wants them, and its scratch."""
+    """Returns every buffer by name: those given, as the document wants them, and its scratch."""
     wanted = mapping(whole.get("buffers", {}), "$.buffers")
     _check_used("buffers", given, wanted)
     found: dict[str, Buffer] = {}
@@ -197,7 +197,7 @@ def _buffers(whole: Mapping[str, Any], given: Buffers) -> dict[str, Buffer]:
 def _stage(
     stage: Mapping[str, Any], place: str, buffers: Buffers, kernels: Kernels
 ) -> dict[str, Any]:
-    """A stage as `Pipeline.add` takes it, with buffers and a kernel in place of their names."""
+    """Returns a stage as `Pipeline.add` takes it, with names resolved."""
     read = dict(stage)
     if "inputs" in read:
         names = sequence(read["inputs"], f"{place}.inputs")
@@ -230,7 +230,7 @@ def _named(name: Any, place: str, buffers: Buffers) -> Buffer:
 
 
 def _kind(given: Any, place: str) -> tuple[list[int], str]:
-    """The shape and the dtype of a buffer."""
+    """Returns the shape and the dtype of a buffer."""
     kind = mapping(given, place)
     if sorted(kind) != ["dtype", "shape"]:
         raise ArgumentError(f"{place}: shape and dtype are needed, not {', '.join(kind) or '{}'}.")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.errors import ArgumentError, KernelError, KernelSourceError
-from dala.lang.marks import NAMES
+from dala.lang.language_names import NAMES
 from dala.lang.source import Source
 from dala.runtime.kernels.kernel import KERNELS, PROVIDERS, Kernel, from_source
 from dala.runtime.kernels.wgsl import WgslKernel, from_wgsl
@@ -21,7 +21,7 @@ _KEYS = {"dala": {"source", "border"}, "wgsl": {"source", "defaults", "groups"}}
 
 
 def is_built_in(kernel: Kernel) -> bool:
-    """Whether every dala knows the kernel by its name."""
+    """Returns whether every dala knows the kernel by its name."""
     if kernel.name in PROVIDERS and kernel.name not in KERNELS:
         return PROVIDERS[kernel.name]() is kernel
     if KERNELS.get(kernel.name) is not kernel or isinstance(kernel, WgslKernel):
@@ -31,8 +31,8 @@ def is_built_in(kernel: Kernel) -> bool:
     return _OURS in Path(kernel.definition.source.file).parents
 
 
-def described(kernel: Kernel) -> dict[str, Any]:
-    """A kernel as text, with all that `made` needs; a KernelSourceError where that is not enough.
+def write_kernel(kernel: Kernel) -> dict[str, Any]:
+    """Returns a kernel as text for `read_kernel`; raises KernelSourceError where that cannot be.
 
     It is not where the kernel uses what is defined outside of it.
     """
@@ -51,17 +51,17 @@ def described(kernel: Kernel) -> dict[str, Any]:
     lines = source.lines[source.tree.lineno - 1 : source.tree.end_lineno]
     found = {"language": "dala", "border": border, "source": "\n".join(lines)}
     try:
-        made(kernel.name, found)
+        read_kernel(kernel.name, found)
     except KernelError as error:
         raise _not_text(kernel, f"alone, it is refused ({error})") from error
     return found
 
 
-def made(name: str, given: Any) -> Kernel:
-    """The kernel that such a description is of, not registered."""
+def read_kernel(name: str, given: Any) -> Kernel:
+    """Returns the kernel that such a description is of, not registered."""
     if not name or not isinstance(given, Mapping):
         raise ArgumentError(
-            f"a kernel has a name, and is described by a mapping, not {type(given).__name__}."
+            f"a kernel has a name, and is write_kernel by a mapping, not {type(given).__name__}."
         )
     language = given.get("language", "dala")
     if language not in ("dala", "wgsl"):
@@ -82,7 +82,7 @@ def made(name: str, given: Any) -> Kernel:
 
 
 def _free_names(tree: ast.FunctionDef) -> Iterator[str]:
-    """The names that a function takes from outside; its decorators are not part of it."""
+    """Returns the names that a function takes from outside; its decorators are not part of it."""
     nodes = [node for part in (*tree.body, tree.args) for node in ast.walk(part)]
     own = {node.arg for node in nodes if isinstance(node, ast.arg)}
     names = [node for node in nodes if isinstance(node, ast.Name)]
@@ -91,7 +91,7 @@ def _free_names(tree: ast.FunctionDef) -> Iterator[str]:
 
 
 def _means_the_same(source: Source, name: str) -> bool:
-    """Whether the name would mean in a text of its own what it means here."""
+    """Returns whether the name would mean in a text of its own what it means here."""
     meaning = source.resolve(name)
     if name == "dala":
         return getattr(meaning, "position", None) is NAMES["position"]

@@ -1,4 +1,4 @@
-"""Pipelines: stages that are planned once, put together where they can be, and run many times."""
+"""Pipelines: stages that are planned once, fused where possible, and run many times."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dala.runtime.pipelines.stages import (
     StageEntry,
     StageFields,
     check_exchange,
-    named,
     read_stage,
     replaced,
+    stage_errors,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Pipeline:
         self.fuse = fuse
         self._stages: list[StageEntry] = []
         self._parts: list[LaunchGraph] = []
-        """What each stage comes down to by itself."""
+        """The launches of each stage by itself."""
         self._graph: LaunchGraph | None = None
         self._plan: ExecutionPlan | None = None
         self._workspace = Workspace()
@@ -60,7 +60,7 @@ class Pipeline:
     def add(
         self, stage: Mapping[str, Any] | None = None, /, **given: Unpack[StageFields]
     ) -> Pipeline:
-        """The pipeline itself with one more stage, a mapping or keywords.
+        """Returns the pipeline itself with one more stage, a mapping or keywords.
 
         `op` is "run_kernel" (the default), "copy_buffer" or "barrier"; the first takes `kernel`,
         `inputs`, `output` and `params`, the second `inputs` and `output`. `name` is what `set`
@@ -72,7 +72,7 @@ class Pipeline:
         wanted = {"op": "run_kernel", **(stage or {}), **given}
         number = len(self._stages)
         entry = read_stage(number, wanted)
-        with named(number, entry.name):
+        with stage_errors(number, entry.name):
             part = self._part(entry)
             part.check()
         self._stages.append(entry)
@@ -81,7 +81,7 @@ class Pipeline:
         return self
 
     def _part(self, entry: StageEntry) -> LaunchGraph:
-        """What a stage comes down to; refuses buffers and parameters that do not suit it."""
+        """Returns the launches of a stage; raises for buffers and parameters that do not fit."""
         if entry.kernel is None or entry.output is None:
             return LaunchGraph([None])
         kernel, inputs, output = entry.kernel, list(entry.inputs), entry.output
@@ -115,7 +115,7 @@ class Pipeline:
 
     @edge
     def set(self, stage: int | str, /, **params: Any) -> Pipeline:
-        """The pipeline with other parameters of a stage, given by its number or its name.
+        """Returns the pipeline with other parameters of a stage, given by its number or its name.
 
         Run-time parameters change without compiling anything.
         """
@@ -123,7 +123,7 @@ class Pipeline:
         place = self._place(stage)
         entry = self._stages[place]
         changed_to = changed(entry, params={**entry.params, **params})
-        with named(place, entry.name):
+        with stage_errors(place, entry.name):
             part = self._part(changed_to)
             if part.signature != self._parts[place].signature:
                 part.check()
@@ -135,7 +135,7 @@ class Pipeline:
         return self
 
     def bind(self, old: Buffer, new: Buffer) -> Pipeline:
-        """The pipeline with one buffer in place of another of the same shape and dtype."""
+        """Returns the pipeline with one buffer in place of another of the same shape and dtype."""
         self._check_there()
         check_exchange(old, new)
         if not any(old is item for entry in self._stages for item in entry.buffers):
@@ -185,7 +185,7 @@ class Pipeline:
         params: Mapping[str, Params] | None = None,
         buffers: Mapping[Buffer, Buffer] | None = None,
     ) -> tuple[LaunchGraph, ExecutionPlan]:
-        """The stages as they are now, and the plan for them."""
+        """Returns the launch graph of the stages as they are now, and its plan."""
         self._check_there()
         if params or buffers:
             graph = _joined(self._expand(self._overridden(params or {}, buffers or {})))
@@ -215,11 +215,11 @@ class Pipeline:
         return stages
 
     def _expand(self, stages: Sequence[StageEntry]) -> list[LaunchGraph]:
-        """What stages come down to, those that have changed expanded anew."""
+        """Returns the launches of each stage; those that changed are expanded again."""
         parts = list(self._parts)
         for number, (entry, before) in enumerate(zip(stages, self._stages, strict=True)):
             if entry is not before:
-                with named(number, entry.name):
+                with stage_errors(number, entry.name):
                     parts[number] = self._part(entry)
         return parts
 
@@ -233,13 +233,13 @@ class Pipeline:
         return FreedError(f"a stage uses {buffer!r}.")
 
     def run_async(self, params: Mapping[str, Params] | None = None) -> Command:
-        """A command that runs the pipeline; it can be awaited or waited for."""
+        """Returns a command that runs the pipeline; it can be awaited or waited for."""
         from dala.runtime.commands.run import submit
 
         return submit(self) if not params else submit(_Overridden(self, params))
 
     def work(self, params: Mapping[str, Params] | None = None) -> Work:
-        """What a command does: the run, and the memories that it reads and writes."""
+        """Returns what a command does: the run, and the memories that it reads and writes."""
         entries = [entry for entry in self._stages if entry.output is not None]
         reads = [item for entry in entries for item in entry.inputs if not item.is_scratch]
         writes = [entry.output for entry in entries if entry.output and not entry.output.is_scratch]
@@ -259,7 +259,7 @@ class Pipeline:
     # -- seeing ----------------------------------------------------------------------------------
 
     def explain(self) -> str:
-        """The groups, why each begins where it does, and the bytes moved before and after.
+        """Returns the groups, why each begins where it does, and the bytes moved before and after.
 
         Prints it, and gives it back.
         """
@@ -273,7 +273,7 @@ class Pipeline:
     def to_dict(
         self, buffers: Mapping[str, Buffer], kernels: Mapping[str, Kernel] | None = None
     ) -> dict[str, Any]:
-        """The pipeline as plain dicts and lists, its buffers by the names that are given here.
+        """Returns the pipeline as plain dicts and lists, with its buffers by the names given.
 
         Scratch needs no name. Users' kernels are kept as text; those in `kernels` by name only.
         """
@@ -299,7 +299,7 @@ class Pipeline:
         buffers: Mapping[str, Buffer] | None = None,
         kernels: Mapping[str, Kernel] | None = None,
     ) -> Pipeline:
-        """The pipeline of a file: the same as `compute.load_pipeline`."""
+        """Returns the pipeline of a file: the same as `compute.load_pipeline`."""
         from dala.runtime.pipelines.file import load_pipeline
 
         return load_pipeline(path, buffers, kernels)

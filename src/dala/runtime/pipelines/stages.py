@@ -47,7 +47,7 @@ class StageEntry:
 
 
 @contextmanager
-def named(number: int, name: str) -> Iterator[None]:
+def stage_errors(number: int, name: str) -> Iterator[None]:
     """Inside, an error says which stage it is about."""
     try:
         yield
@@ -56,7 +56,7 @@ def named(number: int, name: str) -> Iterator[None]:
 
 
 def read_stage(number: int, wanted: Mapping[str, Any]) -> StageEntry:
-    """The stage that a mapping asks for."""
+    """Returns the stage that a mapping asks for."""
     op = wanted["op"]
     if not isinstance(op, str) or op not in KEYS:
         raise ArgumentError(f"stage {number}: op {op!r} is not one of {', '.join(KEYS)}.")
@@ -79,7 +79,7 @@ def read_stage(number: int, wanted: Mapping[str, Any]) -> StageEntry:
         raise ArgumentError(
             f"stage {number} ({name}): inputs is a list of buffers, not {type(inputs).__name__}."
         )
-    with named(number, name):
+    with stage_errors(number, name):
         if op == "copy_buffer" and isinstance(output, Buffer) and len(inputs) == 1:
             _check_copy(inputs[0], output)
     params = wanted.get("params") or {}
@@ -106,7 +106,7 @@ def _check_copy(source: Any, output: Buffer) -> None:
 
 
 def replaced(entry: StageEntry, new: Mapping[Buffer, Buffer]) -> StageEntry:
-    """The stage with other buffers in place of some; itself if it has none of these."""
+    """Returns the stage with other buffers in place of some; itself if it has none of these."""
     if entry.output is None or not any(item in new for item in entry.buffers):
         return entry
     *inputs, output = (new.get(item, item) for item in entry.buffers)

@@ -15,7 +15,7 @@ _BLURS = {"blur": {"radius": 3, "sigma": 1.5}, "background_blur": {"radius": 15,
 
 
 def brought_up(stage: Mapping[str, Any], version: int, others: Container[Any]) -> Mapping[str, Any]:
-    """A stage as it is written now; `others` are the names of kernels that are not built in."""
+    """Returns a stage as it is written now; `others` names kernels that are not built in."""
     kernel, params = stage.get("kernel"), stage.get("params")
     if version == VERSION or not isinstance(kernel, str) or not isinstance(params, Mapping):
         return stage

@@ -89,7 +89,7 @@ class Profile:
             self._records.append(Record(start_s=start_s - self._began_s, **fields))
 
     def table(self) -> str:
-        """The runs of each name together, the longest first: a text of aligned columns.
+        """Returns the runs of each name together, the longest first: a text of aligned columns.
 
         It has their count, their time in all and in the mean, their share of the time of all runs,
         and the bytes that they moved in a second.
@@ -132,7 +132,7 @@ class Profile:
         write_text(path, timeline.drawn(self._records))
 
     def _trace(self) -> dict[str, Any]:
-        """A process for each device, a track for each thread that ran something on it."""
+        """Returns a process for each device, a track for each thread that ran something on it."""
         processes: dict[str, int] = {}
         threads: dict[int, int] = {}
         events: list[dict[str, Any]] = []
@@ -172,7 +172,7 @@ class Profile:
 
 
 def profile() -> Profile:
-    """A collector of all that runs inside its block: kernels, groups of pipelines, copies.
+    """Returns a collector of all that runs inside its block: kernels, groups of pipelines, copies.
 
     It sees every thread, commands too, and may be nested. On the CPU a run takes the time until it
     returns, which for the first one of a kernel includes compiling it. On a GPU that can tell, it
@@ -227,12 +227,12 @@ def copy(device: Device, source: Memory, target: Memory) -> None:
 
 
 def _bytes(memories: Iterable[Memory]) -> int:
-    """How large they are together, each counted once."""
+    """Returns how large they are together, each counted once."""
     return sum({id(item): item.size_bytes for item in memories}.values())
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> str:
-    """The rows below each other, texts at the left and numbers at the right of their columns."""
+    """Returns the rows as a table: texts are left-aligned, numbers right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:

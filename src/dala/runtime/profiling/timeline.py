@@ -50,7 +50,7 @@ class Run(Protocol):
 
 
 def drawn(runs: Sequence[Run]) -> str:
-    """The picture, with an axis of time, a lane for each device and thread, and a legend."""
+    """Returns an SVG with a time axis, a lane for each device and thread, and a legend."""
     first_s = min((run.start_s for run in runs), default=0.0)
     last_s = max((run.start_s + run.duration_s for run in runs), default=0.0)
     span_s = max(last_s - first_s, 1e-6)
@@ -102,7 +102,7 @@ def _axis(span_s: float, scale: float, left: float, top: float, bottom: float) -
 
 
 def _bar(run: Run, x: float, lane_top: float, width: float, colour: str) -> str:
-    """One run: its name inside where there is room, all of it when pointed at."""
+    """Returns one run: its name inside where there is room, all of it when pointed at."""
     y, width = lane_top + (LANE - BAR) / 2, max(width, LEAST_BAR)
     said = (
         f"{run.name}: {_time(run.duration_s)} ({run.clock} clock), {run.bytes_moved:,} bytes, "
@@ -122,7 +122,7 @@ def _bar(run: Run, x: float, lane_top: float, width: float, colour: str) -> str:
 def _legend(
     names: Sequence[str], spent_s: dict[str, float], colours: dict[str, str], top: float
 ) -> tuple[list[str], int]:
-    """The names with their colours and times, the longest first, and where the picture ends."""
+    """Returns the legend, longest total time first, and the height at which it ends."""
     parts, y = [], top
     for name in names[:MOST_NAMED]:
         parts.append(
@@ -151,7 +151,7 @@ def _cut(said: str, width: float) -> str:
 
 
 def _escaped(said: str) -> str:
-    """The text as XML takes it, which has no control characters."""
+    """Returns the text as XML takes it, which has no control characters."""
     return escape("".join(char if char.isprintable() else " " for char in said))
 
 

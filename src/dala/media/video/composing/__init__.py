@@ -1,1 +1,1 @@
-"""Clips side by side and one after another."""
+"""Compositions of several videos."""

@@ -1,4 +1,4 @@
-"""Several videos and pictures as one: beside each other, in a grid, one inside another."""
+"""Compositions: videos and pictures side by side, stacked, in a grid, or picture in picture."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from dala.kernels.base.shapes import integer_of, positive_number
 from dala.kernels.image.paint import color_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 from dala.media.filters.chain import Chains, FilterStep, filter_step
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import ColourTags, StreamInfo, VideoInfo
-from dala.media.video.reading.inputs import Input, Tape, inputs_of
-from dala.media.video.reading.pixel_formats import DEEPEST_LEVEL
-from dala.media.video.reading.pixel_layouts import (
+from dala.media.video.composing.inputs import FrameSampler, Input, inputs_of
+from dala.media.video.composing.layouts import (
     LAYOUTS,
     Cell,
-    Place,
-    Size,
     columns_of,
     insets_of,
     natural_size,
     table_of,
 )
-from dala.media.video.reading.source import Seekable, VideoFrame
+from dala.media.video.filtering.placement import Place, Size
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.frame_conversion import DEEPEST_LEVEL
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.video_file import Seekable
+from dala.media.video.reading.video_info import ColorTags, StreamInfo, VideoInfo
 
 Until = Literal["longest", "shortest"]
 
@@ -39,9 +39,9 @@ MOST_EXTENT = 16_384
 MOST_RATE = 1000
 _STILL_RATE = Fraction(25)
 _TOLERANCE_S = 1e-3
-"""By how much times are off where a file counts in milliseconds, and a bit."""
+"""A little more than the rounding of time stamps in milliseconds."""
 _AT_ONCE = 4
-"""Layers that one pass puts over the frame: a kernel of more takes long to compile."""
+"""Overlays per pass: more in one kernel take long to compile."""
 _LIMITED, _UNSPECIFIED = 1, 2
 _CODES = {"bt709": 1, "bt601": 6}
 
@@ -59,18 +59,18 @@ def compose(
     margin: int | None = None,
     until: Until = "longest",
 ) -> Composition:
-    """A source whose frames are made of those of several sources, paths and pictures.
+    """Returns a source whose frames are composed from several sources, paths and pictures.
 
     `layout` is "side_by_side", "stacked" or "grid", in which each is scaled to fit into its cell,
-    with gaps of `gap` pixels between and `color` around; or "picture_in_picture", in which the
-    first fills the frame and the others, `scale` times as large as it, lie at `position`, one above
-    another where there are several. `size` is (width, height), or a text such as "1280x720"; unless
-    given, the first keeps its size. `rate` is the frames in a second; unless given, the highest
-    there is.
+    with gaps of `gap` pixels and `color` as the background; or "picture_in_picture", in which the
+    first fills the frame and the others, `scale` times its size, are stacked at `position`. `size`
+    is (width, height), or a string such as "1280x720"; by default the first keeps its size. `rate`
+    is the frame rate, by default the highest of all.
 
-    Each frame shows, of every source, the frame that is shown at its time. One that is over keeps
-    its last; all ends with the last to end, or with the first by `until="shortest"`. Sound,
-    subtitles and chapters are those of the first video. What is given is closed with it.
+    Each frame shows every source's frame at that time. A source that has ended keeps its last
+    frame; the composition ends with the longest source, or with the shortest by
+    `until="shortest"`. Sound, subtitles and chapters are those of the first video. Closing the
+    composition closes its sources.
     """
     if not isinstance(layout, str) or layout.replace("-", "_") not in LAYOUTS:
         raise ArgumentError(f"compose: layout {layout!r} is not known: give {', '.join(LAYOUTS)}.")
@@ -103,7 +103,7 @@ def compose(
 
 
 class Composition(Seekable):
-    """A source made of others: iterate over it for its frames, `seek` to begin elsewhere."""
+    """A source composed of others: iterate over it for frames, `seek` to start elsewhere."""
 
     def __init__(
         self,
@@ -127,15 +127,15 @@ class Composition(Seekable):
             (item.path for item in inputs if item.source is not None), Path("composition")
         )
         self.sound: Path | None = next(filter(None, map(_sound_of, self._moving)), None)
-        """The file whose sound goes with it: that of the first video."""
+        """The file whose sound is used: the first video."""
         self._device = current_device()
         self._chains = Chains()
         dtype = np.uint8 if self.info.bits == 8 else np.float32
-        colour = np.array(background) * (255 if dtype is np.uint8 else 1)
+        color = np.array(background) * (255 if dtype is np.uint8 else 1)
         canvas = np.empty((size[1], size[0], 3), dtype)
-        canvas[:] = np.rint(colour) if dtype is np.uint8 else colour
+        canvas[:] = np.rint(color) if dtype is np.uint8 else color
         with using(self._device):
-            self._canvas = Frame(Frame(canvas, _itself).buffer(), _itself)
+            self._canvas = Frame(Frame(canvas, _identity).buffer(), _identity)
         self._closed = False
 
     @property
@@ -145,7 +145,7 @@ class Composition(Seekable):
 
     @property
     def first_pts(self) -> int:
-        """The time stamp at which it begins."""
+        """The time stamp of the start."""
         return 0
 
     # -- reading ---------------------------------------------------------------------------------
@@ -156,15 +156,21 @@ class Composition(Seekable):
         self._from_s = 0.0
         tolerance_s = min(_TOLERANCE_S, 0.25 / float(self._rate))
         begin_s = float(number / self._rate) + tolerance_s
-        tapes = [
-            None if item.source is None else Tape(item.source, begin_s) for item in self._inputs
+        samplers = [
+            None if item.source is None else FrameSampler(item.source, begin_s)
+            for item in self._inputs
         ]
         index = 0
         while True:
             time_s = float(number / self._rate)
-            # A frame that begins a moment later is meant to be shown now.
-            frames = [None if tape is None else tape.at(time_s + tolerance_s) for tape in tapes]
-            over = [tape.is_over(time_s + tolerance_s) for tape in tapes if tape is not None]
+            # Rounded time stamps may be a moment late.
+            frames = [
+                None if sampler is None else sampler.at(time_s + tolerance_s)
+                for sampler in samplers
+            ]
+            over = [
+                sampler.is_over(time_s + tolerance_s) for sampler in samplers if sampler is not None
+            ]
             ended = any(over) if self._until == "shortest" else all(over)
             if ended if over else number:
                 return
@@ -180,20 +186,20 @@ class Composition(Seekable):
                 layer = item.layer(frame, cell, self._chains)
                 alike = (layer.shape, layer.dtype) == (made.shape, made.dtype)
                 if alike and (cell.x, cell.y) == (0, 0):
-                    made, steps = Frame(layer, _itself), []  # nothing below it is seen
+                    made, steps = Frame(layer, _identity), []  # it hides everything below
                 else:
                     given = {"layer": layer, "x": cell.x, "y": cell.y}
                     steps.append(filter_step("overlay", given))
             for first in range(0, len(steps), _AT_ONCE):
                 part = steps[first : first + _AT_ONCE]
-                made = Frame(self._chains.run(made, part, None), _itself)
+                made = Frame(self._chains.run(made, part, None), _identity)
             image = np.asarray(made.pixels)
-        coded = _coded(image)
-        coded.pts, coded.time_base = number, self.time_base
-        return coded
+        frame = _frame_from(image)
+        frame.pts, frame.time_base = number, self.time_base
+        return frame
 
     def close(self) -> None:
-        """Close all that it was made of; a second time does nothing."""
+        """Closes all of its sources; does nothing if they are closed."""
         self._closed = True
         for item in self._inputs:
             item.close()
@@ -209,7 +215,7 @@ class Composition(Seekable):
         self.close()
 
     def __repr__(self) -> str:
-        """All that its frames depend on: by this, a run knows whether it can be resumed."""
+        """Shows everything its frames depend on: a resumed run compares it."""
         parts = ", ".join(
             f"{item!r} in {cell}" for item, cell in zip(self._inputs, self._cells, strict=True)
         )
@@ -241,12 +247,12 @@ def _described(size: Size, rate: Fraction, infos: list[VideoInfo], until: Until)
     bits = max([info.bits for info in infos], default=8)
     format = "rgb24" if bits <= 8 else "rgb48le"
     first = infos[0] if infos else None
-    matrix = ColourTags(_UNSPECIFIED, _UNSPECIFIED, _UNSPECIFIED, _LIMITED).matrix_for(size[1])
+    matrix = ColorTags(_UNSPECIFIED, _UNSPECIFIED, _UNSPECIFIED, _LIMITED).matrix_for(size[1])
     if first is not None:
-        matrix = first.colours.matrix_for(first.height)
+        matrix = first.colors.matrix_for(first.height)
     primaries, transfer = _UNSPECIFIED, _UNSPECIFIED
     if first is not None:
-        primaries, transfer = first.colours.primaries, first.colours.transfer
+        primaries, transfer = first.colors.primaries, first.colors.transfer
     others = [item for item in (first.streams if first else ()) if item.kind != "video"]
     return VideoInfo(
         width=size[0],
@@ -258,7 +264,7 @@ def _described(size: Size, rate: Fraction, infos: list[VideoInfo], until: Until)
         bits=max(8, bits),
         codec="rawvideo",
         rotation=0,
-        colours=ColourTags(primaries, transfer, _CODES[matrix], _LIMITED),
+        colors=ColorTags(primaries, transfer, _CODES[matrix], _LIMITED),
         streams=(StreamInfo(0, "video", "rawvideo", None), *others),
     )
 
@@ -267,12 +273,12 @@ def _sound_of(source: Any) -> Path | None:
     return getattr(source, "sound", None)
 
 
-def _coded(image: np.ndarray) -> Any:
+def _frame_from(image: np.ndarray) -> Any:
     if image.dtype == np.uint8:
         return pyav().VideoFrame.from_numpy_buffer(np.ascontiguousarray(image), "rgb24")
     levels = np.rint(image.clip(0, 1) * np.float32(DEEPEST_LEVEL)).astype(np.uint16)
     return pyav().VideoFrame.from_ndarray(levels, format="rgb48le")
 
 
-def _itself(buffer: Any) -> Any:
+def _identity(buffer: Any) -> Any:
     return buffer

@@ -1,4 +1,4 @@
-"""What a run depends on, so that one that goes on uses nothing that another has made."""
+"""Fingerprints of a run's inputs, so that a run only resumes its own segments."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from pathlib import Path
 from typing import Any
 
 from dala.ir.dump import dump
-from dala.lang.example import example_of
+from dala.lang.example_specialization import example_of
 from dala.media.filters.chain import Filter
 from dala.runtime.kernels.kernel import KERNELS, Kernel
 from dala.runtime.kernels.wgsl import WgslKernel
 from dala.runtime.pipelines.kernel_text import is_built_in
 
 
-class Untold(Exception):
-    """Nothing tells it from another, such as the code of a Python function."""
+class Unidentifiable(Exception):
+    """A filter that cannot be fingerprinted, such as a Python function."""
 
 
-def described_filters(
+def filter_fingerprint(
     filters: Iterable[tuple[Filter, Mapping[str, Any]]],
 ) -> tuple[list[Any], bool]:
-    """What tells these filters from others, and whether there is such a thing.
+    """Returns a fingerprint of the filters, and whether it identifies them.
 
-    If not, the description is one that no other run has.
+    If it does not, the fingerprint is random, and so matches no other run.
     """
     try:
         return [[_described(what), _stamped(params)] for what, params in filters], True
-    except Untold:
+    except Unidentifiable:
         return [secrets.token_hex()], False
 
 
 def file_stamp(path: Path) -> tuple[Any, ...]:
-    """What tells one content of a file from another."""
+    """Returns a stamp that changes with the file's content: path, size and time."""
     if not path.exists():
         return (str(path),)
     stat = path.stat()
@@ -42,7 +42,7 @@ def file_stamp(path: Path) -> tuple[Any, ...]:
 
 
 def _stamped(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters, those that name files with what tells the file's content."""
+    """Returns the parameters, with paths of files replaced by their stamps."""
     return {
         name: file_stamp(Path(value))
         if isinstance(value, str | os.PathLike) and Path(value).is_file()
@@ -56,21 +56,21 @@ def _described(what: Filter) -> Any:
         return _of_kernel(KERNELS[what]) if what in KERNELS else what
     if isinstance(what, Kernel):
         return _of_kernel(what)
-    raise Untold
+    raise Unidentifiable
 
 
 def _of_kernel(kernel: Kernel) -> Any:
-    """The name of a kernel that every dala has; of others all that their code depends on."""
+    """Returns a built-in kernel's name, or everything that another kernel's code depends on."""
     if is_built_in(kernel):
         return kernel.name
     if isinstance(kernel, WgslKernel):
         if callable(kernel.groups):
-            raise Untold
+            raise Unidentifiable
         defaults = [[item.name, repr(item.default)] for item in kernel.params]
         return [kernel.name, kernel.module.text, defaults, kernel.groups]
     if type(kernel) is not Kernel:
-        raise Untold
+        raise Unidentifiable
     definition = kernel.definition
-    # The program has what the source does not: values and functions from outside of it.
+    # The program includes globals and functions that the source only names.
     program = dump(definition.lower(example_of(definition)))
     return [kernel.name, "\n".join(definition.source.lines), definition.border, program]

@@ -1,4 +1,4 @@
-"""Decoded frames through filters, and into the pixels that an encoder takes."""
+"""Filters decoded frames, and converts them to the encoder's pixel format."""
 
 from __future__ import annotations
 
@@ -13,22 +13,34 @@ from dala.errors import ArgumentError, DalaError, MediaError, argument
 from dala.images.frames import Frame, Shape
 from dala.kernels.image.sizes import WantedSize
 from dala.media.filters.chain import Chain, Chains, FilterStep, filter_step
-from dala.media.video.filtering.stages import FunctionFilter, Link, State, TemporalFilter, links_of
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import VideoInfo
-from dala.media.video.reading.pixel_formats import PACKED, coded_of, has_alpha, image_of, is_packed
-from dala.media.video.reading.source import VideoFrame
+from dala.media.video.filtering.video_filters import (
+    FunctionFilter,
+    Link,
+    State,
+    TemporalFilter,
+    video_filters_of,
+)
+from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.frame_conversion import (
+    KERNEL_FORMATS,
+    frame_from_image,
+    has_alpha,
+    image_from_frame,
+    kernels_convert,
+)
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.video_info import VideoInfo
 
 _PAIRED = ("yuv420p", "yuv422p")
-"""Formats whose pixels share their colour with a neighbour."""
+"""Formats with subsampled chroma."""
 
 
 class FrameFilter:
-    """Filters frames one by one; those of 8 bits go from YUV to YUV without a detour.
+    """Filters frames one by one; 8-bit YUV is converted by kernels on the device.
 
-    `pixels` is the format that an encoder takes, or None where images are wanted. Filters see
-    frames upright, and so is the size as it is shown: what a player turns is turned before them,
-    and for an encoder, whose file says the same to players, turned back after them.
+    `pixels` is the encoder's pixel format, or None for images. Filters see upright frames, and the
+    size is that of upright frames: rotation metadata is applied before the filters, and undone
+    after them for an encoder, whose file has the same metadata.
     """
 
     def __init__(
@@ -42,17 +54,17 @@ class FrameFilter:
         self._device = current_device()
         self._done = 0
         with using(self._device):
-            self._links: list[Link] = self._linked(links_of(filters), size)
-            packed = pixels == "yuv420p" and is_packed(info.pixel_format, *info.size)
+            self._links: list[Link] = self._linked(video_filters_of(filters), size)
+            packed = pixels == "yuv420p" and kernels_convert(info.pixel_format, *info.size)
             self._packed = packed and bool(self._links)
             self.size = self._checked_size()
         self.shown_size = self.size
-        """Width and height of what comes out as a player shows it."""
+        """Width and height as a player shows them."""
         if pixels is not None and self._turned % 180:
             self.shown_size = self.size[::-1]
 
     def _linked(self, links: list[Link], size: WantedSize | None) -> list[Link]:
-        """The filters with what makes the size, and between the turns that make frames upright."""
+        """Returns the filters and the final resize, between rotations that make frames upright."""
         width, height = self._info.size
         if self._turned % 180:
             width, height = height, width
@@ -73,12 +85,12 @@ class FrameFilter:
         return [upright, *links, filter_step("rotate", {"degrees": -self._turned, "expand": True})]
 
     def _checked_size(self) -> tuple[int, int]:
-        """Width and height of what comes out; a filter that is wrong is refused now."""
+        """Returns the width and height of filtered frames; raises for filters that cannot run."""
         dtype = np.uint8 if self._info.bits <= 8 else np.float32
         shape: Shape = (self._info.height, self._info.width, self._channels)
         for group in self._grouped(self._links, shape, 0.0):
             if isinstance(group, list):
-                Chain(Frame(np.empty(shape, dtype), _itself), group)
+                Chain(Frame(np.empty(shape, dtype), _identity), group)
             shape = _shape_after(group, shape)
         self._made = {(): "gray", (3,): "rgb", (4,): "rgba"}[shape[2:]]
         height, width = shape[:2]
@@ -96,24 +108,24 @@ class FrameFilter:
         return width, height
 
     def image(self, frame: VideoFrame) -> np.ndarray:
-        """The filtered frame as RGB, or RGBA where there is transparency."""
+        """Returns the filtered frame as RGB, or RGBA if it has transparency."""
         self._check(frame)
         with using(self._device), self._numbered(frame):
-            return self._run(image_of(frame.coded), self._links, frame.time_s)
+            return self._run(image_from_frame(frame.decoded), self._links, frame.time_s)
 
     def __call__(self, frame: VideoFrame) -> Any:
-        """The frame as the encoder takes it, with the time stamp that it had."""
+        """Returns the filtered frame in the encoder's format, with its time stamp."""
         self._check(frame)
-        coded = frame.coded
+        decoded = frame.decoded
         with using(self._device), self._numbered(frame):
-            made = self._filtered(coded, frame.time_s)
-        made.pts, made.time_base = coded.pts, coded.time_base
+            made = self._filtered(decoded, frame.time_s)
+        made.pts, made.time_base = decoded.pts, decoded.time_base
         made.pict_type = 0  # the encoder chooses its own key frames
         return made
 
     @contextmanager
     def _numbered(self, frame: VideoFrame) -> Iterator[None]:
-        """Inside, an error about a function says which frame it was called with."""
+        """Adds the frame's number to errors raised by functions inside the block."""
         try:
             yield
         except DalaError as error:
@@ -124,47 +136,49 @@ class FrameFilter:
         self._done += 1
 
     def _check(self, frame: VideoFrame) -> None:
-        coded = frame.coded
+        decoded = frame.decoded
         if frame.size != self._info.size:
             raise MediaError(
-                f"frame {frame.index} is {coded.width} × {coded.height}, but the video began with "
-                f"{self._info.width} × {self._info.height}: split it there first."
+                f"frame {frame.index} is {decoded.width} × {decoded.height}, but the video began "
+                f"with {self._info.width} × {self._info.height}: split it there first."
             )
 
-    def _filtered(self, coded: Any, time_s: float) -> Any:
+    def _filtered(self, decoded: Any, time_s: float) -> Any:
         assert self._pixels is not None
-        if not self._links and not coded.format.is_rgb:
+        if not self._links and not decoded.format.is_rgb:
             return (
-                coded if coded.format.name == self._pixels else coded.reformat(format=self._pixels)
+                decoded
+                if decoded.format.name == self._pixels
+                else decoded.reformat(format=self._pixels)
             )
-        format = coded.format.name
+        format = decoded.format.name
         if not self._packed or format != self._info.pixel_format:
-            image = self._run(image_of(coded), self._links, time_s)
-            return coded_of(image, self._pixels, self._info.colours)
+            image = self._run(image_from_frame(decoded), self._links, time_s)
+            return frame_from_image(image, self._pixels, self._info.colors)
         ends = self._conversions(format)
-        packed = self._run(coded.to_ndarray(), [ends[0], *self._links, ends[1]], time_s)
+        packed = self._run(decoded.to_ndarray(), [ends[0], *self._links, ends[1]], time_s)
         return pyav().VideoFrame.from_numpy_buffer(packed, "yuv420p")
 
     def _conversions(self, format: str) -> tuple[FilterStep, FilterStep]:
-        colours, height = self._info.colours, self._info.height
-        given = {"matrix": colours.matrix_for(height), "range": colours.range_for(format)}
-        into = filter_step("convert", {"from": PACKED[format], "to": "rgb", **given})
+        colors, height = self._info.colors, self._info.height
+        given = {"matrix": colors.matrix_for(height), "range": colors.range_for(format)}
+        into = filter_step("convert", {"from": KERNEL_FORMATS[format], "to": "rgb", **given})
         back = filter_step("convert", {"from": self._made, "to": "yuv420p", **given})
         return into, back
 
     def _run(self, image: np.ndarray, links: list[Link], time_s: float) -> np.ndarray:
-        frame = Frame(image, _itself)
+        frame = Frame(image, _identity)
         for group in self._grouped(links, frame.shape, time_s):
             if isinstance(group, list):
-                frame = Frame(self._chains.run(frame, group, None), _itself)
+                frame = Frame(self._chains.run(frame, group, None), _identity)
             else:
-                frame = Frame(group.apply(frame.buffer()), _itself)
+                frame = Frame(group.apply(frame.buffer()), _identity)
         return np.asarray(frame.buffer())
 
     def _grouped(
         self, links: list[Link], shape: Shape, time_s: float
     ) -> Iterator[list[FilterStep] | TemporalFilter]:
-        """Runs of filters that are planned together, between those that keep what was."""
+        """Yields temporal filters by themselves, and the filters between them as lists."""
         run: list[FilterStep] = []
         for link in links:
             if isinstance(link, TemporalFilter):
@@ -180,10 +194,10 @@ class FrameFilter:
         if run:
             yield run
 
-    # -- what is kept between frames -------------------------------------------------------------
+    # -- state between frames --------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
-        """What filters have kept of earlier frames, by names that files can have."""
+        """Returns the filters' state from earlier frames, by names that are valid in files."""
         return {
             f"{number}.{name}": array
             for number, link in self._temporal()
@@ -191,7 +205,7 @@ class FrameFilter:
         }
 
     def restore(self, state: State) -> None:
-        """Go on with what was kept."""
+        """Continues from a saved state."""
         for number, link in self._temporal():
             mark = f"{number}."
             link.restore(
@@ -207,11 +221,11 @@ class FrameFilter:
 
 
 def _shape_after(group: list[FilterStep] | TemporalFilter, shape: Shape) -> Shape:
-    """The shape that filters make of a frame's."""
+    """Returns the shape of a frame after the filters."""
     for step in group if isinstance(group, list) else ():
         shape = step.output_shape(shape)
     return shape
 
 
-def _itself(buffer: Any) -> Any:
+def _identity(buffer: Any) -> Any:
     return buffer

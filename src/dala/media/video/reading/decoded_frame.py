@@ -1,108 +1,32 @@
-"""What is said of frames where no file says it: their rate, their colours, their times."""
+"""Decoded frames, as read from videos and cameras."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from fractions import Fraction
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
-from dala.base.printable import printable
-from dala.errors import ArgumentError, ClosedError, argument
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import StreamInfo, VideoInfo, standard_colours
-from dala.media.video.reading.source import Seekable, VideoFrame
-
-Opened = TypeVar("Opened", bound="UncodedSource")
-
-RATE = Fraction(30)
-"""Frames in a second, where nothing tells."""
-_FASTEST = 1000
-_NTSC = Fraction(1000, 1001)
+from dala.base.deprecation import renamed_attribute
+from dala.base.record import record
+from dala.media.video.reading.frame_conversion import image_from_frame
 
 
-def checked_rate(rate: Any) -> Fraction:
-    """Frames in a second as a fraction; 29.97 is 30000/1001, as everywhere in video."""
-    known = isinstance(rate, int | float | Fraction) and not isinstance(rate, bool)
-    if not known or not 0 < rate <= _FASTEST:
-        raise ArgumentError(
-            f"{argument('rate')} is frames in a second, more than 0 and at most {_FASTEST}, not "
-            f"{rate!r}."
-        )
-    exact = Fraction(rate).limit_denominator(1001)
-    if isinstance(rate, float) and exact.denominator != 1:
-        ntsc = round(exact / _NTSC) * _NTSC
-        return ntsc if abs(ntsc - exact) < Fraction(1, 200) else exact
-    return exact
+@record
+class VideoFrame:
+    """A decoded frame and its presentation time."""
 
+    decoded: Any
+    """PyAV's frame, in the pixel format of the file."""
+    index: int
+    """The number of frames read before it."""
+    time_s: float
+    coded = renamed_attribute("VideoFrame", "coded", "decoded")
 
-def uncoded_info(
-    size: tuple[int, int], rate: Fraction, frames: int | None, pixel_format: str, codec: str
-) -> VideoInfo:
-    """The description of frames of 8 bits, all of one size, one after another."""
-    return VideoInfo(
-        width=size[0],
-        height=size[1],
-        rate=rate,
-        duration_s=None if frames is None else float(frames / rate),
-        frame_count=frames,
-        pixel_format=pixel_format,
-        bits=8,
-        codec=codec,
-        rotation=0,
-        colours=standard_colours(size[1]),
-        streams=(StreamInfo(0, "video", codec, None),),
-    )
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height."""
+        return self.decoded.width, self.decoded.height
 
-
-class UncodedSource(Seekable, ABC):
-    """A source whose frames are arrays: each at its own tick of `time_base`."""
-
-    first_pts = 0
-
-    def __init__(self, path: Path, info: VideoInfo, time_base: Fraction) -> None:
-        self.path = path
-        self.info = info
-        self.time_base = time_base
-        self._closed = False
-
-    def __iter__(self) -> Iterator[VideoFrame]:
-        self._check_open()
-        begin_s, self._from_s = self._from_s, 0.0
-        index = 0
-        for pts, array in self._arrays(begin_s):
-            time_s = float(pts * self.time_base)
-            if time_s + 1e-9 < begin_s:
-                continue
-            yield VideoFrame(self._coded(array, pts), index, time_s)
-            index += 1
-
-    @abstractmethod
-    def _arrays(self, begin_s: float) -> Iterable[tuple[int, np.ndarray]]:
-        """Each frame and its tick; those before the time may be left out."""
-
-    def _coded(self, array: np.ndarray, pts: int) -> Any:
-        frame = pyav().VideoFrame.from_ndarray(array, format=self.info.pixel_format)
-        frame.pts, frame.time_base = pts, self.time_base
-        return frame
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ClosedError(f"{self.path} was closed: open it again.")
-
-    def close(self) -> None:
-        """Let go of what is read; a second time does nothing."""
-        self._closed = True
-
-    def __enter__(self: Opened) -> Opened:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        info = self.info
-        return f"<{type(self).__name__} {printable(self.path)} {info.width} × {info.height}>"
+    def image(self) -> np.ndarray:
+        """Returns RGB, or RGBA if there is transparency: u8, or f32 for more than 8 bits."""
+        return image_from_frame(self.decoded)

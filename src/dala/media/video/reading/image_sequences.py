@@ -1,4 +1,4 @@
-"""Pictures as frames: one, a folder of them, or those of an animation."""
+"""Sources made of pictures: one file, numbered files, or an animation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from dala.errors import FileError, MediaError
-from dala.images.lettering import require_pillow
-from dala.media.pictures.coding import text_of
+from dala.images.text_rendering import require_pillow
+from dala.media.pictures.codec import text_of
 from dala.media.pictures.files import load, read_picture
 from dala.media.pictures.formats import FORMATS, opener
-from dala.media.video.reading.decoded_frame import UncodedSource, uncoded_info
+from dala.media.video.reading.uncompressed_source import UncompressedSource, uncompressed_info
 
 _PATTERN = re.compile(r"%(?:0(\d+))?d")
 _MILLISECOND = Fraction(1, 1000)
@@ -23,17 +23,17 @@ PIXELS = {2: "gray", 3: "rgb24", 4: "rgba"}
 
 
 def is_pattern(path: Path) -> bool:
-    """Whether the name stands for numbered pictures, as `%05d.png` does."""
+    """Returns whether the name is a pattern for numbered pictures, such as `%05d.png`."""
     return path.suffix.lower() in FORMATS and len(_PATTERN.findall(path.name)) == 1
 
 
 def name_of(pattern: str, number: int) -> str:
-    """The name of one of the numbered pictures."""
+    """Returns the name of one of the numbered pictures."""
     return _PATTERN.sub(lambda found: f"{number:0{found[1] or 1}}", pattern)
 
 
 def matching(pattern: Path) -> list[Path]:
-    """The files that are there of a pattern, in the order of their numbers."""
+    """Returns the existing files of a pattern, by number."""
     if not pattern.parent.is_dir():
         return []
     before, after = _PATTERN.split(pattern.name)[::2]
@@ -43,14 +43,14 @@ def matching(pattern: Path) -> list[Path]:
 
 
 def _natural(path: Path) -> list[Any]:
-    """What sorts 2 before 10; the name itself tells 01 from 1."""
+    """Returns a sort key that puts 2 before 10, and tells 01 from 1."""
     parts: list[Any] = re.split(r"(\d+)", path.name.casefold())
     parts[1::2] = [int(digits) for digits in parts[1::2]]
     return [*parts, path.name]
 
 
-class Pictures(UncodedSource):
-    """Picture files, each of which is a frame; all have the size of the first."""
+class Pictures(UncompressedSource):
+    """A source of picture files, one for each frame, all of the first one's size."""
 
     def __init__(
         self, path: Path, files: list[Path], rate: Fraction, largest_pixels: int | None = None
@@ -65,12 +65,12 @@ class Pictures(UncodedSource):
         height, width = self._first.shape[:2]
         channels = 2 if self._first.ndim == 2 else self._first.shape[2]
         codec = FORMATS.get(files[0].suffix.lower(), "picture").lower()
-        info = uncoded_info((width, height), rate, len(files), PIXELS[channels], codec)
+        info = uncompressed_info((width, height), rate, len(files), PIXELS[channels], codec)
         super().__init__(path, info, 1 / rate)
 
     @staticmethod
     def of_folder(path: Path, rate: Fraction, largest_pixels: int | None = None) -> Pictures:
-        """The pictures of a folder, or of a pattern, in the order of the numbers in their names."""
+        """Returns the pictures of a folder or a pattern, ordered by the numbers in their names."""
         if is_pattern(path) and not path.is_dir():
             files = matching(path)
             what = f"no file is there that is named as {path} says"
@@ -86,7 +86,7 @@ class Pictures(UncodedSource):
             yield number, self._first if number == 0 else self._next(self.files[number])
 
     def _read(self, path: Path) -> np.ndarray:
-        """A picture after the first, of which it was said what is lost."""
+        """Returns a picture after the first, without repeating the first one's warnings."""
         return read_picture(path, largest_pixels=self._largest_pixels).pixels
 
     def _next(self, path: Path) -> np.ndarray:
@@ -112,7 +112,7 @@ def _is_picture(path: Path) -> bool:
 
 
 def _widened(image: np.ndarray, channels: int) -> np.ndarray:
-    """The same colours in more channels: gray as RGB, and all of it opaque."""
+    """Returns the image with more channels: gray as RGB, and opaque alpha."""
     if image.ndim == 2:
         image = np.repeat(image[..., None], 3, -1)
     if image.shape[2] < channels:
@@ -121,12 +121,12 @@ def _widened(image: np.ndarray, channels: int) -> np.ndarray:
     return image
 
 
-class Animation(UncodedSource):
-    """The frames of an animated WebP or AVIF, which PyAV does not read; Pillow does."""
+class Animation(UncompressedSource):
+    """The frames of an animated WebP or AVIF, read by Pillow because PyAV cannot."""
 
     def __init__(self, path: Path, format: str, largest_pixels: int | None = None) -> None:
         require_pillow(f"an animated {format}")
-        # Refuses one that is too large, cut off or damaged at its start.
+        # Raises if it is too large, truncated, or damaged at its start.
         read_picture(path, largest_pixels=largest_pixels)
         self._path, self._opener = path, opener(str(path), format)
         with self._image() as image:
@@ -135,14 +135,14 @@ class Animation(UncodedSource):
             alpha = image.mode == "RGBA"
             size = image.size
         rate = Fraction(count * 1000, max(times[-1], 1)).limit_denominator(1001)
-        info = uncoded_info(size, rate, count, PIXELS[3 + alpha], format.lower())
+        info = uncompressed_info(size, rate, count, PIXELS[3 + alpha], format.lower())
         super().__init__(path, info, _MILLISECOND)
 
     def _image(self) -> Any:
         return self._opener(self._path)
 
     def _times(self, image: Any, count: int) -> list[int]:
-        """When each frame begins, and when the last ends, in ms."""
+        """Returns when each frame starts, and when the last ends, in ms."""
         times = [0]
         for number in range(count):
             self._load(image, number)
@@ -153,7 +153,7 @@ class Animation(UncodedSource):
         try:
             image.seek(number)
             image.load()
-        except Exception as error:  # whatever the decoder trips over, the file is the cause
+        except Exception as error:  # any error of the decoder is the file's fault
             raise MediaError(
                 f"{self._path}: frame {number} cannot be decoded: {text_of(error)}."
             ) from error

@@ -1,4 +1,4 @@
-"""Coded packets in a file, with their time stamps as they are: what containers would round."""
+"""Files of encoded packets with exact time stamps, which containers would round."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dala.errors import MediaError, argument
-from dala.media.video.reading.decoding import pyav
+from dala.media.video.reading.pyav import pyav
 
 _HEAD = b"dala packets 1\n"
 _RECORD = struct.Struct("<qqqIB")
@@ -17,14 +17,14 @@ LARGEST_PACKET_BYTES = 1 << 30
 
 
 class PacketFile:
-    """A file that packets are written to."""
+    """A file of packets, open for writing."""
 
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb")
         self._file.write(_HEAD)
 
     def write(self, packets: list[Any]) -> None:
-        """Add packets in the order in which they were coded."""
+        """Appends packets, in decoding order."""
         for packet in packets:
             data = bytes(packet)
             duration = packet.duration or 0
@@ -37,7 +37,7 @@ class PacketFile:
 
 
 def read_packets(path: Path, time_base: Fraction) -> Iterator[Any]:
-    """The packets of a file, one by one."""
+    """Yields the packets of a file."""
     av = pyav()
     with path.open("rb") as file:
         whole = file.read(len(_HEAD)) == _HEAD

@@ -1,1 +1,1 @@
-"""Targets of video: files, GIFs, folders, pipes."""
+"""Sinks of frames: video files, GIFs, folders, standard output."""

@@ -1,4 +1,4 @@
-"""How frames are coded: which codec, which pixels, how well; and a file that they go into."""
+"""Encoders and their settings: codec, pixel format, quality and preset."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from dala.base.record import record
 from dala.base.suggestions import hint
 from dala.errors import ArgumentError, MediaError, argument
-from dala.media.video.reading.decoding import pyav
-from dala.media.video.reading.description import ColourTags
+from dala.media.video.reading.pyav import pyav
+from dala.media.video.reading.video_info import ColorTags
 
 PRESETS = (
     "ultrafast", "superfast", "veryfast", "faster", "fast", "medium", "slow", "slower", "veryslow",
@@ -19,13 +19,13 @@ PRESETS = (
 
 @record
 class Codec:
-    """An encoder, the pixels that it takes for 8 and for more bits, and its scale of quality."""
+    """An encoder, its pixel formats for 8 and for more bits, and its quality scale."""
 
     encoder: str
     pixels: str
     deep_pixels: str | None = None
     worst: int | None = None
-    """The largest value of its constant rate factor, where it has one."""
+    """The largest constant rate factor, if it has one."""
 
 
 CODECS = {
@@ -44,13 +44,13 @@ SUFFIXES = {
     ".avi": "h264",
     ".webm": "vp9",
 }
-"""The codec that a file of each suffix gets, unless told otherwise."""
+"""The default codec for each suffix."""
 
 
 SMALL_PIXELS = 320 * 240
-"""Below, x264 makes other bytes of the same frames from run to run, unless its tree is off."""
+"""Below this, x264 is only deterministic without mbtree."""
 LEAST_AV1_SIDE = 64
-"""Its encoder does not come back from smaller frames."""
+"""SVT-AV1 hangs on smaller frames."""
 _QUIETLY = {"libx265": {"x265-params": "log-level=error"}}
 
 
@@ -66,7 +66,7 @@ class Encoding:
 def encoding_for(
     path: Path, bits: int, codec: str | None, quality: float | None, preset: str | None
 ) -> Encoding:
-    """The encoder for a file; `quality` goes from 0 to 100."""
+    """Returns the encoder for a file; `quality` is 0 to 100."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise ArgumentError(
@@ -75,7 +75,7 @@ def encoding_for(
         )
     name = {"h265": "hevc"}.get(codec or "", codec) or SUFFIXES[suffix]
     if codec is None and name == "vp9" and bits > 8:
-        name = "av1"  # a WebM that keeps them
+        name = "av1"  # the WebM codec with more than 8 bits
     if name not in CODECS:
         raise ArgumentError(
             f"{argument('codec')} {codec!r} is not known: give one of {', '.join(CODECS)}."
@@ -119,7 +119,7 @@ def _options(codec: Codec, quality: float | None, preset: str | None) -> dict[st
 
 
 def _speed(encoder: str, place: int) -> dict[str, str]:
-    """A preset as each encoder calls it; those without speeds have none."""
+    """Returns the encoder's options for a preset, if it has speeds."""
     if encoder in ("libx264", "libx265"):
         return {"preset": PRESETS[place]}
     if encoder == "libsvtav1":
@@ -130,61 +130,61 @@ def _speed(encoder: str, place: int) -> dict[str, str]:
 
 
 @record
-class Picture:
-    """What an encoder has to know of the frames: their size, rate, unit of time and colours."""
+class FrameFormat:
+    """What an encoder has to know about the frames: size, rate, time base and colors."""
 
     size: tuple[int, int]
     rate: Fraction
     time_base: Fraction
-    colours: ColourTags
+    colors: ColorTags
 
 
-def configure(codec: Any, encoding: Encoding, picture: Picture) -> None:
-    """Set an encoder up; the same settings make the same bytes of the same frames."""
-    if encoding.encoder == "libsvtav1" and min(picture.size) < LEAST_AV1_SIDE:
-        width, height = picture.size
+def configure(codec: Any, encoding: Encoding, frame_format: FrameFormat) -> None:
+    """Configures an encoder so that the same frames always give the same bytes."""
+    if encoding.encoder == "libsvtav1" and min(frame_format.size) < LEAST_AV1_SIDE:
+        width, height = frame_format.size
         raise ArgumentError(
             f"av1 takes frames of at least {LEAST_AV1_SIDE} pixels a side, not {width} × {height}: "
             f"give another {argument('codec')}."
         )
-    codec.width, codec.height = picture.size
+    codec.width, codec.height = frame_format.size
     codec.pix_fmt = encoding.pixels
-    codec.framerate = picture.rate
-    codec.time_base = picture.time_base
+    codec.framerate = frame_format.rate
+    codec.time_base = frame_format.time_base
     codec.options = encoding.options
-    if encoding.encoder == "libx264" and picture.size[0] * picture.size[1] < SMALL_PIXELS:
+    if encoding.encoder == "libx264" and frame_format.size[0] * frame_format.size[1] < SMALL_PIXELS:
         codec.options = {**encoding.options, "x264-params": "mbtree=0"}
     codec.thread_type = "AUTO"
-    picture.colours.put_on(codec)
+    frame_format.colors.put_on(codec)
 
 
 class Encoder:
-    """Codes frames into packets, for a file that is put together later."""
+    """Encodes frames into packets, which are muxed later."""
 
-    def __init__(self, encoding: Encoding, picture: Picture) -> None:
+    def __init__(self, encoding: Encoding, frame_format: FrameFormat) -> None:
         av = pyav()
         self._codec = av.CodecContext.create(encoding.encoder, "w")
-        configure(self._codec, encoding, picture)
-        # What all segments have in common is in the head of the file, not in the packets.
+        configure(self._codec, encoding, frame_format)
+        # Parameter sets go into the container's header, not into each segment's packets.
         self._codec.flags |= av.codec.context.Flags.global_header
 
-    def encode(self, coded: Any) -> list[Any]:
-        """The packets that are ready; all that are left, for None."""
+    def encode(self, frame: Any) -> list[Any]:
+        """Returns the packets that are ready; for None, all that remain."""
         av = pyav()
         try:
-            return list(self._codec.encode(coded))
+            return list(self._codec.encode(frame))
         except av.error.FFmpegError as error:
             raise MediaError(f"frames cannot be encoded: {error.strerror or error}.") from error
 
 
 class EncodedFile:
-    """A file with one stream of video, into which coded frames are written."""
+    """A video file with one stream, open for writing."""
 
     def __init__(
         self,
         path: Path,
         encoding: Encoding,
-        picture: Picture,
+        frame_format: FrameFormat,
         *,
         format: str | None = None,
         rotation: int = 0,
@@ -193,18 +193,18 @@ class EncodedFile:
         self.path = path
         self.encoding = encoding
         self._container: Any = av.open(f"file:{path}", "w", format=format)
-        stream = self._container.add_stream(encoding.encoder, rate=picture.rate)
-        configure(stream.codec_context, encoding, picture)
-        stream.time_base = picture.time_base
+        stream = self._container.add_stream(encoding.encoder, rate=frame_format.rate)
+        configure(stream.codec_context, encoding, frame_format)
+        stream.time_base = frame_format.time_base
         if rotation:
             stream.set_display_rotation(rotation)
         self._stream = stream
 
-    def write(self, coded: Any) -> None:
-        """Encode a frame, whose time stamp is in units of the file's time base."""
+    def write(self, frame: Any) -> None:
+        """Encodes a frame, whose time stamp is in the file's time base."""
         av = pyav()
         try:
-            for packet in self._stream.encode(coded):
+            for packet in self._stream.encode(frame):
                 self._container.mux(packet)
         except av.error.FFmpegError as error:
             raise MediaError(
@@ -212,7 +212,7 @@ class EncodedFile:
             ) from error
 
     def close(self) -> None:
-        """Write what the encoder still holds, and close the file."""
+        """Flushes the encoder and closes the file."""
         if self._container is not None:
             try:
                 self.write(None)
@@ -221,7 +221,7 @@ class EncodedFile:
                 self._container = None
 
     def abandon(self) -> None:
-        """Close the file as it is."""
+        """Closes the file without flushing the encoder."""
         if self._container is not None:
             container, self._container = self._container, None
             container.close()

@@ -1,4 +1,4 @@
-"""A run in pieces: each is written whole or not at all, so that a killed run can go on."""
+"""Segments of a video, written one by one so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from dala import __version__
+from dala.base.atomic_file import replace_data
 from dala.base.record import record
 from dala.errors import ArgumentError, argument
 
@@ -22,7 +23,7 @@ _JOB = "job.json"
 
 @record
 class Segment:
-    """A finished piece: its frames, and the time stamps of the first and of the last."""
+    """A finished segment."""
 
     path: Path
     frames: int
@@ -30,7 +31,7 @@ class Segment:
 
 
 def finished_frames(target: Path) -> int:
-    """How many frames of a run that was interrupted are kept, for another to go on after them."""
+    """Returns the number of finished frames that a resumed run can use."""
     return sum(segment.frames for segment in _finished(_folder_of(target)))
 
 
@@ -43,24 +44,26 @@ def _paths(folder: Path, number: int) -> tuple[Path, Path]:
 
 
 def _finished(folder: Path) -> Iterator[Segment]:
-    """The segments from the first on that are whole."""
+    """Yields the finished segments, from the first."""
     for number in itertools.count():
-        marks, coded = _paths(folder, number)
-        if not marks.exists() or not coded.exists():
+        marks, packets = _paths(folder, number)
+        if not marks.exists() or not packets.exists():
             return
         said = json.loads(marks.read_text(encoding="utf-8"))
-        yield Segment(coded, said["frames"], said["last_pts"])
+        yield Segment(packets, said["frames"], said["last_pts"])
 
 
-class WorkFolder:
-    """Where a run keeps its finished segments, beside the file that it will become.
+class SegmentFolder:
+    """The folder for a run's finished segments, next to the target.
 
-    A job that is not `told` from others can begin only: nothing knows what was done before.
+    A job whose filters are not `identified` can only start again: its segments could be another's.
     """
 
-    def __init__(self, target: Path, job: Mapping[str, Any], *, resume: bool, told: bool) -> None:
+    def __init__(
+        self, target: Path, job: Mapping[str, Any], *, resume: bool, identified: bool
+    ) -> None:
         self.path = _folder_of(target)
-        self._told = told
+        self._identified = identified
         self._fingerprint = _fingerprint(job)
         self.segments: list[Segment] = []
         if resume and self.path.exists():
@@ -72,7 +75,7 @@ class WorkFolder:
         (self.path / _JOB).write_text(json.dumps({"job": self._fingerprint}), encoding="utf-8")
 
     def _check_same_job(self, target: Path) -> None:
-        if not self._told:
+        if not self._identified:
             raise ArgumentError(
                 f"{target} cannot be resumed: a Python function is among the filters, and nothing "
                 f"tells whether it is the one that made what is there. Run it without resuming, "
@@ -89,26 +92,24 @@ class WorkFolder:
             )
 
     def unfinished(self) -> Path:
-        """Where the next segment is written."""
+        """Returns the path for the next segment."""
         return self.path / "unfinished.packets"
 
     def finish(self, frames: int, last_pts: int, state: Mapping[str, np.ndarray]) -> None:
-        """Keep the segment that was written, and what filters need to go on after it."""
-        marks, coded = _paths(self.path, len(self.segments))
+        """Marks the written segment as finished, with the state of the filters after it."""
+        marks, packets = _paths(self.path, len(self.segments))
         if state:
             np.savez(self.path / "state.npz", allow_pickle=False, **state)
             (self.path / "state.npz").replace(marks.with_suffix(".npz"))
-        self.unfinished().replace(coded)
+        self.unfinished().replace(packets)
         text = json.dumps({"frames": frames, "last_pts": last_pts})
-        draft = self.path / "unfinished.json"
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(marks)  # only now is it finished
+        replace_data(marks, text.encode())  # marks the segment as finished
         if self.segments:
             _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz").unlink(missing_ok=True)
-        self.segments.append(Segment(coded, frames, last_pts))
+        self.segments.append(Segment(packets, frames, last_pts))
 
     def state(self) -> dict[str, np.ndarray]:
-        """What filters had kept after the last finished segment."""
+        """Returns the state of the filters after the last finished segment."""
         path = _paths(self.path, len(self.segments) - 1)[0].with_suffix(".npz")
         if not self.segments or not path.exists():
             return {}
@@ -117,8 +118,8 @@ class WorkFolder:
 
     @property
     def is_worth_keeping(self) -> bool:
-        """Whether another run could go on from what is there."""
-        return self._told and bool(self.segments)
+        """Whether another run could resume from it."""
+        return self._identified and bool(self.segments)
 
     def remove(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -130,7 +131,7 @@ def _fingerprint(job: Mapping[str, Any]) -> str:
 
 
 def _described(given: Any) -> Any:
-    """What tells one parameter from another, where JSON has no word for it."""
+    """Returns a JSON value that identifies a parameter of another type."""
     try:
         array = np.asarray(given)
     except ValueError:

@@ -1,9 +1,7 @@
-"""What all sinks share: frames of one size, in order, and an output that is whole or not there."""
+"""The base of all sinks: frames of one size, in order, and output that appears when complete."""
 
 from __future__ import annotations
 
-import os
-import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,34 +16,28 @@ Opened = TypeVar("Opened", bound="Sink")
 _NEARLY_S = 1e-6
 
 
-def aside(path: Path) -> Path:
-    """Where something is written until it is whole: beside its name, with its suffix, hidden."""
-    mark = f"{os.getpid()}-{threading.get_ident()}.partial"
-    return path.with_name(f".{path.stem}.{mark}{path.suffix}")
-
-
 def check_writable(path: Path) -> None:
-    """An error, unless the folder of the file is there."""
+    """Raises FileError unless the file's folder exists."""
     if not path.parent.is_dir():
         raise FileError(f"{path} cannot be written: there is no folder {path.parent}.")
 
 
 class Sink(ABC):
-    """Takes frames; `close` makes the output appear, `abandon` leaves nothing of it."""
+    """Takes frames; `close` publishes the output, `abandon` discards it."""
 
     def __init__(self, path: Path, size: GivenSize | None) -> None:
         self.path = path
         self.size = None if size is None else exact_size(str(path), size)
         self.frames = 0
-        """How many have been written."""
+        """The number of frames written so far."""
         self._last_s: float | None = None
         self._is_open = True
 
     def write(self, image: Any, time_s: float) -> None:
-        """Add a frame: RGB, RGBA or gray, u8 or f32, which is shown from that time on."""
+        """Adds a frame (RGB, RGBA or gray; u8 or f32), shown from that time on."""
         pixels = np.asarray(frame_of(self._what, image).pixels)
         if -_NEARLY_S < time_s < 0:
-            time_s = 0.0  # what a difference of times leaves
+            time_s = 0.0  # rounding of time differences
         self._check((pixels.shape[1], pixels.shape[0]), time_s)
         self._write(pixels, time_s)
         self._count(time_s)
@@ -78,7 +70,7 @@ class Sink(ABC):
         self.frames += 1
 
     def close(self) -> None:
-        """Have the output appear under its name; a second time does nothing."""
+        """Publishes the output under its name; does nothing if it is closed."""
         if not self._is_open:
             return
         self._is_open = False
@@ -95,22 +87,22 @@ class Sink(ABC):
             raise
 
     def abandon(self) -> None:
-        """Leave nothing of the output; a second time does nothing."""
+        """Discards the output; does nothing if it is closed."""
         if self._is_open:
             self._is_open = False
             self._drop()
 
     @abstractmethod
     def _write(self, image: np.ndarray, time_s: float) -> None:
-        """Take a frame that was checked."""
+        """Writes a frame that was checked."""
 
     @abstractmethod
     def _finish(self) -> None:
-        """Have the output appear."""
+        """Publishes the output."""
 
     @abstractmethod
     def _drop(self) -> None:
-        """Remove what was written."""
+        """Discards what was written."""
 
     def __enter__(self: Opened) -> Opened:
         return self

@@ -1,0 +1,167 @@
+"""Runs a fusion group on the CPU: one function computes all steps, a few rows at a time."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dala.devices.cpu.memory import HostMemory
+from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW
+from dala.devices.device import Number, check_sizes
+from dala.emit.argument_slots import layout_of, sizes_of
+from dala.emit.llvm.fusion_group import Member, emit_group
+from dala.plan.chunks import Chunks, cut, effort_of
+from dala.plan.fusion import FusionGroup
+from dala.plan.step import Step
+from dala.plan.task import Task, flattened
+
+if TYPE_CHECKING:
+    from dala.devices.cpu.device import Cpu, Executable
+
+LINE_BUFFER_BYTES = 256 << 10
+"""The stack space for a group's line buffers: within the cache of a core."""
+MOST_ROWS, LEAST_ROWS = 32, 2
+MOST_MOVED = 0.5
+"""The most rows moved within line buffers, per computed row."""
+FLAT_STEP = 2048
+"""The elements that each step of a flat group computes at a time."""
+_NOTHING = (ctypes.c_int64 * 8)()
+
+
+def fits_in_cache(group: FusionGroup, materialized: set[int]) -> bool:
+    """Whether the working set of a group fits into the cache of a core."""
+    line_buffers = [step for step in group.steps if step.output not in materialized]
+    if group.flat:
+        return FLAT_STEP * sum(map(_element_bytes, line_buffers)) <= LINE_BUFFER_BYTES
+    rows = _rows_at_a_time(group, materialized)
+    moved = sum(map(sum, group.halo))
+    return rows >= LEAST_ROWS and moved <= MOST_MOVED * rows * len(group.steps)
+
+
+def _pitch(step: Step) -> int:
+    """Returns the bytes per row of a step's output."""
+    scalar, shape = step.kinds[-1]
+    return scalar.size_bytes * math.prod(shape[1:])
+
+
+def _rows_at_a_time(group: FusionGroup, materialized: set[int]) -> int:
+    line_buffers = [
+        (_pitch(step), sum(halo))
+        for step, halo in zip(group.steps, group.halo, strict=True)
+        if step.output not in materialized
+    ]
+    pitches = sum(pitch for pitch, _ in line_buffers)
+    around = sum(pitch * rows for pitch, rows in line_buffers)
+    if not pitches:
+        return MOST_ROWS
+    return min(MOST_ROWS, (LINE_BUFFER_BYTES - around) // pitches)
+
+
+class CpuFusionGroup:
+    """A fusion group of several steps, compiled as one function."""
+
+    def __init__(self, device: Cpu, group: FusionGroup, materialized: set[int]) -> None:
+        self.device = device
+        self.group = group
+        self.materialized = materialized
+        self.steps = group.steps
+        self.tasks = [step.task() for step in self.steps]
+        self.sizes = [
+            self._sizes(step, task) for step, task in zip(self.steps, self.tasks, strict=True)
+        ]
+        if group.flat:
+            self.pitches = [_element_bytes(step) for step in self.steps]
+            self.step = FLAT_STEP
+        else:
+            self.pitches = [_pitch(step) for step in self.steps]
+            self.step = _rows_at_a_time(group, materialized)
+        self.name = ", ".join(step.name for step in self.steps)
+        self.used, self.sizes_bytes = self._used()
+        self.chunks = self._chunks()
+        self.executable = self._compiled()
+
+    def needs(self) -> set[int]:
+        """Returns the memories that must exist: all but those that stay in line buffers."""
+        used = {number for step in self.steps for number in (*step.inputs, step.output)}
+        line_buffers = {step.output for step in self.steps} - self.materialized
+        return used - line_buffers
+
+    def _used(self) -> tuple[list[int], list[int]]:
+        """Returns the memories that steps access, and the size that each step expects."""
+        needed = self.needs()
+        found = [
+            (number, size_bytes)
+            for step, task in zip(self.steps, self.tasks, strict=True)
+            for number, size_bytes in zip(
+                (*step.inputs, step.output), task.sizes_bytes, strict=True
+            )
+            if number in needed
+        ]
+        return [number for number, _ in found], [size_bytes for _, size_bytes in found]
+
+    def _domain(self, task: Task) -> tuple[int, ...]:
+        shape = task.shapes["out"]
+        return (math.prod(shape),) if self.group.flat else shape
+
+    def _sizes(self, step: Step, task: Task) -> tuple[int, ...]:
+        program = flattened(step.program) if self.group.flat else step.program
+        return sizes_of(layout_of(program), self._domain(task), task.shapes)
+
+    def _chunks(self) -> Chunks:
+        effort = sum(effort_of(step.program) for step in self.steps)
+        *outer, width = self._domain(self.tasks[-1])
+        rows = math.prod(outer)
+        return cut(rows, width, effort, self.device.threads, whole_rows=not self.group.flat)
+
+    def _compiled(self) -> Executable:
+        places = {step.output: i for i, step in enumerate(self.steps)}
+        members = []
+        for i, step in enumerate(self.steps):
+            line_buffers = {
+                name: places[number]
+                for name, number in step.numbers().items()
+                if number not in self.materialized and places.get(number, i) < i
+            }
+            scalar, shape = step.kinds[-1]
+            materialized = step.output in self.materialized
+            size = scalar.size_bytes * math.prod(shape)
+            pixel = scalar.size_bytes * (step.program.output.channels or 1)
+            streaming = materialized and size >= STREAMED_BYTES and 64 % pixel == 0
+            target = self.device.target(
+                wide=self._domain(self.tasks[i])[-1] >= WIDE_ROW,
+                streaming=streaming and not self._is_read(step.output),
+            )
+            program = flattened(step.program) if self.group.flat else step.program
+            above, below = self.group.halo[i]
+            members.append(Member(program, target, above, below, materialized, line_buffers))
+        emitted = emit_group(tuple(members), flat=self.group.flat)
+        formats = "".join(slot.format for slots in emitted.slots for slot in slots)
+        formats += "q" * (len(self.steps) + 1)
+        return self.device.compiled(emitted.text, formats, emitted.options)
+
+    def _is_read(self, number: int) -> bool:
+        return any(number in step.inputs for step in self.steps)
+
+    def run(self, memories: Mapping[int, HostMemory], params: Mapping[str, Number]) -> None:
+        """Computes every step; memories that stay in line buffers are ignored."""
+        check_sizes(self.name, [memories[number] for number in self.used], self.sizes_bytes)
+        packed: list[Number] = []
+        for step, sizes in zip(self.steps, self.sizes, strict=True):
+            for number in (step.output, *step.inputs):
+                packed.append(self._address(memories.get(number)))
+            packed += sizes
+            packed += [params[name] for name in step.params]
+        slots = self.executable.pack(*packed, *self.pitches, self.step)
+        self.device.run(self.executable, slots, self.chunks)
+
+    def _address(self, memory: HostMemory | None) -> int:
+        if memory is None or not memory.size_bytes:
+            return ctypes.addressof(_NOTHING)
+        return memory.address
+
+
+def _element_bytes(step: Step) -> int:
+    """Returns the bytes per position of a step's output."""
+    return step.kinds[-1][0].size_bytes * (step.program.output.channels or 1)

@@ -1,0 +1,94 @@
+"""Structures early exits: what follows an `if` that may exit moves into its other branch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+BROKEN = "·broken"
+"""The variable that records a `break`; no Python identifier looks like it."""
+
+
+def structured(statements: list[ast.stmt]) -> list[ast.stmt]:
+    """Returns the statements with `return`, `break` and `continue` only at the end of a path."""
+    for i, statement in enumerate(statements):
+        if isinstance(statement, ast.Break):
+            return [*statements[:i], _remember_break(statement)]
+        if isinstance(statement, ast.Continue):
+            return statements[:i]
+        if isinstance(statement, ast.Return):
+            return statements[: i + 1]
+        if isinstance(statement, ast.If) and _leaves(statement):
+            rest = statements[i + 1 :]
+            branches = [
+                structured(branch if _always_leaves(branch) else [*branch, *rest])
+                for branch in (statement.body, statement.orelse)
+            ]
+            joined = ast.If(statement.test, branches[0], branches[1])
+            return [*statements[:i], ast.copy_location(joined, statement)]
+    return statements
+
+
+def returns(statements: list[ast.stmt]) -> bool:
+    """Whether these statements or their branches contain a `return`."""
+    return any(isinstance(item, ast.Return) for item in _within(statements, loops=False))
+
+
+def breaks(statements: list[ast.stmt]) -> bool:
+    """Whether these statements contain a `break` of the enclosing loop."""
+    return any(isinstance(item, ast.Break) for item in _within(statements, loops=False))
+
+
+def assigned(statements: list[ast.stmt]) -> list[str]:
+    """Returns the names that these statements may assign, in order of first assignment."""
+    names: dict[str, None] = {}
+    for statement in _within(statements, loops=True):
+        for node in _own_nodes(statement):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                names[node.id] = None
+    return list(names)
+
+
+def _leaves(statement: ast.If) -> bool:
+    exits = (ast.Return, ast.Break, ast.Continue)
+    return any(isinstance(item, exits) for item in _within([statement], loops=False))
+
+
+def _always_leaves(statements: list[ast.stmt]) -> bool:
+    for statement in statements:
+        if isinstance(statement, ast.Return | ast.Break | ast.Continue):
+            return True
+        if (
+            isinstance(statement, ast.If)
+            and _always_leaves(statement.body)
+            and _always_leaves(statement.orelse)
+        ):
+            return True
+    return False
+
+
+def _remember_break(node: ast.Break) -> ast.stmt:
+    target = ast.Name(BROKEN, ast.Store())
+    assign = ast.Assign([target], ast.Constant(True))
+    return ast.fix_missing_locations(ast.copy_location(assign, node))
+
+
+def _within(statements: list[ast.stmt], *, loops: bool) -> Iterator[ast.stmt]:
+    for statement in statements:
+        yield statement
+        if isinstance(statement, ast.If) or (loops and isinstance(statement, ast.For | ast.While)):
+            yield from _within(statement.body, loops=loops)
+            yield from _within(statement.orelse, loops=loops)
+
+
+def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
+    """Yields the nodes of a statement, without those of nested statements."""
+    pending: list[ast.AST] = [statement]
+    while pending:
+        node = pending.pop()
+        yield node
+        pending.extend(
+            child
+            for child in ast.iter_child_nodes(node)
+            if not isinstance(child, ast.stmt | ast.comprehension)
+        )

@@ -1,0 +1,123 @@
+"""Finds a specialization that a kernel compiles for, so that mistakes show without a device."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from itertools import product
+
+from dala.errors import KernelError, ShapeError
+from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.lang.language_names import INTRINSICS
+from dala.lang.lower import Definition, Specialization
+from dala.lang.signature import static_object
+
+_MOST_MIXED = 4
+"""Kernels with more inputs are not tried with every combination of dtypes."""
+
+
+def example_of(definition: Definition) -> Specialization:
+    """Returns dtypes and ranks that the kernel compiles for, preferring f32.
+
+    Raises the first error if no combination works.
+    """
+    first: KernelError | ShapeError | None = None
+    for scalars in _dtypes(definition):
+        for rank, own_rank in _ranks(definition):
+            found = _fitted(definition, scalars, rank, own_rank)
+            if isinstance(found, Specialization):
+                return found
+            first = first or found
+    assert first is not None
+    raise first
+
+
+def _fitted(
+    definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
+) -> Specialization | KernelError | ShapeError:
+    """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
+    ranks = _written_ranks(definition.source.tree)
+    first: KernelError | ShapeError | None = None
+    for _ in range(len(definition.signature.inputs) + 2):
+        guess = _guess(definition, scalars, rank, own_rank, ranks)
+        indexed: dict[str, int] = {}
+        try:
+            definition.lower(guess, indexed=indexed)
+            return guess
+        except (KernelError, ShapeError) as error:
+            first = first or error
+        learned = {**ranks, **indexed}
+        if learned == ranks:
+            break
+        ranks = learned
+    assert first is not None
+    return first
+
+
+def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
+    """Yields candidate dtypes of the inputs: the same for all, then floats and indices mixed."""
+    count = max(1, len(definition.signature.inputs))
+    for scalar in (F32, S32, U8, U32, F64, S64):
+        yield (scalar,) * count
+    if count <= _MOST_MIXED:
+        yield from product((F32, S32), repeat=count)
+
+
+def _ranks(definition: Definition) -> list[tuple[int, int]]:
+    """Returns candidate ranks of the output, and of inputs whose rank is not evident."""
+    places = (INTRINSICS["position"], INTRINSICS["shape"])
+    source = definition.source
+    asked = [
+        call.args[0].value
+        for call in ast.walk(source.tree)
+        if isinstance(call, ast.Call)
+        and any(static_object(source, call.func) is place for place in places)
+        and len(call.args) == 1
+        and isinstance(call.args[0], ast.Constant)
+    ]
+    ranks = [rank for rank in asked if type(rank) is int and 1 <= rank <= 8][:1]
+    if definition.is_image:
+        ranks = [2]
+    outputs = ranks or [1, 2, 3, 4]
+    alike = [(rank, rank) for rank in outputs]
+    return alike + [(rank, own) for rank in outputs for own in (1, 2, 3, 4) if own != rank]
+
+
+def _guess(
+    definition: Definition,
+    scalars: tuple[Scalar, ...],
+    rank: int,
+    own_rank: int,
+    ranks: dict[str, int],
+) -> Specialization:
+    signature, scalar = definition.signature, scalars[0]
+    inputs = tuple(
+        (F32, 2, 4) if item.image else (own, ranks.get(item.name, own_rank), None)
+        for item, own in zip(signature.inputs, scalars, strict=False)
+    )
+    out_rank = ranks.get(signature.out or "", rank)
+    output = (F32, 2, 4) if definition.is_image and not signature.out else (scalar, out_rank, None)
+    consts = tuple(
+        (item.name, 1 if item.required else item.default)
+        for item in signature.params
+        if item.kind == "const"
+    )
+    types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
+    return Specialization(inputs, output, consts, types)
+
+
+def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
+    """Returns the apparent rank of each name; an index that is a name counts as one number."""
+    ranks: dict[str, int] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
+                slice=ast.Constant(value=int(axis)),
+            ):
+                ranks[name] = max(ranks.get(name, 1), axis + 1)
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=indices)):
+                ranks[name] = len(indices)
+            case ast.Subscript(value=ast.Name(id=name)):
+                ranks.setdefault(name, 1)
+    return ranks

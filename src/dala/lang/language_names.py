@@ -1,0 +1,65 @@
+"""The names of the kernel language; outside a kernel they are inert markers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dala.errors import ArgumentError
+from dala.ir.types import BOOL, DTYPES, Scalar
+
+
+class Marker:
+    """A name of the kernel language."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"dala.{self.name}"
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        raise ArgumentError(
+            f"dala.{self.name} means something only inside a kernel: write it in a function "
+            f"decorated with @dala.kernel or @dala.function and run that with compute.run_kernel."
+        )
+
+
+class ScalarMarker(Marker):
+    """A scalar type: annotates a parameter or converts a value."""
+
+    __slots__ = ("scalar",)
+
+    def __init__(self, scalar: Scalar) -> None:
+        super().__init__(scalar.name)
+        self.scalar = scalar
+
+
+class Annotation(Marker):
+    """An annotation of an argument: `Image`, `Out`, `const`, `number`."""
+
+    __slots__ = ()
+
+
+class Intrinsic(Marker):
+    """An intrinsic function of the language."""
+
+    __slots__ = ()
+
+
+SCALARS = {scalar.name: ScalarMarker(scalar) for scalar in (*DTYPES.values(), BOOL)}
+IMAGE, OUT, CONST, NUMBER = (Annotation(name) for name in ("Image", "Out", "const", "number"))
+ANNOTATIONS = {mark.name: mark for mark in (IMAGE, OUT, CONST, NUMBER)}
+
+_PLACES = ("position", "shape", "rgba")
+_MATHS = (
+    *("abs", "min", "max", "clamp", "floor", "ceil", "trunc", "round", "fract", "sign"),
+    *("sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10", "pow"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "tanh", "sigmoid", "erf", "erfc"),
+    *("mix", "step", "smoothstep", "luma", "isnan", "isinf", "bits"),
+)
+INTRINSICS = {name: Intrinsic(name) for name in (*_PLACES, *_MATHS)}
+
+NAMES: dict[str, Marker] = {**SCALARS, **ANNOTATIONS, **INTRINSICS}
+"""Every name of the language that is an attribute of `dala`."""
