@@ -396,8 +396,12 @@ def test_a_path_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path, 
 def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / "trace.json"
     path.write_text("old")
+
+    def full(*_, **folders):
+        raise OSError(28, "full")
+
     with monkeypatch.context() as patch:
-        patch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        patch.setattr("os.replace", full)
         with pytest.raises(errors.FileError, match="full"):
             collected(*RUNS).save(path)
     assert [item.name for item in tmp_path.iterdir()] == ["trace.json"]
