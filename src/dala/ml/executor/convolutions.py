@@ -196,7 +196,7 @@ def _by_kernels(
         yield from _summed(x, by, sums, windows, groups)
         yield _ended(sums, bias, epilogue, operands, out)
 
-    return context.defer(shape, finish, lambda _, given: len(given) <= MOST_OPERANDS)
+    return context.defer(shape, finish, lambda given: len(given) <= MOST_OPERANDS)
 
 
 def _summed(x: Buffer, weight: Buffer, sums: Buffer, windows: Pair, groups: int) -> Iterator[Stage]:

@@ -23,7 +23,7 @@ MOST_OPERANDS = 6
 """Inputs of one kernel: a device may give it few buffers at a time."""
 
 Finish = Callable[[Epilogue, Sequence[Buffer], Buffer], Iterable[Stage]]
-Takes = Callable[[Epilogue, Sequence[Shape]], bool]
+Takes = Callable[[Sequence[Shape]], bool]
 
 
 @record
@@ -86,7 +86,7 @@ def largest_part(values: Values, order: Order, region: Sequence[str]) -> str:
 
 def is_one_kernel(values: Values, region: Sequence[str], roots: Sequence[str]) -> bool:
     """Whether a kernel can compute a region that has these roots."""
-    epilogue, names = epilogue_of(values, region, roots)
+    _, names = epilogue_of(values, region, roots)
     if not roots:
         return len(names) <= MOST_OPERANDS
     root = root_of(values, roots[0])
@@ -97,7 +97,7 @@ def is_one_kernel(values: Values, region: Sequence[str], roots: Sequence[str]) -
         and root is not None
         and floats
         and same_shape
-        and root.takes(epilogue, [tuple(values[item].shape) for item in names])
+        and root.takes([tuple(values[item].shape) for item in names])
     )
 
 

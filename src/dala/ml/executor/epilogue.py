@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 
 from dala.base.record import value
+from dala.emit.wgsl.element_function import element_function
+from dala.ir.types import F32
 from dala.kernels.base.builtin import written
+from dala.lang.lower import Specialization
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -16,9 +18,6 @@ from dala.runtime.pipelines.composite import Stage
 Shape = tuple[int, ...]
 Mask = tuple[bool, ...]
 """For each axis whether an operand has it, rather than being the same all along it."""
-
-ONLY_KERNELS = re.compile(r"dala\.(erf|pow|log|sqrt)\(|\bint\(")
-"""What WGSL has not, or not for all that may come."""
 
 
 @value
@@ -31,22 +30,17 @@ class Epilogue:
     lines: tuple[str, ...]
     result: str
 
-    @property
-    def fits_wgsl(self) -> bool:
-        return not any(ONLY_KERNELS.search(line) for line in self.lines)
-
-    def in_wgsl(self) -> list[str]:
-        """The lines as WGSL statements; `sigmoid` and `tanh_` are functions of PRELUDE."""
-        lines = [line.replace("dala.tanh(", "tanh_(").replace("dala.", "") for line in self.lines]
-        return [f"let {line};" for line in lines]
+    def in_wgsl(self, operands: int) -> str:
+        """Returns WGSL functions, lowered from the lines; `epilogue` takes v0, x0, x1 …"""
+        given = ", ".join(["v0", *(f"x{i}" for i in range(operands))])
+        body = "\n    ".join([*self.lines, f"return {self.result}"])
+        definition = written("epilogue", f"def epilogue({given}):\n    {body}").definition
+        element = (F32, 1, None)
+        program = definition.lower(Specialization((element,) * (1 + operands), element))
+        return element_function(program, "epilogue")
 
 
 IDENTITY = Epilogue((), "v0")
-
-PRELUDE = """
-fn sigmoid(x: f32) -> f32 { return 1.0 / (1.0 + exp(-clamp(x, -80.0, 80.0))); }
-fn tanh_(x: f32) -> f32 { return tanh(clamp(x, -10.0, 10.0)); }
-"""
 
 
 def common_axes(shape: Shape, operands: Sequence[Shape]) -> tuple[Shape, list[Mask]]:

@@ -58,9 +58,9 @@ def gemm(context: NodeContext) -> Iterable[Stage]:
     return context.defer(shape, end, dense_takes(shape))
 
 
-def dense_takes(shape: Shape) -> Callable[[Epilogue, Sequence[Shape]], bool]:
+def dense_takes(shape: Shape) -> Callable[[Sequence[Shape]], bool]:
     """Whether what follows a product of rows (n, o) can be computed with it."""
-    return lambda _, given: len(given) <= MOST_OPERANDS and _masks(shape, given) is not None
+    return lambda given: len(given) <= MOST_OPERANDS and _masks(shape, given) is not None
 
 
 def _masks(shape: Shape, operands: Sequence[Shape]) -> tuple[Mask, ...] | None:

@@ -15,7 +15,7 @@ import numpy as np
 from dala.base.record import value
 from dala.kernels.tensor.windows import Windows
 from dala.lang.wgsl_module import read_module
-from dala.ml.executor.epilogue import PRELUDE, Epilogue, Mask
+from dala.ml.executor.epilogue import Epilogue, Mask
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -37,42 +37,42 @@ _HEAD = """
 struct Params {
   pixels: u32, columns: u32, channels: u32, made: u32, blocks: u32, groups: u32,
   height: u32, width: u32, tall: u32, wide: u32, down: u32, across: u32,
-  apart_down: u32, apart_across: u32, top: i32, left: i32
+  apart_down: u32, apart_across: u32, top: i32, left: i32, zero: u32
 }
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read> weight: array<WEIGHT>;
 @group(0) @binding(2) var<storage, read> bias: array<WEIGHT>;
 @group(0) @binding(3) var<storage, read_write> out: array<f32>;
-@group(0) @binding(4) var<uniform> params: Params;
+@group(0) @binding(4) var<uniform> args: Params;
 """
 
 _DENSE = """
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let p = group.x * LANES * PLACES + local;
-  let part = group.y / params.blocks;
-  let plane = params.height * params.width;
-  let first = (group.z * params.groups + part) * params.channels * plane;
-  var w = group.y * params.tall * params.wide * params.channels * QUADS;
+  let part = group.y / args.blocks;
+  let plane = args.height * args.width;
+  let first = (group.z * args.groups + part) * args.channels * plane;
+  var w = group.y * args.tall * args.wide * args.channels * QUADS;
   SUMS
   TAPS
-  let block = group.y % params.blocks * QUADS * 4u;
+  let block = group.y % args.blocks * QUADS * 4u;
   // A loop, because epilogues written out for every sum take drivers seconds to compile.
   var sums = array<vec4<f32>, COUNT>(ALL);
   for (var k = 0u; k < COUNT * 4u; k++) {
     let o = block + k / (PLACES * 4u) * 4u + k % 4u;
     let at = p + k / 4u % PLACES * LANES;
-    if (o < params.made && at < params.pixels) {
-      store(sums[k / 4u][k % 4u], group.z, part * params.made + o, at);
+    if (o < args.made && at < args.pixels) {
+      store(sums[k / 4u][k % 4u], group.z, part * args.made + o, at);
     }
   }
 }
 """
 
 _ONE_TAP = """
-  EACH{ let placeI = min(p + I * LANES, params.pixels - 1u); }
+  EACH{ let placeI = min(p + I * LANES, args.pixels - 1u); }
   var at = first;
-  for (var c = 0u; c < params.channels; c++) {
+  for (var c = 0u; c < args.channels; c++) {
     EACH{ let eI = x[at + placeI]; }
     ADDS
     at += plane;
@@ -82,20 +82,20 @@ _ONE_TAP = """
 
 _ALL_TAPS = """
   EACH{
-    let placeI = min(p + I * LANES, params.pixels - 1u);
-    let rowI = i32(placeI / params.columns * params.down) - params.top;
-    let columnI = i32(placeI % params.columns * params.across) - params.left;
+    let placeI = min(p + I * LANES, args.pixels - 1u);
+    let rowI = i32(placeI / args.columns * args.down) - args.top;
+    let columnI = i32(placeI % args.columns * args.across) - args.left;
   }
-  for (var a = 0u; a < params.tall; a++) {
-    for (var b = 0u; b < params.wide; b++) {
+  for (var a = 0u; a < args.tall; a++) {
+    for (var b = 0u; b < args.wide; b++) {
       EACH{
-        let yI = rowI + i32(a * params.apart_down);
-        let zI = columnI + i32(b * params.apart_across);
-        let insideI = yI >= 0 && yI < i32(params.height) && zI >= 0 && zI < i32(params.width);
-        let offsetI = select(0u, u32(yI) * params.width + u32(zI), insideI);
+        let yI = rowI + i32(a * args.apart_down);
+        let zI = columnI + i32(b * args.apart_across);
+        let insideI = yI >= 0 && yI < i32(args.height) && zI >= 0 && zI < i32(args.width);
+        let offsetI = select(0u, u32(yI) * args.width + u32(zI), insideI);
       }
       var at = first;
-      for (var c = 0u; c < params.channels; c++) {
+      for (var c = 0u; c < args.channels; c++) {
         EACH{ let eI = select(0.0, x[at + offsetI], insideI); }
         ADDS
         at += plane;
@@ -109,15 +109,15 @@ _DEPTHWISE = """
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
   let q = group.x * LANES + local;
-  let column = q % params.columns;
-  let row = q / params.columns * RUN;
-  let first = (group.z * params.groups + group.y) * params.height * params.width;
-  let w = group.y * params.tall * params.wide;
-  let top = i32(row * params.down) - params.top;
+  let column = q % args.columns;
+  let row = q / args.columns * RUN;
+  let first = (group.z * args.groups + group.y) * args.height * args.width;
+  let w = group.y * args.tall * args.wide;
+  let top = i32(row * args.down) - args.top;
   SUMS
-  for (var b = 0u; b < params.wide; b++) {
-    let z = i32(column * params.across + b * params.apart_across) - params.left;
-    let beside = z >= 0 && z < i32(params.width);
+  for (var b = 0u; b < args.wide; b++) {
+    let z = i32(column * args.across + b * args.apart_across) - args.left;
+    let beside = z >= 0 && z < i32(args.width);
     READS
     ADDS
   }
@@ -127,8 +127,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 
 _DEPTHWISE_READ = """
     let yI = top + I;
-    let insideI = beside && yI >= 0 && yI < i32(params.height);
-    let eI = select(0.0, x[first + select(0u, u32(yI) * params.width + u32(z), insideI)], insideI);
+    let insideI = beside && yI >= 0 && yI < i32(args.height);
+    let eI = select(0.0, x[first + select(0u, u32(yI) * args.width + u32(z), insideI)], insideI);
 """
 
 
@@ -186,10 +186,9 @@ def masks_of(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> tup
     return tuple(found)
 
 
-def takes(shape: tuple[int, ...], epilogue: Epilogue, operands: Sequence[tuple[int, ...]]) -> bool:
-    """Whether a text can end in the epilogue."""
-    fits = len(masks_of(shape, operands)) == len(operands) <= MOST_OPERANDS
-    return fits and epilogue.fits_wgsl
+def takes(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> bool:
+    """Whether a shader can compute an epilogue of such operands."""
+    return len(masks_of(shape, operands)) == len(operands) <= MOST_OPERANDS
 
 
 def convolution_stage(
@@ -223,6 +222,7 @@ def convolution_stage(
         "apart_across": across.apart,
         "top": down.before,
         "left": across.before,
+        "zero": 0,
     }
     if is_depthwise(channels, made, groups):
         runs = -(-rows // RUN) * columns
@@ -280,11 +280,11 @@ def _depthwise_kernel(bound: BoundEpilogue, lanes: int, tall: int, step: int, ap
     pairs = [(i, a) for i in range(RUN) for a in range(tall)]
     rows = sorted({i * step + a * apart for i, a in pairs})
     writes = [
-        f"if ((row + {i}u) * params.columns + column < params.pixels) "
-        f"{{ store(s{i}, group.z, group.y, (row + {i}u) * params.columns + column); }}"
+        f"if ((row + {i}u) * args.columns + column < args.pixels) "
+        f"{{ store(s{i}, group.z, group.y, (row + {i}u) * args.columns + column); }}"
         for i in range(RUN)
     ]
-    adds = [f"let w{a} = weight[w + {a}u * params.wide + b];" for a in range(tall)]
+    adds = [f"let w{a} = weight[w + {a}u * args.wide + b];" for a in range(tall)]
     adds += [f"s{i} += w{a} * e{i * step + a * apart};" for i, a in pairs]
     replaced = {
         "SUMS": "\n".join(f"var s{i} = bias[group.y];" for i in range(RUN)),
@@ -307,26 +307,30 @@ def _depthwise_kernel(bound: BoundEpilogue, lanes: int, tall: int, step: int, ap
 
 def _text(main: str, replaced: dict[str, str], bound: BoundEpilogue) -> str:
     """A text with its parts filled in, and what stores a sum after the epilogue."""
-    text = _HEAD + PRELUDE + _store(bound) + main
+    text = _HEAD + _store(bound) + main
     for word, meaning in replaced.items():
         text = text.replace(word, meaning)
     return text
 
 
 def _store(bound: BoundEpilogue) -> str:
-    """The operands' declarations, and the function that ends a sum and writes it."""
-    bindings, lines = [], []
+    """Returns the operands' declarations, the epilogue, and a function that writes its result."""
+    bindings, values = [], ["sum"]
     for i, (batch, channel, place) in enumerate(bound.masks):
         bindings.append(f"@group(0) @binding({5 + i}) var<storage, read> o{i}: array<f32>;")
         index = "n" if batch else "0u"
         if channel:
-            index = f"({index} * params.groups * params.made + o)"
+            index = f"({index} * args.groups * args.made + o)"
         if place:
-            index = f"({index} * params.pixels + p)"
-        lines.append(f"let x{i} = o{i}[{index}];")
-    lines += bound.epilogue.in_wgsl()
-    lines.append(
-        f"out[(n * params.groups * params.made + o) * params.pixels + p] = {bound.epilogue.result};"
+            index = f"({index} * args.pixels + p)"
+        values.append(f"o{i}[{index}]")
+    target = "out[(n * args.groups * args.made + o) * args.pixels + p]"
+    return "\n".join(
+        [
+            *bindings,
+            bound.epilogue.in_wgsl(len(bound.masks)),
+            "fn store(sum: f32, n: u32, o: u32, p: u32) {",
+            f"  {target} = epilogue({', '.join(values)});",
+            "}\n",
+        ]
     )
-    body = "\n  ".join(lines)
-    return "\n".join(bindings) + (f"\nfn store(v0: f32, n: u32, o: u32, p: u32) {{\n  {body}\n}}\n")
