@@ -2,6 +2,7 @@
 
 import ast
 import json
+import pkgutil
 import re
 import subprocess
 import sys
@@ -155,5 +156,7 @@ def test_dir_shows_exactly_what_users_may_use():
     for name in dir(dala):
         assert getattr(dala, name) is not None
     assert set(dir(dala.gpu)) == {"compute", *dir(dala.surfaces)}
+    for module in pkgutil.iter_modules(dala.surfaces.__path__):
+        assert module.name not in dir(dala.surfaces), "a module would hide what has its name"
     for name in dir(dala.surfaces):
         assert getattr(dala.gpu, name) is getattr(dala.surfaces, name)

@@ -7,7 +7,7 @@ import pytest
 from dala import gpu
 from dala.errors import ArgumentError, FreedError
 from dala.gpu import compute
-from dala.surfaces.loop import Pace, run
+from dala.surfaces.frame_loop import Pace, run
 
 
 class HandClock:

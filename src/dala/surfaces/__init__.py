@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from dala.surfaces.drawing import fill_round_rect as fill_round_rect
     from dala.surfaces.drawing import load_image as load_image
     from dala.surfaces.drawing import set_clip as set_clip
-    from dala.surfaces.loop import Frame as Frame
-    from dala.surfaces.loop import LoopStats as LoopStats
-    from dala.surfaces.loop import loop as loop
+    from dala.surfaces.frame_loop import Frame as Frame
+    from dala.surfaces.frame_loop import LoopStats as LoopStats
+    from dala.surfaces.frame_loop import loop as loop
     from dala.surfaces.surface import Surface as Surface
     from dala.surfaces.surface_functions import clear as clear
     from dala.surfaces.surface_functions import create_surface as create_surface
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dala.surfaces.surface_functions import set_pixels as set_pixels
 
 _HOMES = {
-    "Frame": "loop",
-    "LoopStats": "loop",
+    "Frame": "frame_loop",
+    "LoopStats": "frame_loop",
     "Surface": "surface",
     "annotate": "drawing",
     "batch": "drawing",
@@ -52,7 +52,7 @@ _HOMES = {
     "fill_round_rect": "drawing",
     "get_pixels": "surface_functions",
     "load_image": "drawing",
-    "loop": "loop",
+    "loop": "frame_loop",
     "present": "surface_functions",
     "resize_surface": "surface_functions",
     "save": "surface_functions",

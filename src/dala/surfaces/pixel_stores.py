@@ -15,6 +15,8 @@ from dala.ir.types import U8
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers
 from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.kernels.wgsl import WgslKernel
+from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel
 from dala.runtime.profiling.profile import ACTIVE, copy
 
 if TYPE_CHECKING:
@@ -89,8 +91,8 @@ class HostStore(MemoryStore):
     def run(
         self, kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params | None
     ) -> None:
-        # Composite kernels do not compute row by row into one memory.
-        if type(kernel) is not Kernel or ACTIVE:
+        # None of these computes row by row into one memory.
+        if ACTIVE or isinstance(kernel, CompositeKernel | HostCallKernel | WgslKernel):
             super().run(kernel, inputs, output, params)
             return
         from dala.devices.cpu.runner import CpuRunner

@@ -56,8 +56,8 @@ def test_no_outputs_are_refused():
     ("options", "said"),
     [
         ({"top_k": 0}, "1 to 1000"),
-        ({"top_k": 2.5}, "whole number"),
-        ({"top_k": True}, "whole number"),
+        ({"top_k": 2.5}, "an integer"),
+        ({"top_k": True}, "an integer"),
         ({"topk": 3}, "Did you mean 'top_k'"),
         ({"iou": 0.5}, "it takes top_k"),
     ],

@@ -35,7 +35,6 @@ def _checked(entry: Entry, name: str, value: Any) -> Any:
     count = integer_of(entry.name, name, value)
     if not 1 <= count <= MOST_RESULTS:
         raise ArgumentError(
-            f"{entry.name}: {argument(name)} is a whole number from 1 to {MOST_RESULTS}, not "
-            f"{value!r}."
+            f"{entry.name}: {argument(name)} is an integer from 1 to {MOST_RESULTS}, not {value!r}."
         )
     return count
