@@ -132,6 +132,20 @@ def test_a_value_that_is_used_twice_inside_of_a_chain_stays_inside(webgpu):
     assert stages_of(model) == ["convolve"]
 
 
+@pytest.mark.parametrize("op", ["Erf", "Exp", "Log", "Sqrt", "Sigmoid", "Tanh", "Floor"])
+def test_every_function_can_end_a_convolution_with_the_bits_it_has_by_itself(op, webgpu):
+    nodes = [node("Conv", "x w b", "c"), node("Abs", "c", "a"), node(op, "a", "y")]
+    fused = graph_of(nodes, {"x": X}, {"w": W, "b": B})
+    assert stages_of(fused) == ["convolve"]
+    apart = graph_of(nodes, {"x": X}, {"w": W, "b": B}, outputs="y a c")
+    assert stages_of(apart)[-1] != "convolve"
+    results = [
+        computed(read_graph(model), {"x": X}, expected(model, {"x": X}))["y"]
+        for model in (fused, apart)
+    ]
+    np.testing.assert_array_equal(*results)
+
+
 def test_a_value_that_is_wanted_is_computed_by_itself(device):
     check(graph_of(SWISH, {"x": X}, NUMBERS, outputs="y c l"), {"x": X})
 
