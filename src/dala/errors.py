@@ -232,7 +232,7 @@ class FunctionError(DalaError, RuntimeError):
 
 
 class UnknownModelError(DalaError, LookupError):
-    """No model of that name is in the catalogue."""
+    """No model of that name is in the catalog."""
 
 
 class ModelError(DalaError, ValueError):

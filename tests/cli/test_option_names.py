@@ -56,7 +56,7 @@ PYTHON = re.compile(r"\w+=(?!…)|\w\(\)|\b(load|save|load_model|predict|media)[
         ("process clip.mp4 frames --codec h264", "--codec and --preset are for those"),
         ("process clip.mp4 out.mp4 --resume", "Run it without --resume, which begins anew."),
         ("process photo.png out.png --quality 50", "--quality is for JPEG, WebP, AVIF and HEIC;"),
-        ("process photo.png out.jpg --quality 0", "--quality is a whole number of 1 to 100, not 0"),
+        ("process photo.png out.jpg --quality 0", "--quality is an integer from 1 to 100, not 0"),
         ("process photo.png out.xyz", "out.xyz ends in '.xyz', which stands for no format"),
         ("process clear.png out.jpg", "or put the image over a background, with the filter"),
         ("process photo.png out.png -f detect:model=blazeface,every=2,threshold=2", "0 to 1"),

@@ -151,7 +151,7 @@ def test_functions_say_what_they_take():
     [
         (lambda: gpu.invert(b"12345", 2, 1), errors.ShapeError, "5 bytes are no image of 2 × 1"),
         (lambda: gpu.invert(b"12"), errors.ArgumentError, "give width and height"),
-        (lambda: gpu.invert(b"", 0, 1), errors.ShapeError, "width is a whole number from 1 on"),
+        (lambda: gpu.invert(b"", 0, 1), errors.ShapeError, "width is an integer from 1 on"),
         (lambda: gpu.invert(np.zeros((2, 2, 2), np.uint8)), errors.ShapeError, r"\(2, 2, 2\)"),
         (lambda: gpu.invert(np.zeros((2, 2))), errors.DtypeError, "float64"),
         (lambda: gpu.invert("photo.png"), errors.ArgumentError, "not str"),

@@ -28,7 +28,7 @@ from dala.ml.models.onnx_runtime import OnnxRuntime
 
 
 def classes() -> bytes:
-    """`best` is where a row of x is largest, as whole numbers of 64 bits."""
+    """`best` is where a row of x is largest, as integers of 64 bits."""
     node = helper.make_node("ArgMax", ["x"], ["best"], axis=1, keepdims=0)
     return model_of([node], [("x", FLOAT, (2, 3))], [("best", 7, (2,))])
 
@@ -121,7 +121,7 @@ def test_kernels_write_the_output_that_is_named(device):
     assert compute.read(made["sum"])[0, 0] == 7.0
 
 
-def test_whole_numbers_of_64_bits_come_as_those_that_every_device_has(device):
+def test_integers_of_64_bits_come_as_those_that_every_device_has(device):
     model = ml.gpu.load_model(classes(), engine="dala")
     x = compute.from_numpy(np.array([[1, 5, 2], [9, 0, 3]], np.float32))
     made = ml.gpu.predict(model, x)

@@ -52,7 +52,7 @@ class Scope:
     buffers: list[Buffer] = field(default_factory=list)
     positions: list[str] = field(default_factory=list)
     bounds: dict[str, tuple[str, int]] = field(default_factory=dict)
-    """Names of small whole numbers, with their type and their largest value."""
+    """Names of small integers, with their type and their largest value."""
 
     def named(self, wanted: str) -> list[str]:
         own = [item.name for item in self.buffers if item.own and item.dtype == wanted]

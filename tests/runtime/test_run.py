@@ -34,9 +34,9 @@ def test_parameters_have_defaults(device):
         ({"shfit": 1}, "Did you mean 'shift'"),
         ({"a": "2"}, "is a number, not str"),
         ({"a": None}, "is a number, not NoneType"),
-        ({"shift": 0.5}, "a whole number, not 0.5"),
+        ({"shift": 0.5}, "an integer, not 0.5"),
         ({"shift": 2**31}, "does not fit s32"),
-        ({"shift": float("nan")}, "a whole number"),
+        ({"shift": float("nan")}, "an integer"),
         ([1.0], "params is a mapping"),
     ],
 )

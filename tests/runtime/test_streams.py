@@ -73,7 +73,7 @@ def is_running(command):
     [
         ({"priority": 1.0}, "priority is 1.0"),
         ({"priority": True}, "priority is True"),
-        ({"max_in_flight": 0}, "max_in_flight is 0: give a whole number from 1 on"),
+        ({"max_in_flight": 0}, "max_in_flight is 0: give an integer from 1 on"),
         ({"max_in_flight": 2.0}, "max_in_flight is 2.0"),
         ({"max_in_flight": True}, "max_in_flight is True"),
         ({"when_full": "drop"}, "'drop': give one of block, drop_oldest, drop_newest"),

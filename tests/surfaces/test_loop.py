@@ -164,7 +164,7 @@ def test_a_loop_of_no_frames_calls_nothing(surface):
         ({"fps": float("inf")}, "not inf"),
         ({"fps": "60"}, "not '60'"),
         ({"fps": True}, "not True"),
-        ({"frames": 2.0}, "a whole number, or None for no end, not 2.0"),
+        ({"frames": 2.0}, "an integer, or None for no end, not 2.0"),
         ({"frames": -1}, "0 or more, not -1"),
     ],
 )

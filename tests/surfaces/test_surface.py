@@ -22,7 +22,7 @@ from dala.errors import (
 from dala.gpu import compute
 
 SIZES = [(64, 48), (5, 3), (1, 1), (131, 7)]
-"""Rows of a whole number of 256 bytes, and others."""
+"""Rows of an integer of 256 bytes, and others."""
 
 
 def noise(width, height, seed=1):
@@ -245,7 +245,7 @@ def test_surfaces_of_the_parity_device_hold_pixels_too(webgpu):
 @pytest.mark.parametrize("extent", [0, -1, 1.5, float("nan"), True, "64", None])
 def test_what_is_no_size_is_refused(device, extent):
     for size in [(extent, 4), (4, extent)]:
-        with pytest.raises(ShapeError, match="whole number from 1 on"):
+        with pytest.raises(ShapeError, match="integer from 1 on"):
             offscreen(*size)
     surface = offscreen(4, 4)
     with pytest.raises(ShapeError, match="resize_surface"):

@@ -88,7 +88,7 @@ def _from_bytes(what: str, data: Any, size: tuple[int, int] | None) -> np.ndarra
     width, height = size
     for name, extent in (("width", width), ("height", height)):
         if isinstance(extent, bool) or not isinstance(extent, int) or extent < 1:
-            raise ShapeError(f"{what}: {name} is a whole number from 1 on, not {extent!r}.")
+            raise ShapeError(f"{what}: {name} is an integer from 1 on, not {extent!r}.")
     flat = flat_bytes(data)
     channels, rest = divmod(flat.size, width * height)
     if rest or channels not in (1, 3, 4):

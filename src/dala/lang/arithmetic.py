@@ -152,7 +152,7 @@ class Arithmetic:
 
     def _require_fit(self, value: bool | int | float, type: Scalar) -> None:
         if type.is_float and abs(value) > sys.float_info.max and isinstance(value, int):
-            raise Mismatch("this whole number is too large for a float.", "Write it as a float.")
+            raise Mismatch("this integer is too large for a float.", "Write it as a float.")
         if type.is_integer and not type.lowest <= value <= type.highest:
             raise Mismatch(
                 f"{value} does not fit {type}, which holds {type.lowest} to {type.highest}.",

@@ -288,7 +288,7 @@ class Calls(Reads):
         step = parts[2] if len(parts) == 3 else Literal(1)
         if not isinstance(step, Literal) or type(step.value) is not int or step.value == 0:
             raise self.error(
-                node, "a range's step is a constant whole number, not 0.", "Write it as a number."
+                node, "a range's step is a constant integer, not 0.", "Write it as a number."
             )
         numbers = []
         for part in (start, stop):

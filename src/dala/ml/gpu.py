@@ -37,7 +37,7 @@ __all__ = [
 
 
 def available_models() -> list[str]:
-    """The names of all models of the catalog.
+    """Returns the names of all models of the catalog.
 
     >>> from dala.ml import gpu
     >>> "mobilenet_v2" in gpu.available_models()
@@ -47,7 +47,7 @@ def available_models() -> list[str]:
 
 
 def model_info(model: str | Model) -> dict[str, Any]:
-    """What is known of a model: a name of the catalog, or one that was loaded.
+    """Returns what is known of a model: a name of the catalog, or one that was loaded.
 
     Of a name: task, input, labels, license, source and hashes. Of a loaded model also its declared
     inputs and outputs, what computes it, and where.

@@ -118,7 +118,7 @@ def loop(
     if fps is not None and not (_is_number(fps) and 0 < fps < math.inf):
         raise ArgumentError(f"loop: fps is a number above 0, or None for no pace, not {fps!r}.")
     if frames is not None and (isinstance(frames, bool) or not isinstance(frames, int)):
-        raise ArgumentError(f"loop: frames is a whole number, or None for no end, not {frames!r}.")
+        raise ArgumentError(f"loop: frames is an integer, or None for no end, not {frames!r}.")
     if frames is not None and frames < 0:
         raise ArgumentError(f"loop: frames is 0 or more, not {frames}.")
     _ = surface.store  # raises if the surface was destroyed

@@ -158,7 +158,7 @@ def checked_size(what: str, device: Device, width: Any, height: Any) -> tuple[in
     most = limits.get("max-texture-dimension-2d", LARGEST_EXTENT)
     for name, extent in (("width", width), ("height", height)):
         if isinstance(extent, bool) or not isinstance(extent, int | np.integer) or extent < 1:
-            raise ShapeError(f"{what}: {name} is a whole number from 1 on, not {extent!r}.")
+            raise ShapeError(f"{what}: {name} is an integer from 1 on, not {extent!r}.")
         if extent > most:
             raise LimitError(
                 f"{what}: {name} is {extent:,}, but a surface on {device.id} ({device.name}) has "

@@ -61,7 +61,7 @@ def expected(model: bytes, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarra
 def computed(
     graph: Graph, inputs: dict[str, np.ndarray], like: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """What kernels compute on the current device; whole numbers are s32."""
+    """What kernels compute on the current device; integers are s32."""
     given = {name: compute.from_numpy(item) for name, item in inputs.items()}
     rooms = {
         name: compute.buffer_zeros(item.shape, "f32" if item.dtype.kind == "f" else "s32")

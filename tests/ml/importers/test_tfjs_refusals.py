@@ -142,7 +142,7 @@ def test_a_topology_of_another_form_is_refused(given, told):
 def test_a_size_that_is_no_number_is_refused(size):
     wrong = placeholder("x", (1, 4))
     wrong["attr"]["shape"]["shape"]["dim"][1]["size"] = size
-    assert "whole numbers" in refusal(*document([wrong, node("y", "Relu", "x")]))
+    assert "integers" in refusal(*document([wrong, node("y", "Relu", "x")]))
 
 
 def test_an_open_size_asks_for_shapes_and_takes_them():

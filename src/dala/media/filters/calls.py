@@ -34,7 +34,7 @@ MOST_DEVICES = 4
 
 
 def apply_filter(image: Any, filter: Filter, /, *given: Any, out: Any = None, **params: Any) -> Any:
-    """The image with a filter applied, as the kind of thing that was given.
+    """Returns the image with a filter applied, as the kind of thing that was given.
 
     A filter is a name, a kernel of your own, or a function that is called with the image as an
     array and with a time, which is 0, and returns an array like it. Bytes are followed by their
@@ -64,7 +64,7 @@ def filter_chain(
     *,
     out: Any = None,
 ) -> Any:
-    """The image with several filters applied in order, as the kind of thing that was given.
+    """Returns the image with several filters applied in order, as the kind of thing that was given.
 
     A filter is a name, a kernel of your own or a function of a frame and its time, or one of them
     and its parameters: `[("blur", {"radius": 3}), "grayscale", (my_kernel, {"amount": 2}), lambda
@@ -82,7 +82,7 @@ def start_pipeline(width: int, height: int) -> Context:
 def process_frame(
     context: Context, frame: Any, filters: Any, *, out: Any = None, time_s: float = 0.0
 ) -> Any:
-    """The frame with the filters applied in order, as the kind of thing that was given.
+    """Returns the frame with the filters applied in order, as the kind of thing that was given.
 
     What was planned and compiled for these filters is used again for the next frame, also with
     other parameters. `out` is an array that the result is written into, `time_s` what functions
@@ -111,7 +111,7 @@ def stop_pipeline(context: Context) -> None:
 
 @cache
 def filter_function(name: str) -> Callable[..., Any]:
-    """A filter as a function."""
+    """Returns a filter as a function."""
     kernel = filter_kernel(name)
 
     def call(image: Any, *given: Any, out: Any = None, **params: Any) -> Any:
@@ -125,7 +125,7 @@ def filter_function(name: str) -> Callable[..., Any]:
 
 
 def _signature(name: str) -> inspect.Signature:
-    """What a filter's function takes, for help() and editors."""
+    """Returns what a filter's function takes, for help() and editors."""
     kind, optional = inspect.Parameter, optional_images(name)
     defaults: dict[str, Any] = {
         item: None if item in optional else kind.empty for item in filter_kernel(name).inputs
@@ -156,7 +156,7 @@ def _applied(frame: Frame, steps: list[FilterStep], out: np.ndarray | None) -> A
 
 @lru_cache(MOST_DEVICES)
 def _chains(device: Device) -> Chains:
-    """What was planned for a device, so that the next image of the same size is quick."""
+    """Returns what was planned for a device, so that the next image of the same size is quick."""
     return Chains()
 
 
@@ -172,7 +172,7 @@ def _size(
 
 
 def _named(filter: Filter, given: tuple[Any, ...], params: dict[str, Any]) -> dict[str, Any]:
-    """All that a filter takes beside its image, by name."""
+    """Returns all that a filter takes beside its image, by name."""
     called = filter_name(filter)
     if not isinstance(filter, str | Kernel):
         if given:

@@ -26,7 +26,7 @@ FILTERS = _grouped()
 
 
 def filters() -> dict[str, dict[str, Any]]:
-    """Every filter by name: its group, its images, its parameters, and what it does.
+    """Returns every filter by name: its group, its images, its parameters, and what it does.
 
     A parameter has a kind (number, integer, choice, flag, color, matrix, table, size, shape,
     model), what it does (`doc`), a `unit` where it is in one, a default unless it must be given,
@@ -43,7 +43,7 @@ def filters() -> dict[str, dict[str, Any]]:
 
 
 def range_of(param: Mapping[str, Any]) -> str:
-    """What a described number can be, and what it usually is, in words; "" for any number.
+    """Returns what a described number can be, and what it usually is, in words; "" for any number.
 
     >>> range_of(filters()["gamma"]["params"]["value"])
     'above 0, usually 0.1 to 5'

@@ -36,7 +36,7 @@ class FilterStep:
     params: Mapping[str, Any]
 
     def output_shape(self, shape: Shape) -> Shape:
-        """The shape that it makes of a frame's."""
+        """Returns the shape that it makes of a frame's."""
         return self.kernel.output_shape([shape, *(item.shape for item in self.others)], self.params)
 
 
@@ -45,7 +45,7 @@ Filter = str | Kernel | FrameFunction
 
 
 def filter_step(what: Filter, params: Mapping[str, Any], time_s: float = 0.0) -> FilterStep:
-    """A filter for a frame that is shown at a time.
+    """Returns a filter for a frame that is shown at a time.
 
     Images beside the frame are among the parameters, by their names.
     """
@@ -91,7 +91,7 @@ def listed_filters(filters: Any) -> list[tuple[Filter, Mapping[str, Any]]]:
 
 
 def filter_name(what: Filter) -> str:
-    """What a filter is called."""
+    """Returns what a filter is called."""
     if isinstance(what, str):
         return what
     return what.name if isinstance(what, Kernel) else function_name(what)
@@ -136,7 +136,7 @@ class Chain:
         self._output = here
 
     def run(self, frame: Frame, steps: Sequence[FilterStep], out: np.ndarray | None) -> Any:
-        """What the filters, with the parameters that they have now, make of a frame."""
+        """Returns what the filters, with the parameters that they have now, make of a frame."""
         shape, dtype = self._output.shape, self._output.dtype
         made = new_buffer(shape, dtype) if out is None else destination(out, shape, dtype)
         others = [item.buffer() for step in steps for item in step.others]
@@ -161,7 +161,7 @@ class Chains:
         self._known: dict[tuple[Any, ...], Chain] = {}
 
     def run(self, frame: Frame, steps: Sequence[FilterStep], out: np.ndarray | None) -> Any:
-        """What the filters make of a frame, by a chain that is known or is from now on."""
+        """Returns what the filters make of a frame, by a chain that is known or is from now on."""
         key = chain_key(frame, steps)
         with _plainly(len(steps)):
             chain = self._known.pop(key, None) or Chain(frame, steps)

@@ -41,12 +41,12 @@ class Context:
     def process(
         self, image: Any, filters: Any, out: np.ndarray | None = None, time_s: float = 0.0
     ) -> Any:
-        """The frame with all filters applied in order, as the kind that it was given."""
+        """Returns the frame with all filters applied in order, as the kind that it was given."""
         frame, steps = self._prepare(image, filters, time_s)
         return self._run(frame, steps, out)
 
     def process_async(self, image: Any, filters: Any, time_s: float = 0.0) -> ResultCommand:
-        """A command that processes the frame as it is now."""
+        """Returns a command that processes the frame as it is now."""
         frame, steps = self._prepare(image, filters, time_s)
         frame = frame.kept()
         steps = [
@@ -96,6 +96,6 @@ class Context:
 
 
 def _memories(frame: Frame, steps: list[FilterStep]) -> tuple[Memory, ...]:
-    """The memory of buffers that are read: what is written there before has to be done."""
+    """Returns the memory of buffers that are read: what is written there before has to be done."""
     frames = [frame, *(item for step in steps for item in step.others)]
     return tuple(item.pixels.memory for item in frames if isinstance(item.pixels, Buffer))

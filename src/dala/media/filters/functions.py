@@ -66,7 +66,7 @@ def checked_function(function: Any, given: Mapping[str, Any]) -> FrameFunction:
 
 
 def function_name(function: Any) -> str:
-    """What a function is called, and where it is written."""
+    """Returns what a function is called, and where it is written."""
     function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = function.func

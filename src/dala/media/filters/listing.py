@@ -12,7 +12,7 @@ _SHARED = ("border", "premultiply")
 
 
 def markdown() -> str:
-    """A table of all filters, by group."""
+    """Returns a table of all filters, by group."""
     rows, group = [], ""
     for name, item in filters().items():
         if item["group"] != group:
@@ -44,7 +44,7 @@ def _argument(name: str, param: dict[str, Any]) -> str:
 
 
 def _allowed(name: str, param: dict[str, Any]) -> str:
-    """What a parameter may be, in parentheses."""
+    """Returns what a parameter may be, in parentheses."""
     said = ""
     if "choices" in param:
         said = ", ".join(param["choices"])

@@ -36,7 +36,7 @@ _DETECTING = declare(every=_EVERY)
 
 
 def filter_kernel(name: str | Kernel) -> Kernel:
-    """The kernel that a filter is; an UnknownKernelError that suggests others."""
+    """Returns the kernel that a filter is; raises UnknownKernelError that suggests others."""
     if isinstance(name, Kernel):
         return name
     return DETECT if name == DETECT.name and name not in KERNELS else Kernel.lookup(name)
@@ -51,17 +51,17 @@ def filter_params(name: str | Kernel) -> tuple[Parameter, ...]:
 
 
 def optional_images(name: str) -> tuple[str, ...]:
-    """The images that a filter can do without."""
+    """Returns the images that a filter can do without."""
     return (MASK,) if name in MASKED else ()
 
 
 def takes_model(name: str | Kernel, params: Mapping[str, Any]) -> bool:
-    """Whether the filter, so used, runs a model."""
+    """Returns whether the filter, so used, runs a model."""
     return filter_kernel(name) is DETECT or (name in MASKED and params.get(MASK) is None)
 
 
 def model_of(name: str, params: Mapping[str, Any]) -> Model:
-    """The model that makes the masks of a filter."""
+    """Returns the model that makes the masks of a filter."""
     given = params.get("model", SEGMENTING)
     is_file = isinstance(given, str | os.PathLike) and given not in MODELS
     return chosen_model(name, given, SEGMENTING if is_file else None)
@@ -73,7 +73,7 @@ def every_of(name: str, params: Mapping[str, Any]) -> int:
 
 
 def step_kernel(name: str | Kernel, given: Mapping[str, Any]) -> tuple[Kernel, dict[str, Any]]:
-    """The kernel of a filter for one image, and the parameters that are left for it."""
+    """Returns the kernel of a filter for one image, and the parameters that are left for it."""
     kernel, params = filter_kernel(name), dict(given)
     if isinstance(name, Kernel) or (name not in MASKED and kernel is not DETECT):
         return kernel, params

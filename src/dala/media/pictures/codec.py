@@ -170,7 +170,7 @@ def _check_quality(format: str, target: object, quality: Any) -> None:
         )
     if isinstance(quality, bool) or not isinstance(quality, int) or not 1 <= quality <= 100:
         raise ArgumentError(
-            f"{SAVE}{argument('quality')} is a whole number of 1 to 100, not {quality!r}."
+            f"{SAVE}{argument('quality')} is an integer from 1 to 100, not {quality!r}."
         )
 
 

@@ -77,7 +77,7 @@ def load(
         isinstance(largest_pixels, bool) or not isinstance(largest_pixels, int)
     ):
         raise ArgumentError(
-            f"load: {argument('largest_pixels')} is a whole number, not {largest_pixels!r}."
+            f"load: {argument('largest_pixels')} is an integer, not {largest_pixels!r}."
         )
     picture = read_picture(source, mode, largest_pixels)
     if picture.lost:

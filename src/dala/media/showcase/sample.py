@@ -96,7 +96,7 @@ def write_cube(path: str | os.PathLike[str]) -> None:
 def _canvas(what: str, height: Any, width: Any) -> Canvas:
     for name, extent in (("height", height), ("width", width)):
         if isinstance(extent, bool) or not isinstance(extent, int | np.integer):
-            raise ArgumentError(f"{what}: {name} is a whole number, not {extent!r}.")
+            raise ArgumentError(f"{what}: {name} is an integer, not {extent!r}.")
         if not 1 <= extent <= _LARGEST_EXTENT:
             raise ArgumentError(f"{what}: {name} is 1 to {_LARGEST_EXTENT}, not {extent}.")
     return Canvas.blank(int(height), int(width), HEIGHT, WIDTH)

@@ -68,7 +68,7 @@ class Entry:
         return self.license in COPYLEFT
 
     def describe(self) -> dict[str, Any]:
-        """The entry as plain values, for programs and documentation."""
+        """Returns the entry as plain values, for programs and documentation."""
         package = {**vars(self.package), "files": [vars(item) for item in self.package.files]}
         values = {
             **vars(self),
@@ -84,7 +84,7 @@ class Entry:
 
 
 def find(name: str) -> Entry:
-    """The entry of that name; an UnknownModelError that suggests others."""
+    """Returns the entry of that name; raises UnknownModelError that suggests others."""
     found = MODELS.get(name) if isinstance(name, str) else None
     if found is None:
         known = f" There are {', '.join(MODELS)}, and any ONNX file by its path."

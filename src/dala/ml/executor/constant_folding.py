@@ -18,7 +18,7 @@ Fold = Callable[[Node, Arrays], np.ndarray]
 
 
 def applied(function: Callable[..., Any]) -> Fold:
-    """A function of NumPy, on all inputs."""
+    """Returns a function of NumPy, on all inputs."""
     return lambda _, given: np.asarray(function(*given))
 
 
@@ -84,7 +84,7 @@ def expanded(_: Node, given: Arrays) -> np.ndarray:
 
 
 def reduced(function: np.ufunc) -> Fold:
-    """A reduction along axes, or over all of them."""
+    """Returns a reduction along axes, or over all of them."""
 
     def fold(node: Node, given: Arrays) -> np.ndarray:
         axes = axes_of(node, given, 1)
@@ -132,7 +132,7 @@ def folded(fold: Fold, node: Node, given: Arrays) -> np.ndarray:
 
 
 def axes_of(node: Node, given: Arrays, index: int) -> list[int] | None:
-    """The axes that a node names, as an input or, in older files, as an attribute."""
+    """Returns the axes that a node names, as an input or, in older files, as an attribute."""
     if index < len(given) and given[index] is not None:
         return [int(axis) for axis in np.asarray(given[index]).reshape(-1)]
     named = node.get("axes")
@@ -140,7 +140,7 @@ def axes_of(node: Node, given: Arrays, index: int) -> list[int] | None:
 
 
 def slices_of(node: Node, given: Arrays, shape: Sequence[int]) -> tuple[slice, ...]:
-    """What a Slice takes of each axis, as slices of Python."""
+    """Returns what a Slice takes of each axis, as slices of Python."""
     if node.opset < 10:
         starts, stops = node.get("starts"), node.get("ends")
         axes, steps = node.get("axes"), None

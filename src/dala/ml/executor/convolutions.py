@@ -163,7 +163,7 @@ def _as_product(context: NodeContext, x: Buffer, turn: Turn, shape: Shape) -> It
 def _by_text(
     context: NodeContext, x: Buffer, turn: Turn, windows: Pair, groups: int, shape: Shape
 ) -> Iterator[Stage]:
-    """A WGSL text computes it, epilogue and all."""
+    """Defers the node to a WGSL kernel that computes it with its epilogue."""
     made = shape[1]
     if wgsl.is_depthwise(x.shape[1], made, groups):
         by = context.weight(1, "plain", turn)
@@ -234,7 +234,7 @@ def _rimmed(x: Any, top: dala.s32, left: dala.s32) -> Any:
 def _ended(
     sums: Buffer, bias: Buffer, epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer
 ) -> Stage:
-    """The stage that adds the bias to sums and applies the epilogue."""
+    """Returns the stage that adds the bias to sums and applies the epilogue."""
     own = [sums, reshaped(bias, (bias.shape[0], 1, 1))]
     moved = [
         re.sub(r"\bx(\d+)\b", lambda it: f"x{int(it[1]) + len(own)}", line)

@@ -52,7 +52,7 @@ Order = Mapping[str, int]
 
 
 def region_of(values: Values, order: Order, name: str) -> list[str]:
-    """The values that are deferred and that this one needs, itself last."""
+    """Returns the values that are deferred and that this one needs, itself last."""
     found: dict[str, None] = {}
     left = [name]
     while left:
@@ -85,7 +85,7 @@ def largest_part(values: Values, order: Order, region: Sequence[str]) -> str:
 
 
 def is_one_kernel(values: Values, region: Sequence[str], roots: Sequence[str]) -> bool:
-    """Whether a kernel can compute a region that has these roots."""
+    """Returns whether a kernel can compute a region that has these roots."""
     _, names = epilogue_of(values, region, roots)
     if not roots:
         return len(names) <= MOST_OPERANDS
@@ -131,7 +131,7 @@ def epilogue_of(
 
 
 def scalar_of(value: Value) -> Scalar:
-    """The type of a value on the device."""
+    """Returns the type of a value on the device."""
     if isinstance(value, np.ndarray):
         return STORED.get(value.dtype, F32 if value.dtype.kind == "f" else S32)
     return value.scalar

@@ -143,7 +143,7 @@ def _kinds(buffers: Mapping[str, Buffer]) -> tuple[Any, ...]:
 
 
 def _needed(nodes: tuple[Node, ...], wanted: Mapping[str, Any]) -> tuple[Node, ...]:
-    """The nodes that the wanted values depend on, in their order."""
+    """Returns the nodes that the wanted values depend on, in their order."""
     needed = set(wanted)
     found = []
     for node in reversed(nodes):

@@ -68,11 +68,11 @@ class GraphBuilder:
     # -- values ----------------------------------------------------------------------------------
 
     def shape(self, name: str) -> Shape:
-        """How large a value is, whether it was computed yet or not."""
+        """Returns how large a value is, whether it was computed yet or not."""
         return tuple(self.values[name].shape)
 
     def buffer(self, name: str) -> Buffer:
-        """A value on the device; what was deferred is computed first."""
+        """Returns a value on the device; what was deferred is computed first."""
         found = self.values[name]
         if isinstance(found, np.ndarray):
             return self.uploaded(name, found)
@@ -83,14 +83,14 @@ class GraphBuilder:
         return found
 
     def uploaded(self, name: str, array: np.ndarray) -> Buffer:
-        """A constant on the device, in the type that values of its kind have there."""
+        """Returns a constant on the device, in the type that values of its kind have there."""
         stored = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
         fixed = array is self._given.get(name)
         key = name if fixed else (stored.shape, stored.dtype.str, stored.tobytes())
         return self._upload(key, lambda: stored)
 
     def weight(self, name: str, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
-        """A constant in another arrangement, by the role that it plays."""
+        """Returns a constant in another arrangement, by the role that it plays."""
         array = self.values[name]
         assert isinstance(array, np.ndarray)
         fixed = array is self._given.get(name)
@@ -98,11 +98,11 @@ class GraphBuilder:
         return self._upload(key, lambda: make(array.astype(np.float32)))
 
     def zeros(self, count: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
-        """What stands for a bias that was left out."""
+        """Returns what stands for a bias that was left out."""
         return self._upload(("zeros", count, role), lambda: make(np.zeros(count, np.float32)))
 
     def made(self, name: str, shape: Shape, scalar: Scalar) -> Buffer:
-        """The buffer that a value goes to: where it is wanted, or one between stages."""
+        """Returns the buffer that a value goes to: where it is wanted, or one between stages."""
         target = self.targets.get(name)
         fits = target is not None and target.shape == tuple(shape) and target.scalar == scalar
         found = target if target is not None and fits else scratch(shape, scalar)
@@ -130,7 +130,7 @@ class GraphBuilder:
             self.stages.extend(operator.expand(NodeContext(self, node)))
 
     def split_off(self, node: Node, number: int) -> str:
-        """A name for a part of what a node makes, which only the node itself needs."""
+        """Returns a name for a part of what a node makes, which only the node itself needs."""
         made, place = f"{node.outputs[0]} {number}", self._made_by[node.outputs[0]]
         self._made_by[made], self._users[made] = place, {place}
         return made

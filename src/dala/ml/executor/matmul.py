@@ -59,12 +59,12 @@ def gemm(context: NodeContext) -> Iterable[Stage]:
 
 
 def dense_takes(shape: Shape) -> Callable[[Sequence[Shape]], bool]:
-    """Whether what follows a product of rows (n, o) can be computed with it."""
+    """Returns whether what follows a product of rows (n, o) can be computed with it."""
     return lambda given: len(given) <= MOST_OPERANDS and _masks(shape, given) is not None
 
 
 def _masks(shape: Shape, operands: Sequence[Shape]) -> tuple[Mask, ...] | None:
-    """Which of (rows, columns) each operand has; None where it has others."""
+    """Returns which of (rows, columns) each operand has; None where it has others."""
     rows, columns = shape[:2]
     found = []
     for operand in operands:
@@ -83,7 +83,7 @@ def dense_stage(
     operands: Sequence[Buffer],
     output: Buffer,
 ) -> Stage:
-    """The stage that multiplies rows (n, k) with weight (k, o), with bias and epilogue."""
+    """Returns the stage that multiplies rows (n, k) with weight (k, o), with bias and epilogue."""
     rows, made = x.shape[0], weight.shape[1]
     masks = _masks(output.shape, [item.shape for item in operands])
     assert masks is not None
@@ -124,7 +124,7 @@ def multiply(context: NodeContext) -> Iterator[Stage]:
 
 
 def _product_shape(node: Node, a: Shape, b: Shape) -> Shape:
-    """The shape of a product; a batch that both have is the same, or one."""
+    """Returns the shape of a product; a batch that both have is the same, or one."""
     batches = [item[:-2] for item in (a, b) if math.prod(item[:-2]) > 1]
     if min(len(a), len(b)) < 2 or a[-1] != b[-2] or len(set(batches)) > 1:
         raise ModelError(f"{node} of {a} and {b} is not computed by kernels.")

@@ -247,7 +247,7 @@ def tile(context: NodeContext) -> Iterator[Stage]:
 def _picked(
     x: Buffer, out: Buffer, starts: Sequence[int], steps: Sequence[int], border: Border = "clamp"
 ) -> Stage:
-    """The stage that reads each element of the output from start + step · position."""
+    """Returns the stage that reads each element of the output from start + step · position."""
     axes: list[list[int]] = []  # sizes of x and out, start, step
     for size, made, start, step in zip(x.shape, out.shape, starts, steps, strict=True):
         whole = size == made and start == 0 and step == 1

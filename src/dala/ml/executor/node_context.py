@@ -33,11 +33,11 @@ class NodeContext:
         return self.builder.shape(self.node.inputs[index])
 
     def input(self, index: int = 0) -> Buffer:
-        """An input on the device."""
+        """Returns an input on the device."""
         return self.builder.buffer(self.node.inputs[index])
 
     def array(self, index: int) -> np.ndarray | None:
-        """An input that is known already; None where it was left out."""
+        """Returns an input that is known already; None where it was left out."""
         if not self.node.has(index):
             return None
         found = self.builder.values[self.node.inputs[index]]
@@ -49,14 +49,14 @@ class NodeContext:
         return found
 
     def arrays(self) -> list[np.ndarray | None]:
-        """The first input left out, and all others as they are known."""
+        """Returns the first input left out, and all others as they are known."""
         return [None, *(self.array(i) for i in range(1, len(self.node.inputs)))]
 
     def is_constant(self, index: int) -> bool:
         return isinstance(self.builder.values[self.node.inputs[index]], np.ndarray)
 
     def weight(self, index: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
-        """A constant input, arranged in the way that its role asks for."""
+        """Returns a constant input, arranged in the way that its role asks for."""
         self.array(index)  # an error where it is computed
         return self.builder.weight(self.node.inputs[index], (self.node.op, role), make)
 
@@ -69,11 +69,11 @@ class NodeContext:
         return self.builder.zeros(count, role, make)
 
     def output(self, shape: Sequence[int], scalar: Scalar = F32, index: int = 0) -> Buffer:
-        """Where a result goes."""
+        """Returns where a result goes."""
         return self.builder.made(self.node.outputs[index], tuple(shape), scalar)
 
     def view(self, shape: Sequence[int]) -> Iterator[Stage]:
-        """The first input in another shape of as many elements, as the result."""
+        """Returns the first input in another shape of as many elements, as the result."""
         check_count(self.node, self.shape(), shape)
         self.builder.values[self.node.outputs[0]] = reshaped(self.input(), tuple(shape))
         return iter(())

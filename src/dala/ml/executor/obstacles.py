@@ -13,7 +13,7 @@ from dala.ml.onnx.contents import Contents, Node
 
 
 def obstacles_in(contents: Contents) -> list[str]:
-    """The nodes that kernels cannot compute, each with the reason."""
+    """Returns the nodes that kernels cannot compute, each with the reason."""
     found = [
         f"input {item.name!r}: {item.numpy} is not held by every device"
         for item in contents.inputs

@@ -68,14 +68,14 @@ class Operator:
 
 
 def _pointwise(text: str, fold: Callable[..., object] | None = None, **defaults: float) -> Operator:
-    """An operator of floats, given as a text."""
+    """Returns an operator of floats, given as a text."""
     return Operator(
         write=template(text, **defaults), fold=None if fold is None else folds.applied(fold)
     )
 
 
 def _on_constants(fold: folds.Fold) -> Operator:
-    """An operator that no kernel computes."""
+    """Returns an operator that no kernel computes."""
     return Operator(fold=fold)
 
 

@@ -26,7 +26,7 @@ STORED = {np.dtype(np.float32): F32, np.dtype(np.uint8): U8, np.dtype(np.int32):
 
 
 def literal(value: Any) -> str:
-    """A number as it is written in both languages."""
+    """Returns a number as it is written in both languages."""
     if isinstance(value, int | np.integer):
         return str(int(value))
     number = float(np.float32(value))
@@ -41,7 +41,7 @@ def joined(operator: str) -> Write:
 
 
 def nested(function: str) -> Write:
-    """A function of two inputs, applied to any number of them."""
+    """Returns a function of two inputs, applied to any number of them."""
 
     def write(_: Node, given: Sequence[str]) -> str:
         found = given[0]

@@ -19,7 +19,7 @@ Expand = Callable[[NodeContext], Iterator[Stage]]
 
 
 def reduce_by(kernel: Kernel) -> Expand:
-    """A reduction along axes, or over all of them."""
+    """Returns a reduction along axes, or over all of them."""
 
     def reduce(context: NodeContext) -> Iterator[Stage]:
         node, shape = context.node, context.shape()

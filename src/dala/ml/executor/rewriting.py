@@ -13,12 +13,12 @@ from dala.ml.onnx.contents import Node
 
 
 def unchanged(context: NodeContext) -> Iterator[Node]:
-    """The node itself."""
+    """Yields the node itself."""
     yield context.node
 
 
 def pairwise(context: NodeContext) -> Iterator[Node]:
-    """A node of any number of inputs as nodes of two, so that kernels may share them out."""
+    """Yields a node of any number of inputs as nodes of two, so that kernels may share them out."""
     node = context.node
     if len(node.inputs) <= 2:
         yield node
@@ -32,7 +32,7 @@ def pairwise(context: NodeContext) -> Iterator[Node]:
 
 
 def affine(context: NodeContext) -> Iterator[Node]:
-    """A normalization by numbers that are known, as a product and a sum for each channel."""
+    """Yields a normalization by numbers that are known, as a product and a sum for each channel."""
     node = context.node
     scale, bias, mean, variance = (np.asarray(context.array(i), np.float64) for i in range(1, 5))
     channels = (*context.shape(), 1, 1)[1]

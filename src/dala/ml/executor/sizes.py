@@ -35,7 +35,7 @@ def require(node: Node, fits: bool, complaint: str) -> None:
 
 
 def axis_in(node: Node, axis: Any, rank: int) -> int:
-    """An axis counted from the first one; negative ones are given from the end."""
+    """Returns an axis counted from the first one; negative ones are given from the end."""
     if not -rank <= int(axis) < rank:
         raise ShapeError(f"{node}: there is no axis {axis} among {rank}.")
     return int(axis) % rank
@@ -50,7 +50,7 @@ def axes_in(node: Node, axes: Sequence[Any], rank: int) -> list[int]:
 
 
 def numbers_of(node: Node, name: str, given: Any, count: int, least: int | None) -> list[int]:
-    """An attribute or a constant of so many integers, none of them less than the least."""
+    """Returns an attribute or a constant of so many integers, none of them less than the least."""
     numbers = [int(number) for number in np.asarray(given).reshape(-1)]
     if len(numbers) != count:
         raise ModelError(f"{node}: {name} is {numbers}, but {count} numbers are needed.")
@@ -60,7 +60,7 @@ def numbers_of(node: Node, name: str, given: Any, count: int, least: int | None)
 
 
 def broadcast(node: Node, shapes: Sequence[Sequence[int]]) -> Shape:
-    """The shape that all of them are spread to."""
+    """Returns the shape that all of them are spread to."""
     try:
         return np.broadcast_shapes(*(tuple(shape) for shape in shapes))
     except ValueError:

@@ -61,7 +61,7 @@ def pool(context: NodeContext) -> Iterator[Stage]:
 
 
 def _counted(node: Node, plane: Shape, windows: tuple[Windows, Windows]) -> dict[str, int]:
-    """The rows and columns that a mean is over: those of the plane, or of its padding, too.
+    """Returns the rows and columns that a mean is over: those of the plane, or of its padding, too.
 
     What lies beyond the padding, where the last window is rounded up, never counts.
     """
@@ -151,7 +151,7 @@ def _mean(
 
 
 def resize(context: NodeContext) -> Iterator[Stage]:
-    """Resize along one axis or two that are neighbours, linear or nearest."""
+    """Resize along one axis or two that are neighbors, linear or nearest."""
     node, shape = context.node, context.shape()
     sizes, scales = _sizes(context)
     axes = [axis for axis in range(len(shape)) if sizes[axis] != shape[axis] or scales[axis] != 1]
@@ -188,7 +188,7 @@ def _table(context: NodeContext, values: np.ndarray, dtype: Any) -> Buffer:
 
 
 def _sizes(context: NodeContext) -> tuple[tuple[int, ...], list[float]]:
-    """The size of each axis of the result, and how many times the size before that is."""
+    """Returns the size of each axis of the result, and how many times the size before that is."""
     node, shape = context.node, context.shape()
     scales = context.array(1 if node.opset < 11 else 2)
     require(node, 0 not in shape and len(shape) > 1, f"there is nothing to resize in {shape}")
@@ -211,7 +211,7 @@ def _sizes(context: NodeContext) -> tuple[tuple[int, ...], list[float]]:
 
 
 def _places(node: Node, length: int, made: int, scale: float) -> np.ndarray:
-    """Where each element of the result lies in the input, in elements from its first."""
+    """Returns where each element of the result lies in the input, in elements from its first."""
     at = np.arange(made, dtype=np.float64)
     mode = node.get("coordinate_transformation_mode", "half_pixel")
     if node.opset < 11 or mode == "asymmetric":

@@ -141,12 +141,12 @@ class BoundEpilogue:
 
 
 def is_depthwise(channels: int, made: int, groups: int) -> bool:
-    """Whether each channel is convolved by itself; its weights are then not rearranged."""
+    """Returns whether each channel is convolved by itself; its weights are then not rearranged."""
     return groups > 1 and channels == groups == made
 
 
 def quads_for(made: int) -> int:
-    """The vectors of channels that waste the fewest, the most of those."""
+    """Returns the vectors of channels that waste the fewest, the most of those."""
     return min(range(MOST_QUADS, 0, -1), key=lambda quads: -(-made // (4 * quads)) * quads)
 
 
@@ -163,7 +163,7 @@ def arranged(weight: np.ndarray, groups: int) -> np.ndarray:
 
 
 def arranged_bias(bias: np.ndarray, groups: int) -> np.ndarray:
-    """One number for each channel of each block."""
+    """Returns one number for each channel of each block."""
     own = bias.size // groups
     block = 4 * quads_for(own)
     found = np.zeros((groups, -(-own // block) * block), np.float32)
@@ -187,7 +187,7 @@ def masks_of(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> tup
 
 
 def takes(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> bool:
-    """Whether a shader can compute an epilogue of such operands."""
+    """Returns whether a shader can compute an epilogue of such operands."""
     return len(masks_of(shape, operands)) == len(operands) <= MOST_OPERANDS
 
 
@@ -306,7 +306,7 @@ def _depthwise_kernel(bound: BoundEpilogue, lanes: int, tall: int, step: int, ap
 
 
 def _text(main: str, replaced: dict[str, str], bound: BoundEpilogue) -> str:
-    """A text with its parts filled in, and what stores a sum after the epilogue."""
+    """Returns a text with its parts filled in, and what stores a sum after the epilogue."""
     text = _HEAD + _store(bound) + main
     for word, meaning in replaced.items():
         text = text.replace(word, meaning)

@@ -32,9 +32,9 @@ _OPSET, _IR_VERSION = 17, 8
 
 
 def mobilenet_v2(state: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """The model of a state dict of torchvision's `mobilenet_v2`, from `input` to `logits`.
+    """Returns the model of a state dict of torchvision's `mobilenet_v2`, from `input` to `logits`.
 
-    `input` is f32 (1, 3, 224, 224) and `logits` (1, 1000). Batch normalisation is folded into the
+    `input` is f32 (1, 3, 224, 224) and `logits` (1, 1000). Batch normalization is folded into the
     convolutions, in double precision and one element at a time, so that the same weights give the
     same bytes on every machine. Tensors that are missing, too many, or of another shape are a
     ModelError that names them.
@@ -77,7 +77,7 @@ class _Network:
         group: int = 1,
         clip: bool = True,
     ) -> None:
-        """Add a convolution with its normalisation, clipped to 0..6 unless told otherwise."""
+        """Add a convolution with its normalization, clipped to 0..6 unless told otherwise."""
         taken, made = channels
         weight = self._tensor(f"{layer}.weight", (made, taken // group, size, size))
         gamma, beta, mean, variance = (self._tensor(f"{norm}.{p}", (made,)) for p in _NORM_PARTS)

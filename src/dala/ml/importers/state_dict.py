@@ -121,7 +121,7 @@ Found = tuple[dict[str, _Tensor], Callable[[_Storage], bytes | memoryview]]
 
 
 def _read_archive(what: str, data: bytes) -> Found:
-    """The tensors in a zip archive, and how to get at a storage's bytes in it."""
+    """Returns the tensors in a zip archive, and how to get at a storage's bytes in it."""
     entries = data.count(b"PK\x01\x02")
     if entries > _LARGEST_ENTRIES:
         raise LimitError(f"{what} has {entries:,} entries, of at most {_LARGEST_ENTRIES:,}.")
@@ -175,7 +175,7 @@ def _read_archive(what: str, data: bytes) -> Found:
 
 
 def _read_legacy(what: str, data: bytes) -> Found:
-    """The tensors in a row of pickles, and how to get at the storages that follow it."""
+    """Returns the tensors in a row of pickles, and how to get at the storages that follow it."""
     view = memoryview(data)
     at = 0
     row: list[Any] = []

@@ -60,7 +60,7 @@ class TensorPickle:
         self.memo: dict[int, Any] = {}
 
     def load(self) -> Any:
-        """What the pickle makes."""
+        """Returns what the pickle makes."""
         for _ in range(STEPS_LIMIT):
             opcode = self._take(1)[0]
             if opcode == ord("."):

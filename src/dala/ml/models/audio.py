@@ -51,7 +51,7 @@ def mel_spectrogram(
     f_max: float | None = None,
     log: bool = False,
 ) -> Buffer:
-    """The power of a sound in bands of frequencies, f32 (n_mels, frames), on its device.
+    """Returns the power of a sound in bands of frequencies, f32 (n_mels, frames), on its device.
 
     Samples are f32: an array, a Buffer or a list of numbers, or a batch of sounds (n, samples),
     whose result is (n, n_mels, frames). There are 1 + samples // hop_length frames for an even
@@ -96,7 +96,7 @@ def mel_spectrogram(
 
 
 def _sounds(samples: Any) -> Buffer:
-    """The samples on a device; an error where they are no sound, or no batch of them."""
+    """Returns the samples on a device; an error where they are no sound, or no batch of them."""
     if not isinstance(samples, Buffer | np.ndarray):
         listed = values(samples, F32)
         samples = listed.astype(np.float32)
@@ -105,7 +105,7 @@ def _sounds(samples: Any) -> Buffer:
     if dtype not in ("f32", "float32"):
         raise DtypeError(
             f"mel_spectrogram: the samples are {dtype}, but they have to be f32, in -1..1 as a "
-            f"rule: convert them first; whole numbers of 16 bits are divided by 32768."
+            f"rule: convert them first; integers of 16 bits are divided by 32768."
         )
     if len(shape) not in (1, 2) or shape[-1] == 0:
         raise ShapeError(
@@ -125,7 +125,7 @@ def _count(name: str, value: Any, least: int) -> int:
 
 
 def _range(sample_rate: Any, f_min: Any, f_max: Any) -> tuple[float, float, float]:
-    """The sample rate and the frequencies that the bands lie between, all in Hz."""
+    """Returns the sample rate and the frequencies that the bands lie between, all in Hz."""
     rate = positive_number("mel_spectrogram", "sample_rate", sample_rate)
     high = rate / 2 if f_max is None else f_max
     high = number_within("mel_spectrogram", "f_max", high, 0, rate / 2)
@@ -140,7 +140,7 @@ def _range(sample_rate: Any, f_min: Any, f_max: Any) -> tuple[float, float, floa
 
 @lru_cache(MOST_TABLES)
 def _window(n_fft: int, device: Device) -> Buffer:
-    """A periodic Hann window."""
+    """Returns a periodic Hann window."""
     turns = np.arange(n_fft) * (2 * np.pi / n_fft)
     with using(device):
         return from_numpy((0.5 - 0.5 * np.cos(turns)).astype(np.float32))
@@ -148,7 +148,7 @@ def _window(n_fft: int, device: Device) -> Buffer:
 
 @lru_cache(MOST_TABLES)
 def _bank(n_fft: int, n_mels: int, rate: float, low: float, high: float, device: Device) -> Buffer:
-    """The weight of each frequency in each band, (n_fft // 2 + 1, n_mels)."""
+    """Returns the weight of each frequency in each band, (n_fft // 2 + 1, n_mels)."""
     if (n_fft // 2 + 1) * n_mels > MOST_WEIGHTS:
         raise LimitError(
             f"mel_spectrogram: {n_mels} bands of n_fft = {n_fft} take more than {MOST_WEIGHTS} "

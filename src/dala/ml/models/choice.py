@@ -38,7 +38,7 @@ def chosen_model(what: str, given: Any, like: str | None = None) -> Model:
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:
-    """What changes when a file does."""
+    """Returns what changes when a file does."""
     try:
         found = path.stat()
     except (OSError, ValueError):

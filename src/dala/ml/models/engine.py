@@ -18,7 +18,7 @@ class Engine(Protocol):
     """Whether it computes where the buffers are; else on the host, with copies from elsewhere."""
 
     def __str__(self) -> str:
-        """Its name and version, as users see it."""
+        """Returns its name and version, as users see it."""
 
     def stages(self, inputs: Sequence[Buffer], outputs: Mapping[str, Buffer]) -> Iterator[Stage]:
         """Returns the stages that compute outputs by name, on the current device."""

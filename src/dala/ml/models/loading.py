@@ -77,7 +77,7 @@ def load_model(
     engine: Choice = "auto",
     accept_license: bool = False,
 ) -> Model[Any]:
-    """A model by its name in the catalog, or from an ONNX file.
+    """Returns a model by its name in the catalog, or from an ONNX file.
 
     A name is fetched when it is first used, converted and kept; later it needs no network. With
     `like`, the name of a model of the catalog, the file is fed and read as that one is; without,

@@ -90,7 +90,7 @@ class Model(CompositeKernel, Generic[Seen]):
             self._host = OnnxRuntime(name, source, contents)
 
     def runs_on(self, device: Device) -> bool:
-        """Whether dala's own kernels compute it between buffers of that device.
+        """Returns whether dala's own kernels compute it between buffers of that device.
 
         Unless an engine was chosen, they do on a hardware GPU, where they can compute all of it.
         """
@@ -165,7 +165,7 @@ class Model(CompositeKernel, Generic[Seen]):
         yield from self.engine_on(current_device()).stages(inputs, {wanted.name: output})
 
     def _checked(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None) -> Tensor:
-        """The output that is wanted; refuses buffers that do not suit the model."""
+        """Returns the output that is wanted; refuses buffers that do not suit the model."""
         wanted = self._wanted(params)
         self.check([(item.shape, item.scalar.numpy) for item in inputs])
         own = self.runs_on(current_device())
@@ -227,7 +227,7 @@ class Model(CompositeKernel, Generic[Seen]):
         *,
         assembly: bool = False,
     ) -> str:
-        """What computes it and where, its inputs and its outputs, and what is copied."""
+        """Returns what computes it and where, its inputs and its outputs, and what is copied."""
         with using(current_device() if output is None else output.memory.device) as device:
             lines = [f"{self.name} is computed by {self.engine}"]
             lines += [f"  takes {item.name}: {item}" for item in self.takes]
@@ -258,14 +258,14 @@ class Model(CompositeKernel, Generic[Seen]):
 
 
 def require_model(what: str, given: Any) -> Model:
-    """The model; an ArgumentError where it is none, such as the name of one."""
+    """Returns the model; raises ArgumentError where it is none, such as the name of one."""
     if isinstance(given, Model):
         return given
     raise ArgumentError(f"{what}: the model is what load_model() gives, not {given!r}: load it.")
 
 
 def tensor_shape(entry: Entry) -> tuple[int, ...]:
-    """The shape of what a model of the catalog takes."""
+    """Returns the shape of what a model of the catalog takes."""
     return (1, 3, *entry.shape) if entry.layout == "nchw" else (1, *entry.shape, 3)
 
 

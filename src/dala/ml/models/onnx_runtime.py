@@ -86,7 +86,7 @@ class OnnxRuntime:
     def _run(
         self, inputs: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray | None]
     ) -> list[np.ndarray]:
-        """The outputs of those names, each written over its array, or in one of its own."""
+        """Returns the outputs of those names, each written over its array, or in one of its own."""
         binding = self._session.io_binding()
         for wanted, item in zip(self.contents.inputs, inputs, strict=True):
             binding.bind_input(wanted.name, "cpu", 0, item.dtype, item.shape, item.ctypes.data)
@@ -116,6 +116,6 @@ def _onnxruntime() -> ModuleType:
 
 
 def _said(error: Exception) -> str:
-    """What ONNX Runtime says, without its own places in its source."""
+    """Returns what ONNX Runtime says, without its own places in its source."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].removeprefix("[ONNXRuntimeError] : ") if lines else type(error).__name__

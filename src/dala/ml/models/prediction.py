@@ -18,7 +18,7 @@ Given = np.ndarray | Buffer
 
 
 def predict(model: Model, tensors: Any) -> Any:
-    """The outputs for one input, or for several in a list or a mapping of names.
+    """Returns the outputs for one input, or for several in a list or a mapping of names.
 
     Buffers give buffers on their own device, arrays give arrays. A model with several outputs gives
     a mapping of their names. Where a model is for one input at a time, the first axis of 1, it runs
@@ -29,7 +29,7 @@ def predict(model: Model, tensors: Any) -> Any:
 
 
 def predict_async(model: Model, tensors: Any) -> ResultCommand:
-    """A command that gives what `predict` does, of arrays as they are now."""
+    """Returns a command that gives what `predict` does, of arrays as they are now."""
     given, device = given_tensors(model, tensors), current_device()
     kept = [item.copy() if isinstance(item, np.ndarray) else _held(item) for item in given]
     reads = tuple(item.memory for item in kept if isinstance(item, Buffer))
@@ -42,12 +42,12 @@ def predict_async(model: Model, tensors: Any) -> ResultCommand:
 
 
 def _held(buffer: Buffer) -> Buffer:
-    """A buffer of its own over the same memory: the caller may free the other."""
+    """Returns a buffer of its own over the same memory: the caller may free the other."""
     return Buffer(buffer.memory, buffer.scalar, buffer.shape)
 
 
 def outputs_of(model: Model, given: Sequence[Given]) -> dict[str, Any]:
-    """Every output by its name, as the kind of thing that the inputs are.
+    """Returns every output by its name, as the kind of thing that the inputs are.
 
     Arrays are computed on the current device, buffers on their own.
     """
@@ -69,7 +69,7 @@ def outputs_of(model: Model, given: Sequence[Given]) -> dict[str, Any]:
 
 
 def given_tensors(model: Model, tensors: Any) -> list[Given]:
-    """One tensor for each input of the model, in order."""
+    """Returns one tensor for each input of the model, in order."""
     names = [item.name for item in require_model("predict", model).takes]
     if isinstance(tensors, Mapping):
         unknown = [name for name in tensors if name not in names]
@@ -99,7 +99,7 @@ def given_tensors(model: Model, tensors: Any) -> list[Given]:
 
 
 def _device(model: Model, given: Sequence[Given]) -> Device | None:
-    """The device of buffers; None for arrays."""
+    """Returns the device of buffers; None for arrays."""
     devices = {item.memory.device if isinstance(item, Buffer) else None for item in given}
     if len(devices) > 1:
         places = ", ".join("no device" if item is None else item.id for item in devices)
@@ -121,7 +121,7 @@ def _buffer(model: Model, name: str, array: np.ndarray) -> Buffer:
 
 
 def _batch(model: Model, given: Sequence[Given]) -> int | None:
-    """How many there are, where each has to be run by itself."""
+    """Returns how many there are, where each has to be run by itself."""
     counts = {item.shape[0] if item.shape else 0 for item in given}
     if len(counts) != 1 or counts <= {0, 1}:
         return None

@@ -23,7 +23,7 @@ def top_k(output: Any, k: int = 5, model: Model | None = None) -> list[Classific
     the model; without one, and for a model that was loaded without `like`, they are the indices.
     """
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ArgumentError(f"top_k: k is a whole number from 1 on, not {k!r}.")
+        raise ArgumentError(f"top_k: k is an integer from 1 on, not {k!r}.")
     if not isinstance(output, np.ndarray | Buffer):
         raise ArgumentError(
             f"top_k: the output is an array or a Buffer, not {type(output).__name__}."

@@ -34,7 +34,7 @@ def recognize(
 
 
 def require_entry(model: Model) -> Entry:
-    """The entry of the catalog that says how images go in, and what the outputs mean."""
+    """Returns the entry of the catalog that says how images go in, and what the outputs mean."""
     if model.entry is not None:
         return model.entry
     takes = ", ".join(f"{item.name}: {item}" for item in model.takes)
@@ -47,7 +47,7 @@ def require_entry(model: Model) -> Entry:
 
 
 def preparation(entry: Entry) -> dict[str, Any]:
-    """The parameters of `preprocess` that make of an image what the model takes."""
+    """Returns the parameters of `preprocess` that make of an image what the model takes."""
     return {
         "normalize": entry.normalize,
         "layout": entry.layout,

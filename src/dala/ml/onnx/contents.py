@@ -36,11 +36,11 @@ class Node:
         return f"{self.op} ({self.name or self.outputs[0]})"
 
     def has(self, index: int) -> bool:
-        """Whether the input of that number is given; optional ones may be left out."""
+        """Returns whether the input of that number is given; optional ones may be left out."""
         return index < len(self.inputs) and bool(self.inputs[index])
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An attribute, or what stands for it where it is left out."""
+        """Returns an attribute, or what stands for it where it is left out."""
         return self.attributes.get(name, default)
 
 
@@ -126,7 +126,7 @@ def _attribute(given: Message, beside: Mapping[str, bytes]) -> Any:
 
 
 def _tensor(model: str, given: Message) -> Tensor:
-    """What is declared about an input or output."""
+    """Returns what is declared about an input or output."""
     name, kind = given.get("name", ""), given.get("type", {})
     tensor = kind.get("tensor", {})
     number = tensor.get("elem_type", 0)
@@ -145,7 +145,7 @@ def _axis(given: Message) -> Axis:
 
 
 def _inferred(model: str, data: bytes) -> list[Message]:
-    """What follows about outputs whose shapes are left out in the file."""
+    """Returns what follows about outputs whose shapes are left out in the file."""
     import onnx
 
     known = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data))

@@ -23,9 +23,9 @@ class Bundle:
 
 
 def bundled(what: str, data: bytes, outside: Outside) -> Bundle:
-    """A checked model with its tensors from other files, which nobody has to open again.
+    """Returns a checked model with its tensors from other files, which nobody has to open again.
 
-    Initialisers of the graph itself are given beside it, all others are put into it: ONNX Runtime
+    Initializers of the graph itself are given beside it, all others are put into it: ONNX Runtime
     would look for those of branches and functions in files, whatever it is given.
     """
     import onnx
@@ -55,7 +55,7 @@ def bundled(what: str, data: bytes, outside: Outside) -> Bundle:
 
 
 def _taken(what: str, tensor: Any, outside: Outside) -> bytes | None:
-    """The bytes of a tensor that is in another file, which it does not name any more."""
+    """Returns the bytes of a tensor that is in another file, which it does not name any more."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     is_outside = tensor.data_location == EXTERNAL
     del tensor.external_data[:]
@@ -70,7 +70,7 @@ def _taken(what: str, tensor: Any, outside: Outside) -> bytes | None:
 
 
 def _inner_tensors(model: Any) -> Iterator[Any]:
-    """The tensors of a model's attributes, branches and functions."""
+    """Yields the tensors of a model's attributes, branches and functions."""
     waiting = [*model.graph.node]
     for function in model.functions:
         waiting += function.node
@@ -82,7 +82,7 @@ def _inner_tensors(model: Any) -> Iterator[Any]:
 
 
 def _held(attribute: Any, waiting: list[Any]) -> Iterator[Any]:
-    """The tensors of an attribute; nodes of graphs in it wait for their turn."""
+    """Yields the tensors of an attribute; nodes of graphs in it wait for their turn."""
     if attribute.HasField("t"):
         yield attribute.t
     yield from attribute.tensors

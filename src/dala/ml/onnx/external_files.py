@@ -38,7 +38,7 @@ class Outside:
         self._files.clear()
 
     def size_bytes(self, where: str, location: str) -> int:
-        """How long a file is, which is open from now on."""
+        """Returns how long a file is, which is open from now on."""
         return os.fstat(self._opened(where, location)).st_size
 
     def read(self, where: str, location: str, offset: int, size_bytes: int) -> bytes:
@@ -120,7 +120,7 @@ def _check_file(where: str, path: Path, found: os.stat_result) -> None:
 
 
 def _parts(where: str, location: str, folder: Path) -> tuple[str, ...]:
-    """The folders and the file that a location names, below the model's folder."""
+    """Returns the folders and the file that a location names, below the model's folder."""
     # ONNX Runtime takes some names with a * for addresses in its memory.
     if not location or len(location) > 1024 or re.search(r"[\0*]", location):
         raise ModelError(f"{where} is to be read from {location[:80]!r}, which names no file.")

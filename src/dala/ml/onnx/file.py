@@ -82,7 +82,7 @@ class Described:
 
 
 def checked_model(source: str | os.PathLike[str] | bytes) -> bytes | Bundle:
-    """The bytes of an ONNX file that `check_onnx` has found in order, for whoever runs it.
+    """Returns the bytes of an ONNX file that `check_onnx` has found in order, for whoever runs it.
 
     Where some of its tensors lie in other files, theirs are with it: no file is opened again.
     """
@@ -97,7 +97,7 @@ def checked_model(source: str | os.PathLike[str] | bytes) -> bytes | Bundle:
 
 
 def check_onnx(source: str | os.PathLike[str] | bytes) -> Described:
-    """What is in an ONNX file, once all has been checked that can be without running it.
+    """Returns what is in an ONNX file, once all has been checked that can be without running it.
 
     `source` is the path of the file, or its bytes. Refused as a ModelError are files that are no
     ONNX, cut or damaged ones, tensors that claim other sizes than they have, or that lie in files
@@ -144,7 +144,7 @@ def _check(what: str, data: memoryview, outside: Outside | None) -> Described:
 
 
 def _read(path: Path) -> bytes:
-    """All of the file, if it begins as no other does."""
+    """Returns all of the file, if it begins as no other does."""
     try:
         # A pipe would be waited for.
         if not stat.S_ISREG(path.stat().st_mode):
@@ -193,7 +193,7 @@ def _check_versions(what: str, model: Message) -> dict[str, int]:
 
 
 def _versions(what: str, imports: Message) -> dict[str, int]:
-    """The version of each set of operators that a model or a function imports."""
+    """Returns the version of each set of operators that a model or a function imports."""
     found = [(entry.get("domain", ""), entry) for entry in imports.get("opset_import", [])]
     versions = {"" if domain == "ai.onnx" else domain: e.get("version", 0) for domain, e in found}
     for domain, newest in OPSETS.items():

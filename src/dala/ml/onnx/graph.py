@@ -34,7 +34,7 @@ class Library:
 
 
 def walk_nodes(nodes: list[Message]) -> Iterator[Message]:
-    """Every node, with those of the graphs inside of it."""
+    """Yields every node, with those of the graphs inside of it."""
     waiting = list(reversed(nodes))
     while waiting:
         node = waiting.pop()
@@ -44,7 +44,7 @@ def walk_nodes(nodes: list[Message]) -> Iterator[Message]:
 
 
 def graphs_of(node: Message) -> Iterator[tuple[str, Message]]:
-    """The branches and bodies of a node, with the names of their attributes."""
+    """Yields the branches and bodies of a node, with the names of their attributes."""
     for attribute in node.get("attribute", []):
         name = attribute.get("name", "")
         if "g" in attribute:
@@ -53,7 +53,7 @@ def graphs_of(node: Message) -> Iterator[tuple[str, Message]]:
 
 
 def label_of(node: Message) -> str:
-    """What a node is called in an error."""
+    """Returns what a node is called in an error."""
     operator = node.get("op_type", "?")
     if node.get("name"):
         return f"node {node['name']!r} ({operator})"
@@ -213,7 +213,7 @@ def _schema(operator: str, version: int, domain: str) -> Any:
 
 
 def _given(where: str, graph: Message) -> Names:
-    """The names of inputs and initializers; an initialiser may be an input's default."""
+    """Returns the names of inputs and initializers; an initializer may be an input's default."""
     inputs = [value.get("name", "") for value in graph.get("input", [])]
     initializers = [tensor.get("name", "") for tensor in graph.get("initializer", [])]
     return _unique(where, "input", inputs) | _unique(where, "initializer", initializers)

@@ -33,13 +33,13 @@ _FIXED_BYTES = {_EIGHT: 8, _FOUR: 4}
 
 
 def read_message(what: str, data: memoryview, schema: Schema, kind: str) -> Message:
-    """The message that is all of `data`; `what` names it in errors."""
+    """Returns the message that is all of `data`; `what` names it in errors."""
     reader = _Reader(what, data, schema)
     return reader.message(kind, 0, len(data), 0)
 
 
 def varints_in(packed: memoryview) -> int:
-    """How many packed varints there are: the last byte of each is below 128."""
+    """Returns how many packed varints there are: the last byte of each is below 128."""
     import numpy as np
 
     return int(np.count_nonzero(np.frombuffer(packed, np.uint8) < 128))
@@ -52,7 +52,7 @@ def floats_in(numbers: Sequence[tuple[int, memoryview]], form: str = "f") -> lis
 
 
 def integers_in(numbers: Sequence[tuple[int, memoryview]]) -> list[int]:
-    """The values of a field of varints, packed or not, as signed ones."""
+    """Returns the values of a field of varints, packed or not, as signed ones."""
     found: list[int] = []
     for _, view in numbers:
         value, shift = 0, 0
@@ -132,7 +132,7 @@ class _Reader:
             yield value
 
     def _fields(self, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-        """Each field: its number, its wire type, and where its value begins and ends."""
+        """Yields each field: its number, its wire type, and where its value begins and ends."""
         data = self.data
         while at < end:
             self._count(at)

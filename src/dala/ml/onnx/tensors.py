@@ -102,7 +102,7 @@ def check_tensor(where: str, tensor: Message, outside: Outside | None) -> int:
 
 
 def array_of(tensor: Message, beside: Mapping[str, bytes]) -> np.ndarray | None:
-    """The values of a tensor that was checked; None where NumPy has not its element type.
+    """Returns the values of a tensor that was checked; None where NumPy has not its element type.
 
     `beside` are the bytes of those in other files.
     """
@@ -129,14 +129,14 @@ def array_of(tensor: Message, beside: Mapping[str, bytes]) -> np.ndarray | None:
 
 
 def bytes_of(where: str, number: int, dims: list[int]) -> int:
-    """How many bytes a tensor of that element type and shape has."""
+    """Returns how many bytes a tensor of that element type and shape has."""
     if number not in DTYPES:
         raise ModelError(f"{where} has the element type {number}, which is not known.")
     return (element_count(where, dims) * DTYPES[number][1] + 7) // 8
 
 
 def element_count(where: str, dims: list[int]) -> int:
-    """How many elements these sizes make, if memory could hold them."""
+    """Returns how many elements these sizes make, if memory could hold them."""
     if len(dims) > LARGEST_RANK:
         raise LimitError(f"{where} has {len(dims):,} dimensions, of at most {LARGEST_RANK}.")
     if min(dims, default=0) < 0:

@@ -1,4 +1,4 @@
-"""Results as shapes over the image: boxes with names, points, skeletons, coloured masks."""
+"""Results as shapes over the image: boxes with names, points, skeletons, colored masks."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ LEAST_SCORE = 0.3
 """Points of poses that are less sure are not drawn: the models say where hidden ones would be."""
 MASK_ALPHA = 0.55
 GOLDEN = (math.sqrt(5) - 1) / 2
-"""Turning hues by this part of a circle keeps neighbouring numbers far apart."""
+"""Turning hues by this part of a circle keeps neighboring numbers far apart."""
 
-Colour = tuple[float, float, float, float]
+Color = tuple[float, float, float, float]
 
 
 @record
@@ -56,7 +56,7 @@ class Scale:
 
 
 def draw_results(results: Sequence[Result], image: Any) -> Any:
-    """A new image like the given one, with the results over it."""
+    """Returns a new image like the given one, with the results over it."""
     height, width = frame_of("draw", image).shape[:2]
     drawing = Drawing()
     add_results(drawing, results, (width, height))
@@ -78,57 +78,57 @@ def add_results(drawing: Drawing, results: Sequence[Result], size: tuple[int, in
     _add_classes(drawing, classes, scale)
 
 
-def color_of(number: int, alpha: float = 1.0) -> Colour:
-    """A bright colour for a class or a person, the same for the same number."""
+def color_of(number: int, alpha: float = 1.0) -> Color:
+    """Returns a bright color for a class or a person, the same for the same number."""
     red, green, blue = colorsys.hsv_to_rgb((0.05 + number * GOLDEN) % 1.0, 0.85, 1.0)
     return red, green, blue, alpha
 
 
 def _add_detection(drawing: Drawing, found: Detection, scale: Scale) -> None:
     x0, y0, x1, y1 = found.box
-    colour = color_of(found.index)
-    drawing.draw_rect(x0, y0, x1 - x0, y1 - y0, colour, line_width=2 * scale.line)
-    _add_points(drawing, found.keypoints, colour, scale)
-    _add_name(drawing, f"{found.label} {found.score:.0%}", found.box, colour, scale)
+    color = color_of(found.index)
+    drawing.draw_rect(x0, y0, x1 - x0, y1 - y0, color, line_width=2 * scale.line)
+    _add_points(drawing, found.keypoints, color, scale)
+    _add_name(drawing, f"{found.label} {found.score:.0%}", found.box, color, scale)
 
 
-def _add_name(drawing: Drawing, text: str, box: Box, colour: Colour, scale: Scale) -> None:
+def _add_name(drawing: Drawing, text: str, box: Box, color: Color, scale: Scale) -> None:
     """The name on top of the box, or in it where there is no room above."""
     wide, tall = text_size(text, scale.letters, background=True)
     left = max(min(box[0], scale.width - wide), 0)
     top = box[1] - tall if box[1] >= tall else box[1]
-    drawing.draw_text(text, left, top, scale.letters, _letters_on(colour), background=colour)
+    drawing.draw_text(text, left, top, scale.letters, _letters_on(color), background=color)
 
 
-def _letters_on(colour: Colour) -> str:
+def _letters_on(color: Color) -> str:
     """Black or white, whichever can be read."""
-    red, green, blue, _ = colour
+    red, green, blue, _ = color
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.45 else "#ffffff"
 
 
-def _add_pose(drawing: Drawing, pose: Pose, colour: Any, scale: Scale) -> None:
+def _add_pose(drawing: Drawing, pose: Pose, color: Any, scale: Scale) -> None:
     sure = {name: point for name, point in pose.keypoints.items() if point.score >= LEAST_SCORE}
     for start, end in BONES:
         if start in sure and end in sure:
             one, other = sure[start], sure[end]
-            drawing.draw_line(one.x, one.y, other.x, other.y, colour, line_width=2 * scale.line)
-    _add_points(drawing, sure, colour, scale)
+            drawing.draw_line(one.x, one.y, other.x, other.y, color, line_width=2 * scale.line)
+    _add_points(drawing, sure, color, scale)
 
 
 def _add_points(
-    drawing: Drawing, keypoints: Mapping[str, Keypoint], colour: Any, scale: Scale
+    drawing: Drawing, keypoints: Mapping[str, Keypoint], color: Any, scale: Scale
 ) -> None:
     for point in keypoints.values():
         drawing.fill_circle(point.x, point.y, 2.5 * scale.line, "#000000")
-        drawing.fill_circle(point.x, point.y, 2.0 * scale.line, colour)
+        drawing.fill_circle(point.x, point.y, 2.0 * scale.line, color)
 
 
 def _add_mask(drawing: Drawing, found: Segmentation) -> None:
     if found.is_soft:
         drawing.fill_mask(found.mask, color_of(len(found.labels) - 1, MASK_ALPHA))
     else:
-        colours = [color_of(number, MASK_ALPHA) for number in range(len(found.labels))]
-        drawing.fill_labels(found.mask, [None, *colours[1:]])
+        colors = [color_of(number, MASK_ALPHA) for number in range(len(found.labels))]
+        drawing.fill_labels(found.mask, [None, *colors[1:]])
 
 
 def _add_classes(drawing: Drawing, found: Sequence[Classification], scale: Scale) -> None:

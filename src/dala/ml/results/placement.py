@@ -32,7 +32,7 @@ class Placement:
         return placed
 
     def box(self, corners: Any) -> Box:
-        """The part of a box x0, y0, x1, y1 of the tensor that lies in the image."""
+        """Returns the part of a box x0, y0, x1, y1 of the tensor that lies in the image."""
         (x0, y0), (x1, y1) = self.points(np.reshape(corners, (2, 2))).tolist()
         height, width = map(float, self.image)
         return (

@@ -1,7 +1,7 @@
 """What models find in an image: classes, boxes, poses, masks.
 
 Places are in the image's own pixels, x to the right and y down from its upper left corner, as
-floats: the centre of the first pixel is at (0.5, 0.5). Left and right of a person are the person's.
+floats: the center of the first pixel is at (0.5, 0.5). Left and right of a person are the person's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Result:
     """Something found in an image, over which it can be drawn."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain numbers, texts, lists and mappings."""
+        """Returns the same as plain numbers, texts, lists and mappings."""
         return dict(vars(self))
 
     def draw(self, image: Any) -> Any:
@@ -47,7 +47,7 @@ class Keypoint:
     score: float
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain numbers."""
+        """Returns the same as plain numbers."""
         return dict(vars(self))
 
 
@@ -119,7 +119,7 @@ class Segmentation(Result):
         return {self.labels[index]: float(counts[index] / classes.size) for index in order}
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain values: the mask row by row as runs [value, how many pixels].
+        """Returns the same as plain values: the mask row by row as runs [value, how many pixels].
 
         Values are numbers of labels, or of a soft mask probabilities in steps of 1/255.
         """
@@ -155,7 +155,7 @@ class Results(list[Item]):
         return draw_results(self, image)
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Every result as plain values, in a list."""
+        """Returns every result as plain values, in a list."""
         return [item.to_dict() for item in self]
 
 

@@ -29,7 +29,7 @@ _DAMAGED = (
 
 
 def read_files(archive: Path, wanted: Sequence[File], remedy: str) -> dict[str, bytes]:
-    """The contents of the wanted files by path, each with the SHA-256 that was promised.
+    """Returns the contents of the wanted files by path, each with the SHA-256 that was promised.
 
     An IntegrityError says what is wrong with the archive, and then the remedy.
     """
@@ -51,7 +51,7 @@ def read_files(archive: Path, wanted: Sequence[File], remedy: str) -> dict[str, 
 
 
 def checked(where: str, file: File, data: bytes, remedy: str) -> bytes:
-    """The data, if it is the file that was promised; else an IntegrityError."""
+    """Returns the data, if it is the file that was promised; else an IntegrityError."""
     found = hashlib.sha256(data).hexdigest()
     if found != file.sha256:
         raise IntegrityError(

@@ -33,14 +33,14 @@ def has_npm() -> bool:
 
 
 def command_of(package: Package) -> str:
-    """What a person types to get the package."""
+    """Returns what a person types to get the package."""
     if package.kind == "npm":
         return f"npm pack {package.spec}"
     return f"pip download --no-deps --only-binary=:all: {package.spec}"
 
 
 def archive_name(package: Package) -> str:
-    """What the archive is called that they get."""
+    """Returns what the archive is called that they get."""
     if package.kind == "npm":
         return f"{package.name.strip('@').replace('/', '-')}-{package.version}.tgz"
     return f"{package.name.replace('-', '_')}-{package.version}-py3-none-any.whl"
@@ -74,7 +74,7 @@ def download(package: Package, folder: Path, progress: Progress) -> Path:
 
 
 def download_files(package: Package, progress: Progress, remedy: str) -> dict[str, bytes]:
-    """The files of an npm package by path, one by one from the CDN."""
+    """Returns the files of an npm package by path, one by one from the CDN."""
     found: dict[str, bytes] = {}
     come = 0
     for file in package.files:
@@ -135,7 +135,7 @@ def _run(
 
 
 def _size(folder: Path) -> int:
-    """The bytes of the files in a folder, some of which may vanish meanwhile."""
+    """Returns the bytes of the files in a folder, some of which may vanish meanwhile."""
     total = 0
     for place, _, names in os.walk(folder):
         for name in names:

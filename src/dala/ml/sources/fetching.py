@@ -28,7 +28,7 @@ Files = dict[str, bytes]
 
 
 def fetch(entry: Entry, *, progress: Progress | None = None, accept_license: bool = False) -> Path:
-    """The converted ONNX file of a model, which is downloaded when it is first asked for.
+    """Returns the converted ONNX file of a model, which is downloaded when it is first asked for.
 
     `progress` is called with the bytes that have come and all that will; without it there is a bar
     where standard error is a terminal.
@@ -131,7 +131,7 @@ def _check_license(entry: Entry, accepted: bool) -> None:
 
 
 def _how(entry: Entry) -> str:
-    """How to get the file by hand."""
+    """Returns how to get the file by hand."""
     from dala.ml.sources.downloads import archive_name, command_of
 
     accept = " --accept-license" if entry.needs_acceptance else ""

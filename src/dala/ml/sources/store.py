@@ -21,7 +21,7 @@ State = Literal["here", "missing", "damaged"]
 
 
 def folder() -> Path:
-    """Where models are kept: `DALA_MODELS`, else beside the compiled kernels."""
+    """Returns where models are kept: `DALA_MODELS`, else beside the compiled kernels."""
     chosen = os.environ.get(FOLDER)
     if chosen:
         return Path(chosen).expanduser()
@@ -40,7 +40,7 @@ def path_of(entry: Entry) -> Path:
 
 
 def state(entry: Entry) -> State:
-    """Whether the model is here, and whole."""
+    """Returns whether the model is here, and whole."""
     found = digest_of(path_of(entry))
     if found is None:
         return "missing"
@@ -48,7 +48,7 @@ def state(entry: Entry) -> State:
 
 
 def find(entry: Entry) -> Path | None:
-    """The model's file, or None; one that is damaged is removed, with an IntegrityError."""
+    """Returns the model's file, or None; one that is damaged is removed, with an IntegrityError."""
     path = path_of(entry)
     found = digest_of(path)
     if found is None:
@@ -120,7 +120,7 @@ def _opened(lock: Path) -> IO[str]:
 
 
 def digest_of(path: Path) -> str | None:
-    """The SHA-256 of a file; None where there is none."""
+    """Returns the SHA-256 of a file; None where there is none."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

@@ -22,7 +22,7 @@ from dala.runtime.buffers.views import reshaped
 def decode(
     outputs: Outputs, placement: Placement, entry: Entry, options: Mapping[str, Any]
 ) -> Results[Classification]:
-    """The likeliest classes with their probabilities, from logits."""
+    """Returns the likeliest classes with their probabilities, from logits."""
     count = chosen(entry, options, "top_k")["top_k"]
     names = labels(entry.labels)
     logits = require_output(outputs, entry, "logits", (1, len(names)), (1, len(names), 1, 1))

@@ -32,7 +32,7 @@ def decode(
     entry: Entry,
     options: Mapping[str, Any] | None = None,
 ) -> Results[Any] | Segmentation:
-    """What the outputs for one image say, computed on the device that they are on.
+    """Returns what the outputs for one image say, computed on the device that they are on.
 
     Options are, by the decoding of the entry: "softmax" top_k; "yolo" and "blazeface" threshold,
     iou, max_results; "posenet" threshold, max_results. "argmax" and "probability" take none.

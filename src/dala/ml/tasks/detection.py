@@ -28,7 +28,7 @@ def decode(
 ) -> Results[Detection]:
     """The things found, the surest first; of one class, none overlaps another by more than iou.
 
-    Rows are boxes in 0..1 of the tensor, (centre x, centre y, width, height), a confidence, and the
+    Rows are boxes in 0..1 of the tensor, (center x, center y, width, height), a confidence, and the
     probability of each class.
     """
     given = chosen(entry, options, "threshold", "iou", "max_results")

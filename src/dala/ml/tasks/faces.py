@@ -30,7 +30,7 @@ Anchors = tuple[tuple[int, int], ...]
 def decode(
     outputs: Outputs, placement: Placement, entry: Entry, options: Mapping[str, Any]
 ) -> Results[Detection]:
-    """The faces found, the surest first.
+    """Returns the faces found, the surest first.
 
     A face is the mean of all boxes and points that overlap the best one by more than iou, weighed
     by their scores: it moves less from frame to frame than the best one alone.
@@ -69,7 +69,7 @@ def decode(
 
 
 def _found(outputs: Outputs, entry: Entry, n: int, columns: int) -> tuple[Buffer, Buffer, int]:
-    """The logits, the offsets, and the column at which these begin."""
+    """Returns the logits, the offsets, and the column at which these begin."""
     together = (1, n, 1 + columns)
     both = find_output(outputs, "objects", together)
     if both is not None:
@@ -87,7 +87,7 @@ def _found(outputs: Outputs, entry: Entry, n: int, columns: int) -> tuple[Buffer
 
 @lru_cache(8)
 def anchor_buffer(grids: Anchors, shape: Shape, device: Device) -> Buffer:
-    """The anchors of a tensor of (height, width) as x and y in 0..1, on a device."""
+    """Returns the anchors of a tensor of (height, width) as x and y in 0..1, on a device."""
     height, width = shape
     parts = []
     for stride, count in grids:

@@ -17,7 +17,7 @@ MOST_RESULTS = 1000
 
 
 def chosen(entry: Entry, given: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    """The options of these names: as given, else as the catalog has them; checked."""
+    """Returns the options of these names: as given, else as the catalog has them; checked."""
     for name in given:
         if name not in names:
             takes = f"it takes {', '.join(map(argument, names))}" if names else "it takes none"

@@ -39,18 +39,18 @@ def require_output(outputs: Outputs, entry: Entry, name: str, *shapes: Sequence[
 
 
 def listed(outputs: Outputs) -> str:
-    """The outputs that there are, as a clause."""
+    """Returns the outputs that there are, as a clause."""
     known = ", ".join(f"{name!r} {item.dtype} {item.shape}" for name, item in outputs.items())
     return f"the model gives {known}"
 
 
 def shown(shape: Sequence[Axis]) -> str:
-    """A shape with n for what may have any length."""
+    """Returns a shape with n for what may have any length."""
     return f"({', '.join('n' if axis is None else str(axis) for axis in shape)})"
 
 
 def without_batch(buffer: Buffer) -> Buffer:
-    """The same memory without the first axis, which is 1."""
+    """Returns the same memory without the first axis, which is 1."""
     return reshaped(buffer, buffer.shape[1:])
 
 
@@ -61,7 +61,7 @@ def computed(
     dtype: str = "f32",
     params: Params | None = None,
 ) -> Buffer:
-    """A new buffer with what the kernel makes of the inputs."""
+    """Returns a new buffer with what the kernel makes of the inputs."""
     made = new_buffer(shape, dtype)
     kernel.run(inputs, made, params)
     return made

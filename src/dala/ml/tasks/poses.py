@@ -53,7 +53,7 @@ LEAST_SCORE = 0.15
 def decode(
     outputs: Outputs, placement: Placement, entry: Entry, options: Mapping[str, Any]
 ) -> Results[Pose]:
-    """The poses found, in the order of the surest point of each."""
+    """Returns the poses found, in the order of the surest point of each."""
     given = chosen(entry, options, "threshold", "max_results")
     stride, radius = entry.settings["stride"], entry.settings["radius"]
     names = labels(entry.labels)

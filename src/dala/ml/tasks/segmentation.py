@@ -57,14 +57,14 @@ def _largest(found: Buffer, count: int) -> Buffer:
 def decode_probability(
     outputs: Outputs, placement: Placement, entry: Entry, options: Mapping[str, Any]
 ) -> Segmentation:
-    """How likely each pixel is of the last class, as f32 in 0..1, interpolated."""
+    """Returns how likely each pixel is of the last class, as f32 in 0..1, interpolated."""
     chosen(entry, options)
     made = soft_mask(outputs, placement, entry)
     return Segmentation(np.asarray(made), labels(entry.labels))
 
 
 def soft_mask(outputs: Outputs, placement: Placement, entry: Entry) -> Buffer:
-    """The same mask on the device, for kernels that go on with it."""
+    """Returns the same mask on the device, for kernels that go on with it."""
     shapes = ((1, None, None, 1), (1, 1, None, None), (1, None, None))
     found = require_output(outputs, entry, "mask", *shapes)
     shape = found.shape

@@ -65,7 +65,7 @@ def _extent(extent: Any, given: object) -> int:
         return operator.index(extent)
     except TypeError:
         raise ShapeError(
-            f"shape {short_repr(given)} has {short_repr(extent)}: a dimension is a whole number."
+            f"shape {short_repr(given)} has {short_repr(extent)}: a dimension is an integer."
         ) from None
 
 
@@ -195,7 +195,7 @@ def _refused(array: np.ndarray, index: int, scalar: Scalar) -> ArgumentError:
     value = array.reshape(-1)[index : index + 1].tolist()[0]
     allowed = "a real number"
     if scalar.is_integer:
-        allowed = f"a whole number from {scalar.lowest:,} to {scalar.highest:,}"
+        allowed = f"an integer from {scalar.lowest:,} to {scalar.highest:,}"
     return ArgumentError(
         f"element {index:,} of the data is {short_repr(value)}, but {scalar} holds {allowed}: "
         f"round, clip or convert the data first."

@@ -266,9 +266,9 @@ def stream(
     10
     """
     if not _is_whole(priority):
-        raise ArgumentError(f"priority is {priority!r}: give a whole number; higher goes first.")
+        raise ArgumentError(f"priority is {priority!r}: give an integer; higher goes first.")
     if not _is_whole(max_in_flight) or max_in_flight < 1:
-        raise ArgumentError(f"max_in_flight is {max_in_flight!r}: give a whole number from 1 on.")
+        raise ArgumentError(f"max_in_flight is {max_in_flight!r}: give an integer from 1 on.")
     if when_full not in get_args(WhenFull):
         raise ArgumentError(
             f"when_full is {when_full!r}: give one of {', '.join(get_args(WhenFull))}."

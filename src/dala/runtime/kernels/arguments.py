@@ -80,9 +80,7 @@ def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) ->
             return math.copysign(math.inf, wide)
         return wide
     if isinstance(value, float) and not value.is_integer():
-        raise ArgumentError(
-            f"{kernel}: parameter {name!r} is {scalar}, a whole number, not {value!r}."
-        )
+        raise ArgumentError(f"{kernel}: parameter {name!r} is {scalar}, an integer, not {value!r}.")
     whole = int(value)
     if not scalar.lowest <= whole <= scalar.highest:
         raise ArgumentError(

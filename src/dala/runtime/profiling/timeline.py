@@ -16,7 +16,7 @@ LEAST_BAR = 0.75
 """Pixels that the shortest run still takes."""
 MOST_NAMED = 24
 """Names up to which the legend goes."""
-COLOURS = (
+COLORS = (
     *("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#e15759", "#76b7b2", "#9c755f", "#d4a50f"),
     *("#d37295", "#499894", "#86bc86", "#79706e"),
 )
@@ -58,7 +58,7 @@ def drawn(runs: Sequence[Run]) -> str:
     for run in runs:
         spent_s[run.name] = spent_s.get(run.name, 0.0) + run.duration_s
     names = sorted(spent_s, key=lambda name: -spent_s[name])
-    colours = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(names)}
+    colors = {name: COLORS[i % len(COLORS)] for i, name in enumerate(names)}
     lanes: dict[tuple[str, int], tuple[int, str]] = {}
     for run in runs:
         label = f"{run.device} · {run.thread}"
@@ -74,8 +74,8 @@ def drawn(runs: Sequence[Run]) -> str:
     for run in runs:
         number, _ = lanes[run.device, run.thread_id]
         x = left + (run.start_s - first_s) * scale
-        parts.append(_bar(run, x, top + LANE * number, run.duration_s * scale, colours[run.name]))
-    legend, height = _legend(names, spent_s, colours, bottom + 30)
+        parts.append(_bar(run, x, top + LANE * number, run.duration_s * scale, colors[run.name]))
+    legend, height = _legend(names, spent_s, colors, bottom + 30)
     count = f"{len(runs):,} run{'s' * (len(runs) != 1)}"
     busy = f"{_time(sum(spent_s.values()))} of work in {_time(span_s)}"
     title = _text(MARGIN, 26, f"{count}, {busy}", "head")
@@ -101,7 +101,7 @@ def _axis(span_s: float, scale: float, left: float, top: float, bottom: float) -
     return parts
 
 
-def _bar(run: Run, x: float, lane_top: float, width: float, colour: str) -> str:
+def _bar(run: Run, x: float, lane_top: float, width: float, color: str) -> str:
     """Returns one run: its name inside where there is room, all of it when pointed at."""
     y, width = lane_top + (LANE - BAR) / 2, max(width, LEAST_BAR)
     said = (
@@ -110,8 +110,7 @@ def _bar(run: Run, x: float, lane_top: float, width: float, colour: str) -> str:
     )
     parts = [
         f"<g><title>{_escaped(said)}</title>",
-        f'<rect x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{BAR}" rx="2" '
-        f'fill="{colour}"/>',
+        f'<rect x="{x:.2f}" y="{y:.1f}" width="{width:.2f}" height="{BAR}" rx="2" fill="{color}"/>',
     ]
     label = _cut(run.name, width - 8)
     if len(label) > 3 or label == run.name:
@@ -120,14 +119,13 @@ def _bar(run: Run, x: float, lane_top: float, width: float, colour: str) -> str:
 
 
 def _legend(
-    names: Sequence[str], spent_s: dict[str, float], colours: dict[str, str], top: float
+    names: Sequence[str], spent_s: dict[str, float], colors: dict[str, str], top: float
 ) -> tuple[list[str], int]:
     """Returns the legend, longest total time first, and the height at which it ends."""
     parts, y = [], top
     for name in names[:MOST_NAMED]:
         parts.append(
-            f'<rect x="{MARGIN}" y="{y - 10}" width="12" height="12" rx="2" '
-            f'fill="{colours[name]}"/>'
+            f'<rect x="{MARGIN}" y="{y - 10}" width="12" height="12" rx="2" fill="{colors[name]}"/>'
         )
         shown = _cut(name, WIDTH - 2 * MARGIN - 120)
         parts.append(_text(MARGIN + 20, y, f"{shown} · {_time(spent_s[name])}"))

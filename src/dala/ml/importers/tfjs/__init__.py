@@ -21,7 +21,7 @@ def from_tfjs(
     shapes: Mapping[str, Sequence[int]] | None = None,
     outputs: Mapping[str, str] | None = None,
 ) -> ModelProto:
-    """An ONNX model that computes what a graph model does, from its JSON and its shards.
+    """Returns an ONNX model that computes what a graph model does, from its JSON and its shards.
 
     The shards are in the order of `shard_names`. Inputs and outputs are called as the signature
     calls them, else as their nodes with ":0"; `outputs` takes the results of other nodes instead,

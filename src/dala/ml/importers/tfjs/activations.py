@@ -7,7 +7,7 @@ from dala.ml.importers.tfjs.operation import Operation, Tensor
 
 
 def elementwise(op: Operation, kind: str, *tensors: Tensor, **attrs: float | int | str) -> Tensor:
-    """What an ONNX operator gives for tensors that are broadcast against each other."""
+    """Returns what an ONNX operator gives for tensors that are broadcast against each other."""
     # Only what chooses between two takes a condition of another dtype.
     dtypes = {tensor.dtype for tensor in (tensors[1:] if kind == "Where" else tensors)}
     if len(dtypes) > 1:
@@ -19,7 +19,7 @@ def elementwise(op: Operation, kind: str, *tensors: Tensor, **attrs: float | int
 
 
 def activated(op: Operation, tensor: Tensor, name: str, slope: Tensor | None = None) -> Tensor:
-    """The tensor after an activation that is fused with what made it."""
+    """Returns the tensor after an activation that is fused with what made it."""
     match name:
         case "Relu" | "Elu" | "Sigmoid" | "Tanh":
             return elementwise(op, name, tensor)
@@ -37,7 +37,7 @@ def activated(op: Operation, tensor: Tensor, name: str, slope: Tensor | None = N
 
 
 def clipped(op: Operation, tensor: Tensor, least: float, most: float) -> Tensor:
-    """The tensor with values held between two bounds."""
+    """Returns the tensor with values held between two bounds."""
     layout = op.layout(tensor)
     bounds = [op.new(bound, tensor.dtype) for bound in (least, most)]
     return op.emit("Clip", [op.name(tensor, layout), *bounds], layout)

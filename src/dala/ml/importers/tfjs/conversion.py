@@ -34,7 +34,7 @@ def converted(
     sizes: Mapping[str, Sequence[int]],
     chosen: Mapping[str, str],
 ) -> onnx.ModelProto:
-    """The ONNX model; what is wrong with the given one is said with the model's name."""
+    """Returns the ONNX model; what is wrong with the given one is said with the model's name."""
     try:
         graph = read_topology(topology, KNOWN, chosen)
         weights = read_weights(graph.weights, shards)
@@ -130,6 +130,6 @@ def _input(graph: OnnxGraph, port: Port, node: Node, sizes: Mapping[str, Sequenc
 
 
 def _closest(first: tuple[int, ...] | None, second: tuple[int, ...] | None) -> Sequence[int] | None:
-    """The shape with fewer open sizes."""
+    """Returns the shape with fewer open sizes."""
     known = [shape for shape in (first, second) if shape is not None]
     return min(known, key=lambda shape: shape.count(-1), default=None)

@@ -48,7 +48,7 @@ class Blocked:
 
 
 def spatial(op: Operation, name: str) -> tuple[int, int]:
-    """The attribute's values for rows and columns."""
+    """Returns the attribute's values for rows and columns."""
     values = op.node.wholes(name, (1, 1, 1, 1))
     if len(values) != 4 or values[0] != 1 or values[3] != 1 or min(values) < 1:
         raise ModelError(
@@ -90,7 +90,7 @@ def _same_pads(size: int, reach: int, stride: int) -> tuple[int, int]:
 
 
 def flat(pads: Pads) -> list[int]:
-    """The pads in the order of ONNX: where rows and columns start, then where they end."""
+    """Returns the pads in the order of ONNX: where rows and columns start, then where they end."""
     return [pads[0][0], pads[1][0], pads[0][1], pads[1][1]]
 
 
@@ -140,7 +140,7 @@ def _convolve(op: Operation) -> Tensor:
 
 
 def _with_fused(op: Operation, convolution: Convolution) -> Tensor:
-    """The convolution with the bias and the activation that the node names."""
+    """Returns the convolution with the bias and the activation that the node names."""
     fused = list(op.node.texts("fused_ops"))
     extra = list(op.inputs[2:])
     if len(extra) < fused.count("BiasAdd") + fused.count("Prelu"):
@@ -158,7 +158,7 @@ def _with_fused(op: Operation, convolution: Convolution) -> Tensor:
 
 
 def written(op: Operation, convolution: Convolution) -> Tensor:
-    """What a convolution gives, as a new node."""
+    """Returns what a convolution gives, as a new node."""
     names = [op.name(convolution.source, FIRST), convolution.weights_name]
     if convolution.bias is not None:
         names.append(op.graph.constant(convolution.bias, f"{op.node.name}/bias"))
@@ -181,7 +181,7 @@ def written(op: Operation, convolution: Convolution) -> Tensor:
 
 
 def merged_bias(op: Operation) -> Tensor | None:
-    """The sum, if that is a convolution with a bias: it then costs nothing."""
+    """Returns the sum, if that is a convolution with a bias: it then costs nothing."""
     found = _scaled_convolution(op)
     if found is None:
         return None
@@ -191,7 +191,7 @@ def merged_bias(op: Operation) -> Tensor | None:
 
 
 def merged_scale(op: Operation) -> Tensor | None:
-    """The product, if that is a convolution with other weights: it then costs nothing."""
+    """Returns the product, if that is a convolution with other weights: it then costs nothing."""
     found = _scaled_convolution(op)
     if found is None or found[0].weights is None:
         return None
@@ -203,7 +203,7 @@ def merged_scale(op: Operation) -> Tensor | None:
 
 
 def _scaled_convolution(op: Operation) -> tuple[Convolution, np.ndarray] | None:
-    """The convolution that this node alone takes, and its constant for each channel."""
+    """Returns the convolution that this node alone takes, and its constant for each channel."""
     if len(op.inputs) != 2:
         return None
     for place, other in ((0, 1), (1, 0)):
@@ -229,7 +229,7 @@ def _per_channel(op: Operation, values: np.ndarray, convolution: Convolution) ->
 
 
 def _without_padding(op: Operation, convolution: Convolution) -> Convolution:
-    """The convolution that pads by itself what was padded for it."""
+    """Returns the convolution that pads by itself what was padded for it."""
     padded = _origin(op, convolution.source)
     if not isinstance(padded, Padded):
         return convolution
@@ -251,7 +251,7 @@ def _origin(op: Operation, tensor: Tensor) -> Convolution | Padded | Blocked | N
 
 
 def undealt(op: Operation, crops: Pads, block: tuple[int, int]) -> Tensor | None:
-    """The dilated convolution that rows and columns dealt out to the batch stand for."""
+    """Returns the dilated convolution that rows and columns dealt out to the batch stand for."""
     dealt = _origin(op, op.inputs[0])
     if not isinstance(dealt, Blocked) or dealt.convolution is None or dealt.block != block:
         return None

@@ -23,7 +23,7 @@ INTEGERS = ("uint8", "int32", "int64")
 
 
 def _same_dtype(op: Operation, *tensors: Tensor) -> list[Tensor]:
-    """The tensors, in 64 bits where some are: constants of such graphs are kept in 32."""
+    """Returns the tensors, in 64 bits where some are: constants of such graphs are kept in 32."""
     kinds = {tensor.dtype for tensor in tensors}
     if len(kinds) == 1 or not kinds <= set(INTEGERS):
         return list(tensors)
@@ -83,7 +83,7 @@ def _floor_divide(op: Operation) -> Tensor:
     left, right = _same_dtype(op, *op.inputs)
     if left.dtype not in INTEGERS:
         return elementwise(op, "Floor", elementwise(op, "Div", left, right))
-    # ONNX divides whole numbers towards zero, but its remainder has the divisor's sign.
+    # ONNX divides integers towards zero, but its remainder has the divisor's sign.
     rest = elementwise(op, "Mod", left, right)
     return elementwise(op, "Div", elementwise(op, "Sub", left, rest), right)
 

@@ -59,24 +59,24 @@ class OnnxGraph:
         self._folded_elements = 0
 
     def shape(self, name: str) -> Shape:
-        """The sizes of what is called that."""
+        """Returns the sizes of what is called that."""
         return self._types[name][1]
 
     def dtype(self, name: str) -> str:
-        """The dtype of what is called that, as NumPy calls it."""
+        """Returns the dtype of what is called that, as NumPy calls it."""
         return self._types[name][0]
 
     def array(self, name: str) -> np.ndarray | None:
-        """The values of what is called that, if it is constant."""
+        """Returns the values of what is called that, if it is constant."""
         return self._arrays.get(name)
 
     def input(self, name: str, dtype: str, shape: Shape) -> str:
-        """The name of a new input of the model."""
+        """Returns the name of a new input of the model."""
         self._inputs.append(self._declare(name, dtype, shape))
         return self._inputs[-1]
 
     def constant(self, array: np.ndarray, hint: str) -> str:
-        """The name of a new constant."""
+        """Returns the name of a new constant."""
         name = self._declare(hint, array.dtype.name, array.shape)
         self._arrays[name] = array
         return name

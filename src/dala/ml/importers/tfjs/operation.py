@@ -47,11 +47,11 @@ class Operation:
     origins: dict[str, Any]
 
     def array(self, tensor: Tensor) -> np.ndarray | None:
-        """The values of a constant, None for what is only known when the model runs."""
+        """Returns the values of a constant, None for what is only known when the model runs."""
         return self.graph.array(tensor.forms[LAST]) if LAST in tensor.forms else None
 
     def constant(self, place: int, what: str) -> np.ndarray:
-        """The values of an input that has to be constant."""
+        """Returns the values of an input that has to be constant."""
         values = self.array(self.inputs[place])
         if values is None:
             raise ModelError(
@@ -61,24 +61,24 @@ class Operation:
         return values
 
     def wholes(self, place: int, what: str) -> list[int]:
-        """An input that has to be constant, as whole numbers."""
+        """Returns an input that has to be constant, as integers."""
         return [int(each) for each in np.atleast_1d(self.constant(place, what)).ravel()]
 
     def axes(self, place: int, rank: int) -> list[int]:
-        """An input that names axes of a tensor of that rank, counted from the front."""
+        """Returns an input that names axes of a tensor of that rank, counted from the front."""
         return [axis_of(axis, rank) for axis in self.wholes(place, "the axis")]
 
     def new(self, values: Any, dtype: str = "int64") -> str:
-        """The name of a constant that the translation needs."""
+        """Returns the name of a constant that the translation needs."""
         return self.graph.constant(np.array(values, dtype), f"{self.node.name}/constant")
 
     def tensor(self, values: np.ndarray) -> Tensor:
-        """A constant as a tensor."""
+        """Returns a constant as a tensor."""
         name = self.graph.constant(values, self.node.name)
         return Tensor(values.shape, values.dtype.name, {LAST: name})
 
     def name(self, tensor: Tensor, layout: str = LAST) -> str:
-        """The name of the tensor in that form, which is made where it does not exist."""
+        """Returns the name of the tensor in that form, which is made where it does not exist."""
         if layout not in tensor.forms:
             (name,) = tensor.forms.values()
             order = TO_FIRST if layout == FIRST else TO_LAST
@@ -92,18 +92,18 @@ class Operation:
         layout: str = LAST,
         **attrs: Any,
     ) -> Tensor:
-        """The result of a new ONNX node, which is in that form."""
+        """Returns the result of a new ONNX node, which is in that form."""
         return self.emit_several(op, inputs, 1, layout, **attrs)[0]
 
     def emit_several(
         self, op: str, inputs: Sequence[str], count: int, layout: str = LAST, **attrs: Any
     ) -> list[Tensor]:
-        """The results of a new ONNX node, which are in that form."""
+        """Returns the results of a new ONNX node, which are in that form."""
         names = self.graph.add(op, inputs, self.node.name, count, **attrs)
         return [self.made(name, layout) for name in names]
 
     def made(self, name: str, layout: str = LAST) -> Tensor:
-        """What the graph calls that, as a tensor."""
+        """Returns what the graph calls that, as a tensor."""
         shape = self.graph.shape(name)
         if layout == FIRST:
             shape = tuple(shape[axis] for axis in TO_LAST)
@@ -118,7 +118,7 @@ class Operation:
         )
 
     def reshape(self, tensor: Tensor, shape: Sequence[int]) -> Tensor:
-        """The same values in another shape."""
+        """Returns the same values in another shape."""
         if tuple(shape) == tensor.shape:
             return tensor
         if math.prod(shape) != tensor.count or any(size < 0 for size in shape):
@@ -128,7 +128,7 @@ class Operation:
         return self.emit("Reshape", [self.name(tensor), self.new(shape)])
 
     def broadcast(self, tensors: Sequence[Tensor], layout: str) -> list[str]:
-        """The names of the tensors in that form, to meet as they do with channels last."""
+        """Returns the names of the tensors in that form, to meet as they do with channels last."""
         names = []
         for tensor in tensors:
             full = tensor
@@ -138,7 +138,7 @@ class Operation:
         return names
 
     def cast(self, tensor: Tensor, dtype: str) -> Tensor:
-        """The same values in another dtype."""
+        """Returns the same values in another dtype."""
         if tensor.dtype == dtype:
             return tensor
         layout = self.layout(tensor)
@@ -174,17 +174,17 @@ def translates(*operators: str) -> Callable[[Translation], Translation]:
 
 
 def axis_of(axis: int, rank: int) -> int:
-    """The axis, counted from the front."""
+    """Returns the axis, counted from the front."""
     if not -rank <= axis < rank:
         raise ModelError(f"axis {axis} is not one of a tensor with {rank} axes.")
     return axis % rank
 
 
 def placed(axis: int, layout: str) -> int:
-    """Where that axis of a tensor with channels last is in that form."""
+    """Returns where that axis of a tensor with channels last is in that form."""
     return TO_FIRST.index(axis) if layout == FIRST else axis
 
 
 def ordered(values: Sequence[int], layout: str) -> list[int]:
-    """One value per axis of a tensor with channels last, in the order of that form."""
+    """Returns one value per axis of a tensor with channels last, in the order of that form."""
     return [values[axis] for axis in TO_FIRST] if layout == FIRST else list(values)

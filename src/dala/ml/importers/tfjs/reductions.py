@@ -93,7 +93,7 @@ def _multiply_matrices(op: Operation) -> Tensor:
 
 
 @translates("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def _normalise(op: Operation) -> Tensor:
+def _normalize(op: Operation) -> Tensor:
     if op.node.flag("is_training"):
         raise ModelError("it normalizes by what it is given, as in training; freeze the model.")
     check_images(op, 0)

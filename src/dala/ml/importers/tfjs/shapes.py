@@ -23,7 +23,7 @@ MOST_PARTS = 4096
 
 
 def padded(op: Operation, tensor: Tensor, pairs: Sequence[tuple[int, int]]) -> Tensor:
-    """The tensor with zeros around it, a pair of widths per axis."""
+    """Returns the tensor with zeros around it, a pair of widths per axis."""
     return _pad(op, tensor, pairs, 0.0)
 
 

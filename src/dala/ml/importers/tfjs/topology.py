@@ -30,34 +30,34 @@ class Node:
     attrs: Mapping[str, Any]
 
     def whole(self, name: str, default: int) -> int:
-        """The attribute as a whole number."""
+        """Returns the attribute as an integer."""
         return _whole(self._attr(name, "i", default), name)
 
     def wholes(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
-        """The attribute as whole numbers."""
+        """Returns the attribute as integers."""
         return tuple(_whole(item, name) for item in self._list(name, "i", default))
 
     def number(self, name: str, default: float) -> float:
-        """The attribute as a number."""
+        """Returns the attribute as a number."""
         given = self._attr(name, "f", default)
         if isinstance(given, bool) or not isinstance(given, int | float):
             raise ModelError(f"its attribute {name} is {given!r}, but a number was expected.")
         return float(given)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """The attribute as True or False."""
+        """Returns the attribute as True or False."""
         return bool(self._attr(name, "b", default))
 
     def text(self, name: str, default: str) -> str:
-        """The attribute as text."""
+        """Returns the attribute as text."""
         return _text(self._attr(name, "s", default), name, default)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """The attribute as several texts."""
+        """Returns the attribute as several texts."""
         return tuple(_text(item, name, None) for item in self._list(name, "s", ()))
 
     def dtype(self, name: str, default: str) -> str:
-        """The dtype that the attribute names, as NumPy calls it."""
+        """Returns the dtype that the attribute names, as NumPy calls it."""
         return dtype_of(self._attr(name, "type", default), f"its attribute {name}")
 
     def _attr(self, name: str, kind: str, default: Any) -> Any:
@@ -92,7 +92,7 @@ class Topology:
 def read_topology(
     given: Mapping[str, Any] | bytes, known: Collection[str], chosen: Mapping[str, str]
 ) -> Topology:
-    """The graph in the JSON, with operators that are all known, and every input there.
+    """Returns the graph in the JSON, with operators that are all known, and every input there.
 
     Where outputs are chosen, by name and node, they take the place of those that it names itself.
     """
@@ -127,7 +127,7 @@ def read_topology(
 
 
 def dtype_of(given: Any, what: str) -> str:
-    """The dtype, as NumPy calls it."""
+    """Returns the dtype, as NumPy calls it."""
     if isinstance(given, str | int) and given in DTYPES:
         return DTYPES[given]
     if isinstance(given, str) and given in DTYPES.values():
@@ -137,7 +137,7 @@ def dtype_of(given: Any, what: str) -> str:
 
 
 def shape_of(given: Any) -> tuple[int, ...] | None:
-    """The sizes that a shape names, −1 where open; None where it names none."""
+    """Returns the sizes that a shape names, −1 where open; None where it names none."""
     dims = given.get("dim") if isinstance(given, Mapping) else None
     if not isinstance(dims, list):
         return None
@@ -145,7 +145,7 @@ def shape_of(given: Any) -> tuple[int, ...] | None:
     try:
         return tuple(int(size) for size in sizes)
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"the sizes of a shape are whole numbers, not {sizes}.") from None
+        raise ModelError(f"the sizes of a shape are integers, not {sizes}.") from None
 
 
 def _parsed(data: bytes) -> Mapping[str, Any]:
@@ -206,7 +206,7 @@ def _check_inputs(nodes: list[Node], by_name: Mapping[str, Node]) -> None:
 
 
 def _ordered(nodes: list[Node], by_name: Mapping[str, Node]) -> tuple[Node, ...]:
-    """Each node after those that it takes from; otherwise as they were given."""
+    """Returns each node after those that it takes from; otherwise as they were given."""
     ordered: list[Node] = []
     state: dict[str, bool] = {}  # False while what it takes is being placed, True once it is placed
     for first in nodes:
@@ -257,7 +257,7 @@ def _with_placeholders(named: tuple[Port, ...], nodes: tuple[Node, ...]) -> tupl
 
 
 def _unused(nodes: list[Node]) -> tuple[Port, ...]:
-    """What nobody takes is what the graph is for."""
+    """Returns what nobody takes is what the graph is for."""
     taken = {name for node in nodes for name, _ in node.inputs}
     ports = tuple(
         Port(f"{node.name}:0", (node.name, 0), None) for node in nodes if node.name not in taken
@@ -272,7 +272,7 @@ def _whole(given: Any, name: str) -> int:
         return int(given)  # 64-bit numbers are written as text
     except (TypeError, ValueError, OverflowError):
         raise ModelError(
-            f"its attribute {name} is {given!r}, but whole numbers were expected."
+            f"its attribute {name} is {given!r}, but integers were expected."
         ) from None
 
 

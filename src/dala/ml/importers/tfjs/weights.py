@@ -110,7 +110,7 @@ def _weight(entry: Any, where: str) -> Weight:
         type(size) is int and 0 <= size < 2**31 for size in shape[: MOST_AXES + 1]
     ):
         raise ModelError(
-            f"{where}: the shape of {name!r} is a list of whole numbers from 0 to 2³¹ − 1, not "
+            f"{where}: the shape of {name!r} is a list of integers from 0 to 2³¹ − 1, not "
             f"{shape!r}."
         )
     if len(shape) > MOST_AXES:
