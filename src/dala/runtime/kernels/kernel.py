@@ -43,6 +43,7 @@ MOST_LAUNCHES_IN_ALL = 4096
 _latest: deque[tuple[weakref.ref[Kernel], tuple[Any, ...]]] = deque()
 
 Specs = tuple[tuple[str, tuple[int, ...]], ...]
+Values = list[bool | int | float]
 
 
 class Kernel:
@@ -53,6 +54,8 @@ class Kernel:
         self.doc = doc
         self._define = define
         self._launches: dict[tuple[Any, ...], Runner] = {}
+        self._defaults: dict[tuple[Device, Specs], tuple[tuple[Any, ...], Values]] = {}
+        """The key of a launch without parameters, and the values of its defaults."""
 
     @cached_property
     def definition(self) -> Definition:
@@ -64,6 +67,10 @@ class Kernel:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of its inputs."""
+        return self._input_names
+
+    @cached_property
+    def _input_names(self) -> tuple[str, ...]:
         return tuple(item.name for item in self.definition.signature.inputs)
 
     @property
@@ -113,26 +120,26 @@ class Kernel:
         else:
             runner.run(memories, target, values)
 
-    def prepared(
-        self, device: Device, key: Specs, params: Params | None
-    ) -> tuple[Runner, list[bool | int | float]]:
+    def prepared(self, device: Device, key: Specs, params: Params | None) -> tuple[Runner, Values]:
         """Returns a runner for such buffers, and the values of the run-time parameters."""
-        declared = self.params
-        if not declared and not params:
-            known = self._launches.get((device, key))
-            return known or self._made((device, key), device, key, (), ()), []
+        if not params and (found := self._defaults.get((device, key))) is not None:
+            known = self._launches.get(found[0])
+            if known is not None:
+                return known, found[1]
         scalars = tuple(STORED[name] for name, _ in key)
         consts, types, values = self.sort_params(scalars, params)
         chosen = (tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
-        known = self._launches.get((device, key, *chosen))
-        if known is None:
-            full = (device, key, *chosen)
-            known = self._made(full, device, key, consts, types)
+        full = (device, key, *chosen)
+        known = self._launches.get(full) or self._made(full, device, key, consts, types)
+        if not params:
+            if len(self._defaults) >= MOST_LAUNCHES:
+                self._defaults.clear()
+            self._defaults[device, key] = (full, values)
         return known, values
 
     def sort_params(
         self, scalars: tuple[Scalar, ...], params: Params | None
-    ) -> tuple[Consts, Types, list[bool | int | float]]:
+    ) -> tuple[Consts, Types, Values]:
         """Returns the constants, the types of numbers, and the values of the run-time parameters.
 
         `scalars` are the dtypes of the inputs, then of the output.
