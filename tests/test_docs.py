@@ -50,6 +50,7 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
     ("page", "count", "printed"),
     [
         ("devices", 2, "cpu "),
+        ("language", 1, ""),
         ("filters", 3, "JPEG 8 {}\n"),
         ("video", 1, "30 (640, 360)\n0.5\n"),
         ("surfaces", 3, "[255 255 128 255]\n"),

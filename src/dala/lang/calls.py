@@ -9,15 +9,16 @@ from typing import Any
 from typing import Literal as OneOf
 
 from dala.errors import KernelSyntaxError, KernelTypeError
-from dala.ir.nodes import Reduce, Variable
+from dala.ir.nodes import BORDERS, Reduce, Variable
 from dala.ir.ops import neutral_of
-from dala.ir.types import BOOL, S32, U8, U32, Scalar
+from dala.ir.types import BOOL, F32, S32, U8, U32, Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.expressions import Frame
 from dala.lang.hints import instead_of_call
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
 from dala.lang.language_names import Annotation, Intrinsic, ScalarMarker
 from dala.lang.reads import Reads
+from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import static_number, static_object
 from dala.lang.source import MISSING, Source, from_function
 from dala.lang.values import (
@@ -33,6 +34,8 @@ from dala.lang.values import (
 )
 
 _DEEPEST_CALL = 64
+SAMPLING = ("sample", "sample_uv")
+"""The methods of inputs."""
 
 
 class Function:
@@ -64,6 +67,10 @@ class Calls(Reads):
         """Returns the return value of the innermost frame's function."""
 
     def call(self, node: ast.Call) -> LoweredValue:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in SAMPLING:
+            owner = self.value(node.func.value)
+            if isinstance(owner, InputRef):
+                return self._sample(node, owner, node.func.attr)
         target = self._target(node)
         if node.keywords and not isinstance(target, Function):
             raise self.error(
@@ -113,6 +120,54 @@ class Calls(Reads):
 
     def _arguments(self, node: ast.Call) -> list[LoweredValue]:
         return [self.operand(arg) for arg in node.args]
+
+    def _sample(self, node: ast.Call, source: InputRef, name: str) -> LoweredValue:
+        """Returns what an input of two axes has between its elements."""
+        usage = f"Write image.{name}(y, x), or with method='nearest' and a border."
+        if source.input.rank != 2:
+            raise self.error(
+                node,
+                f"`{source.input.name}` has {source.input.rank} axes: only inputs of two are read "
+                f"between their elements.",
+                "Index it, and weigh the elements around.",
+                KernelTypeError,
+            )
+        if len(node.args) != 2:
+            raise self.error(
+                node, f"{name} takes two coordinates, not {len(node.args)}.", usage, KernelTypeError
+            )
+        words = {"method": "bilinear", "border": self.border}
+        for keyword in node.keywords:
+            if keyword.arg not in words:
+                raise self.error(node, f"{name} does not take `{keyword.arg}`.", usage)
+            allowed = BORDERS if keyword.arg == "border" else tuple(METHODS)
+            words[keyword.arg] = self._word(keyword.value, keyword.arg, allowed)
+        floats = source.input.type if source.input.type.is_float else F32
+        places = [
+            self.arithmetic.convert(self.arithmetic.typed(self.operand(arg)), floats)
+            for arg in node.args
+        ]
+        if name == "sample_uv":
+            extents = self.extents(source.input.name, 2).items
+            places = [
+                self.inline_python(from_uv, [extent, place])  # type: ignore[misc]
+                for extent, place in zip(extents, places, strict=True)
+            ]
+        before, self.border = self.border, words["border"]  # type: ignore[assignment]
+        try:
+            return self.inline_python(METHODS[words["method"]], [source, *places])
+        finally:
+            self.border = before
+
+    def _word(self, node: ast.expr, name: str, allowed: tuple[str, ...]) -> str:
+        """Returns one of the words that are allowed: a literal, or what a name stands for."""
+        found = static_object(self.frame.source, node)
+        word = node.value if isinstance(node, ast.Constant) else found
+        if not isinstance(word, str) or word not in allowed:
+            raise self.error(
+                node, f"{name} is one of {', '.join(allowed)}.", f"Write {name}={allowed[0]!r}."
+            )
+        return word
 
     def _refused(self, node: ast.Call, target: Any) -> Exception:
         name = ast.unparse(node.func)

@@ -99,10 +99,10 @@ class Reads(Expressions):
         has = {
             Pixel: "r, g, b and a",
             OutRef: "shape, and the method add",
-            InputRef: "pixel, shape and levels",
+            InputRef: "pixel, shape, levels, sample and sample_uv",
         }.get(type(owner), "no attributes")
         if isinstance(owner, InputRef) and not owner.input.channels:
-            has = "shape; annotated with dala.Image, it would have pixel, shape and levels"
+            has = "shape and sample; annotated with dala.Image, it would have pixel and levels, too"
         raise self.error(
             node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError
         )

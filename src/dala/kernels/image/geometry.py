@@ -137,7 +137,7 @@ def rotate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         "about_y": (tall - 1) / 2,
     }
     given = {"xx": across[0], "xy": across[1], "yx": down[0], "yy": down[1], **middles}
-    kernel = warp_kernel(params["method"], params["border"], len(image.shape) == 2)
+    kernel = warp_kernel(params["method"], params["border"])
     yield Stage(kernel, inputs, output, given)
 
 
@@ -199,7 +199,7 @@ def warp_affine(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
     given = {"xx": xx, "xy": xy, "yx": yx, "yy": yy, "about_x": about_x, "about_y": about_y}
     given["middle_x"] = xx * about_x + xy * about_y + x0
     given["middle_y"] = yx * about_x + yy * about_y + y0
-    kernel = warp_kernel(params["method"], params["border"], len(image.shape) == 2)
+    kernel = warp_kernel(params["method"], params["border"])
     yield Stage(kernel, inputs, output, given)
 
 
