@@ -47,6 +47,7 @@ from dala.runtime.commands.stream import Stream, stream
 from dala.runtime.kernels.arguments import Params
 from dala.runtime.kernels.kernel import KERNELS, Kernel
 from dala.runtime.pipelines.file import load_pipeline
+from dala.runtime.pipelines.iteration import Iterations, repeat, until
 from dala.runtime.pipelines.pipeline import Pipeline
 from dala.runtime.profiling.profile import Profile, Record, profile
 
@@ -60,6 +61,7 @@ __all__ = [
     "Buffer",
     "Command",
     "Device",
+    "Iterations",
     "Kernel",
     "Pipeline",
     "Profile",
@@ -94,6 +96,7 @@ __all__ = [
     "read_binary",
     "read_list",
     "relu",
+    "repeat",
     "run_kernel",
     "run_kernel_async",
     "run_to_surface",
@@ -106,6 +109,7 @@ __all__ = [
     "synchronize",
     "to_numpy",
     "trim",
+    "until",
     "use_device",
     "version",
     "wait",

@@ -16,6 +16,7 @@ METHODS = ("nearest", "bilinear", "bicubic")
 @cache
 def warp_kernel(method: str, border: Border) -> Kernel:
     """What warps an image: its middle x and y come to lie where the output's about x and y are."""
+
     def warp(
         image: dala.Image,
         xx: dala.f32,

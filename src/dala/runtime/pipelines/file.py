@@ -26,7 +26,7 @@ from dala.runtime.pipelines.versions import READ, VERSION, brought_up
 
 Buffers = Mapping[str, Buffer]
 Kernels = Mapping[str, Kernel]
-_KEYS = ("version", "fuse", "buffers", "scratch", "kernels", "stages")
+_KEYS = ("version", "fuse", "buffers", "scratch", "kernels", "stages", "swaps")
 
 
 # -- out -------------------------------------------------------------------------------------------
@@ -45,6 +45,7 @@ def to_document(pipeline: Pipeline, buffers: Buffers, kernels: Kernels) -> dict[
     writer = _Writer(buffers, kernels)
     stages = [writer.stage(number, entry) for number, entry in enumerate(pipeline.stages)]
     _check_used("buffers", buffers, [*writer.buffers, *writer.scratch])
+    swaps = [[writer.names[id(item)] for item in pair] for pair in pipeline.swaps]
     return {
         "version": VERSION,
         "fuse": pipeline.fuse,
@@ -52,6 +53,7 @@ def to_document(pipeline: Pipeline, buffers: Buffers, kernels: Kernels) -> dict[
         "scratch": writer.scratch,
         "kernels": writer.kernels,
         "stages": stages,
+        **({"swaps": swaps} if swaps else {}),
     }
 
 
@@ -162,10 +164,21 @@ def from_document(document: Any, buffers: Buffers, kernels: Kernels) -> Pipeline
         read = _stage(current, place, there, known)
         with at(place):
             pipeline.add(read)
+    _swap(pipeline, whole.get("swaps", []), there)
     _check_used("kernels", kernels, [str(stage.get("kernel")) for stage in stages])
     for name, kernel in own.items():
         KERNELS.setdefault(name, kernel)
     return pipeline
+
+
+def _swap(pipeline: Pipeline, given: Any, buffers: Buffers) -> None:
+    for i, pair in enumerate(sequence(given, "$.swaps")):
+        place = f"$.swaps[{i}]"
+        names = [str(name) for name in sequence(pair, place)]
+        if len(names) != 2 or not set(names) <= set(buffers):
+            raise ArgumentError(f"{place}: two names of buffers are needed, not {pair!r}.")
+        with at(place):
+            pipeline.swap(buffers[names[0]], buffers[names[1]])
 
 
 def _buffers(whole: Mapping[str, Any], given: Buffers) -> dict[str, Buffer]:

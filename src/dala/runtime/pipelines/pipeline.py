@@ -24,6 +24,7 @@ from dala.runtime.pipelines.stages import (
     replaced,
     stage_errors,
 )
+from dala.runtime.pipelines.steps import Steps
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -51,6 +52,7 @@ class Pipeline:
         self._graph: LaunchGraph | None = None
         self._plan: ExecutionPlan | None = None
         self._workspace = Workspace()
+        self._swaps: dict[Buffer, Buffer] = {}
         self._device: Device | None = None
         self._freed = False
 
@@ -145,6 +147,37 @@ class Pipeline:
         self._stages = stages
         self._graph = None
         return self
+
+    def swap(self, a: Buffer, b: Buffer) -> Pipeline:
+        """Returns the pipeline with two buffers that change roles after each step.
+
+        Steps are those of `compute.repeat` and `compute.until`: what one writes into `b`, the next
+        one reads from it and writes into `a`. At the end `a` has the result, whatever the number of
+        steps; `b` is left as it happens to be. `run` is one step, and swaps nothing.
+        """
+        self._check_there()
+        check_exchange(a, b)
+        for buffer in (a, b):
+            if not any(buffer is item for entry in self._stages for item in entry.buffers):
+                raise ArgumentError(f"swap: no stage uses {buffer!r}: add its stages first.")
+            if buffer in self._swaps or a is b:
+                raise ArgumentError(f"swap: {buffer!r} is swapped already: give it one partner.")
+            if buffer.is_scratch:
+                raise ArgumentError(f"swap: {buffer!r} keeps nothing between steps.")
+        self._swaps |= {a: b, b: a}
+        return self
+
+    @property
+    def swaps(self) -> tuple[tuple[Buffer, Buffer], ...]:
+        """The pairs that `swap` was given."""
+        items = list(self._swaps.items())
+        return tuple(items[::2])
+
+    def iterating(self) -> Steps:
+        """Returns a context whose `run` makes steps; at its end, results are in first buffers."""
+        even = self._prepared()
+        odd = self._prepared(buffers=self._swaps) if self._swaps else even
+        return Steps((even, odd), self.swaps)
 
     def _place(self, stage: int | str) -> int:
         if isinstance(stage, int) and not isinstance(stage, bool):
