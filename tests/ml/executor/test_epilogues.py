@@ -16,6 +16,7 @@ W, B = sample(8, 6, 3, 3, seed=1), sample(8, seed=2)
 ALONE = {
     "Abs": {},
     "Ceil": {},
+    "Celu": {"alpha": 0.8},
     "Elu": {"alpha": 0.7},
     "Erf": {},
     "Exp": {},

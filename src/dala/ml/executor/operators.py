@@ -106,6 +106,9 @@ OPERATORS: dict[str, Operator] = {
         check=checks.castable,
     ),
     "Ceil": _pointwise("dala.ceil({0})", np.ceil),
+    "Celu": _pointwise(
+        "max({0}, 0.0) + min({alpha} * (dala.exp(min({0}, 0.0) / {alpha}) - 1.0), 0.0)", alpha=1.0
+    ),
     "Clip": Operator(write=clip),
     "Concat": Operator(expand=movement.concat, fold=folds.concatenated, takes_integers=True),
     "Constant": _on_constants(folds.constant),
