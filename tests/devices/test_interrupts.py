@@ -97,7 +97,7 @@ def test_an_interrupt_ends_a_loop_at_one_position():
 
 
 @pytest.mark.slow
-def test_an_interrupt_is_heard_between_strips_of_what_has_an_end():
+def test_an_interrupt_is_heard_between_chunks_of_what_has_an_end():
     text = """def k(x, n: s32):
  i, j = dala.position(2)
  return sum(x[i, q] * x[q, j] + x[j, q] * x[q, i] for q in range(x.shape[1])) * dala.f32(n)"""
@@ -295,15 +295,15 @@ def test_only_loops_that_may_be_long_have_code_to_be_watched(text, shape, watche
 def test_a_gpu_stops_all_positions_when_together_they_took_too_much(webgpu, monkeypatch):
     """As devices do that do not break off loops by themselves, with a limit that is soon met."""
     monkeypatch.setattr(webgpu_runner, "loop_limit", lambda device: None)
-    small = wgsl._BUDGET.replace(f">= {watchdog.MOST_SLICES}u", ">= 8u")
-    assert small != wgsl._BUDGET
+    small = wgsl._WATCHDOG.replace(f">= {watchdog.MOST_SLICES}u", ">= 8u")
+    assert small != wgsl._WATCHDOG
     text = "def k(x, n: s32):\n i = 0\n while i < n:\n  i += 1\n  x = x + 1\n return x"
     kernel = compute.Kernel.register("many", text, replace=True)
     x = compute.from_numpy(np.ones(500, np.int32))
     out = compute.buffer_zeros((500,), "s32")
     compute.run_kernel(kernel, [x], out, {"n": 2000})
     assert (compute.read(out) == 2001).all()
-    monkeypatch.setattr(wgsl, "_BUDGET", small)
+    monkeypatch.setattr(wgsl, "_WATCHDOG", small)
     kernel = compute.Kernel.register("few", text, replace=True)
     with pytest.raises(KernelTimeoutError, match="all positions together took more"):
         compute.run_kernel(kernel, [x], out, {"n": 2000})

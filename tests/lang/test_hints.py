@@ -72,8 +72,14 @@ def of_misspelt(x):
         (of_maximum, "Write dala.max(a, b)."),
         (of_where, "Write a if condition else b."),
         (of_random, "Kernels draw no random numbers: give them as an input."),
-        (of_lgamma, "Kernels call @dala.functions and the maths names of dala, e.g. dala.exp(x)."),
-        (of_library, "Kernels call @dala.functions and the maths names of dala, e.g. dala.exp(x)."),
+        (
+            of_lgamma,
+            "Kernels call @dala.functions and the math functions of dala, e.g. dala.exp(x).",
+        ),
+        (
+            of_library,
+            "Kernels call @dala.functions and the math functions of dala, e.g. dala.exp(x).",
+        ),
         (of_own, "Write @dala.function above `def own`."),
         (of_misspelt, "Did you mean `dala.smoothstep`?"),
     ],

@@ -88,7 +88,7 @@ def instead_of_call(target: Any) -> str:
             return _MODULES[part]
     if inspect.isfunction(target) and not _is_installed(target):
         return f"Write @dala.function above `def {name}`."
-    return "Kernels call @dala.functions and the math names of dala, e.g. dala.exp(x)."
+    return "Kernels call @dala.functions and the math functions of dala, e.g. dala.exp(x)."
 
 
 def _nearest(name: str, meant: dict[str, str]) -> str | None:

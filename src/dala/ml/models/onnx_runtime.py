@@ -9,7 +9,7 @@ from types import ModuleType
 import numpy as np
 
 from dala.devices.cpu.threads import thread_count
-from dala.errors import ModelError, ShapeError
+from dala.errors import ModelError, ShapeError, either
 from dala.ml.onnx.contents import Contents, Source
 from dala.ml.onnx.external_data import Bundle
 from dala.runtime.buffers.buffer import Buffer
@@ -108,8 +108,8 @@ def _onnxruntime() -> ModuleType:
         import onnxruntime
     except ImportError as error:
         raise ModelError(
-            "models are run by ONNX Runtime, which is not installed: pip install 'dala-gpu[ml]', "
-            "or load the model with engine='dala'."
+            "models are run by ONNX Runtime, which is not installed: pip install 'dala-gpu[ml]'"
+            + either(", or load the model with engine='dala'.", ".")
         ) from error
     found: ModuleType = onnxruntime
     return found
