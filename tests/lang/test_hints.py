@@ -17,6 +17,8 @@ from dala import errors
 from dala.gpu import compute
 from dala.lang.hints import _SYNONYMS
 
+INSTEAD = "Kernels call @dala.functions and the math functions of dala, e.g. dala.exp(x)."
+
 
 def advice(make) -> str:
     """The last line of the complaint about a kernel."""
