@@ -32,6 +32,29 @@ def call_on_three_elements() -> Duration:
     )
 
 
+def calling_beside_running() -> Duration:
+    @dala.kernel
+    def saxpy(x, y, a: dala.f32):
+        return a * x + y
+
+    x, y = (compute.from_numpy(random_f32(3)) for _ in range(2))
+    out = compute.buffer_zeros((3,), "f32")
+
+    def call() -> None:
+        saxpy(x, y, a=3.0, out=out)
+
+    def run() -> None:
+        compute.run_kernel(saxpy, [x, y], out, {"a": 3.0})
+
+    call()
+    repeats = repeats_for(call)
+    return Duration(
+        "kernel(…, out=) beyond run_kernel, warm",
+        2e-6,
+        lambda: seconds_per_call(call, repeats) - seconds_per_call(run, repeats),
+    )
+
+
 def elementwise_add() -> Comparison:
     a, b = random_f32(N), random_f32(N)[::-1].copy()
     want = np.empty_like(a)
@@ -160,6 +183,7 @@ ROWS: dict[str, Callable[[], Row]] = {
     "first-run": start_up.first_run_with_nothing_cached,
     "first-run-cached": start_up.first_run_from_the_disk_cache,
     "call": call_on_three_elements,
+    "call-out": calling_beside_running,
     "add": elementwise_add,
     "fused": five_fused_operations,
     "sum": reduce_sum,

@@ -24,7 +24,9 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCTESTED = [
     "dala.runtime.buffers.buffer",
     "dala.runtime.buffers.access",
+    "dala.runtime.kernels.call",
     "dala.runtime.kernels.kernel",
+    "dala.runtime.kernels.specialization",
     "dala.runtime.commands.run",
     "dala.runtime.commands.stream",
     "dala.gpu.compute",
@@ -43,14 +45,18 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
         [sys.executable, tmp_path / "readme.py"], text=True, cwd=tmp_path
     )
     assert printed.splitlines() == promised
-    assert len(promised) == 12
+    assert len(promised) == 13
 
 
 @pytest.mark.parametrize(
     ("page", "count", "printed"),
     [
         ("devices", 2, "cpu "),
-        ("language", 1, ""),
+        (
+            "language",
+            2,
+            "[[0, 64, 128], [0, 64, 128]]\n[  0.  127.5 255. ]\n<Buffer u8 (2, 3) cpu>\n",
+        ),
         ("filters", 3, "JPEG 8 {}\n"),
         ("video", 1, "30 (640, 360)\n0.5\n"),
         ("surfaces", 3, "[255 255 128 255]\n"),

@@ -265,6 +265,11 @@ class InternalError(DalaError, RuntimeError):
     _has_lines = True
 
 
+def without_frames(error: KernelError) -> KernelError:
+    """Returns the error without dala's own frames, unless DALA_DEBUG is set."""
+    return error if os.environ.get("DALA_DEBUG") else error.with_traceback(None)
+
+
 def edge(function: Callable[Given, Made]) -> Callable[Given, Made]:
     """A function that users call: what is wrong with a kernel leaves it without dala's own frames.
 
@@ -276,8 +281,6 @@ def edge(function: Callable[Given, Made]) -> Callable[Given, Made]:
         try:
             return function(*args, **named)
         except KernelError as error:
-            if os.environ.get("DALA_DEBUG"):
-                raise
-            raise error.with_traceback(None) from None
+            raise without_frames(error) from None
 
     return call

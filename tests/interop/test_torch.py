@@ -71,3 +71,34 @@ def test_a_dtype_that_buffers_do_not_have_is_refused():
 def test_a_tensor_that_needs_gradients_is_refused_with_advice():
     with pytest.raises(errors.DalaError, match="detach"):
         compute.from_dlpack(torch.zeros(3, requires_grad=True))
+
+
+def test_a_kernel_called_on_tensors_gives_a_tensor(device):
+    x = torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    add = compute.Kernel.lookup("elementwise_add")
+    y = add(x, x[0])
+    assert isinstance(y, torch.Tensor)
+    assert y.tolist() == [[0, 2, 4], [3, 5, 7]]
+    assert add(x.T, x.T).tolist() == (2 * x.T).tolist()
+
+
+def test_a_kernel_called_on_tensors_writes_into_a_tensor(device):
+    x, out = torch.ones(4), torch.zeros(8)
+    scale = compute.Kernel.lookup("scale")
+    assert scale(x, 3.0, out=out[::2]).tolist() == [3.0] * 4
+    assert out.tolist() == [3.0, 0.0] * 4
+    assert scale(x, 2.0, out=x) is x
+    assert x.tolist() == [2.0] * 4
+
+
+def test_a_kernel_called_on_tensors_copies_nothing_on_the_host():
+    with compute.device("cpu"):
+        x = torch.ones(1 << 16)
+        before = compute.memory().live_bytes
+        y = compute.Kernel.lookup("scale")(x, 3.0)
+        assert compute.memory().live_bytes - before == y.nbytes
+
+
+def test_a_tensor_that_needs_gradients_is_refused_with_a_remedy():
+    with pytest.raises(errors.ArgumentError, match="detach"):
+        compute.Kernel.lookup("relu")(torch.ones(3, requires_grad=True))

@@ -47,6 +47,13 @@ compute.submit(compute.pipeline().add(kernel=smooth, inputs=[x], output=x, name=
 compute.pipeline().add(op="barrier").add({"kernel": "relu", "inputs": [x], "output": x})
 by_its_long_name.run_kernel("relu", [x], x, {"slope": 0.5})
 
+# Kernels are called, and give back what they were given.
+computed: np.ndarray = smooth(image, 0.5, rounds=2, dtype="f32", shape=(4, 4))
+buffered: compute.Buffer = smooth(x, share=0.5)
+into: np.ndarray = smooth(x, out=image)
+smooth(a=image, share=1)
+compute.Kernel.lookup("color_matrix")(image, [[1.0, 0.0], [0.0, 1.0]])
+
 # Dtypes by every name that they have.
 compute.buffer([1.0], (1,), "float32")
 compute.buffer([1.0], 1, np.float32)

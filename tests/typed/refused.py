@@ -37,6 +37,14 @@ compute.pipeline().add(kernel="relu", inputs=[x], outptu=x)  # refused
 compute.pipeline_add(compute.pipeline(), kernel="relu", input=[x], output=x)  # refused
 compute.stream(max_in_flight=2).submit(kernal="relu", inputs=[x], output=x)  # refused
 
+# Calls of kernels.
+relu = compute.Kernel.lookup("relu")
+relu(x, dtype="f23")  # refused
+relu(x, shape="wide")  # refused
+relu(x, slope={"much": 1})  # refused
+relu(x, out=3)  # refused
+never: np.ndarray = relu(x)  # refused
+
 # Dtypes.
 compute.buffer([1.0], (1,), "f23")  # refused
 compute.buffer_zeros((1,), "f23")  # refused

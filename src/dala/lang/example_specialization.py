@@ -8,6 +8,7 @@ from itertools import product
 
 from dala.errors import KernelError, ShapeError
 from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.lang.findings import Findings
 from dala.lang.language_names import INTRINSICS
 from dala.lang.lower import Definition, Specialization
 from dala.lang.signature import static_object
@@ -40,13 +41,13 @@ def _fitted(
     first: KernelError | ShapeError | None = None
     for _ in range(len(definition.signature.inputs) + 2):
         guess = _guess(definition, scalars, rank, own_rank, ranks)
-        indexed: dict[str, int] = {}
+        findings = Findings()
         try:
-            definition.lower(guess, indexed=indexed)
+            definition.lower(guess, findings=findings)
             return guess
         except (KernelError, ShapeError) as error:
             first = first or error
-        learned = {**ranks, **indexed}
+        learned = {**ranks, **findings.indexed}
         if learned == ranks:
             break
         ranks = learned

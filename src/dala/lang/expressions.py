@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from dala.ir.builder import Builder
 from dala.ir.nodes import Border, Value
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, decided
+from dala.lang.findings import Findings
 from dala.lang.hints import instead_of_name
 from dala.lang.language_names import Marker
 from dala.lang.source import MISSING, UNBOUND, Source
@@ -73,10 +75,14 @@ LARGEST_TABLE = 256
 
 @record
 class Domain:
-    """The domain of a kernel: its rank, and the buffer that gives its size."""
+    """The domain of a kernel: its rank, and the buffer that gives its size.
+
+    `broadcast` has the inputs that are smaller, and for each of their axes whether it is stretched.
+    """
 
     rank: int
     source: str
+    broadcast: Mapping[str, tuple[bool, ...]] = MappingProxyType({})
 
 
 @dataclass(eq=False)
@@ -100,8 +106,7 @@ class Expressions(ABC):
         self.border = border
         self.domain = domain
         self.frames = [Frame(source)]
-        self.indexed: dict[str, int] = {}
-        """The number of indices that each buffer was last indexed with."""
+        self.findings = Findings()
 
     @property
     def frame(self) -> Frame:
@@ -123,6 +128,7 @@ class Expressions(ABC):
     def require_rank(self, rank: int, name: str) -> None:
         """Raises unless the kernel asks for the rank of its domain."""
         own = self.domain.rank
+        self.findings.asked_rank = rank
         if rank != own:
             raise Mismatch(
                 f"dala.{name}({rank}) asks for {rank} axes, but this kernel runs over {own}.",

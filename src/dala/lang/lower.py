@@ -17,6 +17,7 @@ from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function
 from dala.lang.early_exits import assigned, returns, structured
 from dala.lang.expressions import Domain
+from dala.lang.findings import Findings
 from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
 from dala.lang.signature import Signature, read_signature, static_object
@@ -35,6 +36,8 @@ class Specialization:
     output: tuple[Scalar, int, int | None]
     consts: tuple[tuple[str, bool | int | float], ...] = ()
     types: tuple[tuple[str, Scalar], ...] = ()
+    broadcast: tuple[tuple[str, tuple[bool, ...]], ...] = ()
+    """The inputs that are smaller than the domain; of each axis, whether it is stretched."""
 
 
 @dataclass(eq=False)
@@ -48,6 +51,10 @@ class Definition:
     def signature(self) -> Signature:
         return read_signature(self.source)
 
+    @cached_property
+    def input_names(self) -> tuple[str, ...]:
+        return tuple(item.name for item in self.signature.inputs)
+
     @property
     def name(self) -> str:
         return self.source.name
@@ -57,16 +64,14 @@ class Definition:
         specialization: Specialization,
         *,
         fold: bool = True,
-        indexed: dict[str, int] | None = None,
+        findings: Findings | None = None,
     ) -> Program:
         """Returns the program for a specialization; `fold=False` keeps every statement.
 
-        `indexed` receives the number of indices each buffer is indexed with, even on failure.
+        `findings` receives what is learned on the way, even on failure.
         """
         try:
-            program = _lower(
-                self, specialization, Builder(fold=fold), {} if indexed is None else indexed
-            )
+            program = _lower(self, specialization, Builder(fold=fold), findings or Findings())
             return verify(simplify(program)) if fold else verify(program)
         except RecursionError:
             raise self.source.error(
@@ -84,7 +89,7 @@ class Definition:
 
 
 def _lower(
-    definition: Definition, specialization: Specialization, build: Builder, indexed: dict[str, int]
+    definition: Definition, specialization: Specialization, build: Builder, findings: Findings
 ) -> Program:
     source, signature = definition.source, definition.signature
     inputs = tuple(
@@ -99,10 +104,10 @@ def _lower(
         build,
         source,
         definition.border,
-        Domain(domain, runs_over),
+        Domain(domain, runs_over, dict(specialization.broadcast)),
         _floats(specialization, signature),
     )
-    lowering.indexed = indexed
+    lowering.findings = findings
     variables: dict[str, LoweredValue] = {item.name: InputRef(item) for item in inputs}
     if signature.out is not None:
         variables[signature.out] = OutRef(output, signature.out)
@@ -122,6 +127,7 @@ def _lower(
             _run_scattered(lowering, source)
         else:
             returned = lowering.run_function(source.tree)
+            _note(lowering, returned)
             if definition.is_image:
                 output = _image_output(lowering, source.tree, returned, specialization)
             body.results = _stored(
@@ -136,6 +142,13 @@ def _floats(specialization: Specialization, signature: Signature) -> Scalar:
     given += [item.type for item in signature.params if item.type]
     given += [scalar for _, scalar in specialization.types]
     return F64 if F64 in given or S64 in given else F32
+
+
+def _note(lowering: Lowering, returned: LoweredValue) -> None:
+    """Notes what the kernel returns; what cannot be stored is refused where it is converted."""
+    lowering.findings.pixels = isinstance(returned, Pixel)
+    if isinstance(returned, Literal | Number):
+        lowering.findings.yielded.append(lowering.arithmetic.type_of(returned))
 
 
 def _run_scattered(lowering: Lowering, source: Source) -> None:

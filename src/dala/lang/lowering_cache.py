@@ -16,5 +16,8 @@ _programs: LruCache[tuple[Any, ...], Program] = LruCache(MOST_PROGRAMS)
 def lowered(definition: Definition, specialization: Specialization) -> Program:
     """Returns the kernel's program for a specialization: the same object each time."""
     consts = tuple((name, repr(number)) for name, number in specialization.consts)  # 1 is not 1.0
-    key = (definition, specialization.inputs, specialization.output, consts, specialization.types)
+    key = (
+        *(definition, specialization.inputs, specialization.output, consts, specialization.types),
+        specialization.broadcast,
+    )
     return _programs.find(key, lambda: definition.lower(specialization))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from dala.errors import KernelTypeError, ShapeError
-from dala.ir.nodes import Value
+from dala.ir.nodes import Input, Value
 from dala.ir.types import F32, S32, S64, U8, U32
 from dala.lang.expressions import Expressions
 from dala.lang.hints import instead_of_attribute
@@ -31,6 +31,9 @@ class Reads(Expressions):
     def load(self, source: InputRef, index: tuple[Value, ...] | None) -> LoweredValue:
         """Returns an element of a plain input, or a pixel of an image."""
         item = source.input
+        if index is None:
+            self.findings.bare.add(item.name)
+            index = self._stretched(item)
         if index is None and item.rank != self.domain.rank:
             raise ShapeError(
                 f"{self.frames[0].source.name}: input {item.name!r} has {item.rank} axes, but is "
@@ -51,6 +54,17 @@ class Reads(Expressions):
         if len(channels) == 3:
             return Pixel((channels[0], channels[1], channels[2], opaque))
         return Pixel((channels[0], channels[1], channels[2], channels[3]))
+
+    def _stretched(self, item: Input) -> tuple[Value, ...] | None:
+        """Returns where an input that is broadcast is read, or None if it is not broadcast."""
+        if item.name not in self.domain.broadcast:
+            return None
+        stretched = self.domain.broadcast[item.name]
+        first = self.domain.rank - len(stretched)
+        return tuple(
+            self.build.const(S32, 0) if once else self.build.position(axis)
+            for axis, once in enumerate(stretched, first)
+        )
 
     def _unit(self, stored: Value) -> Number:
         """Returns a stored channel as f32 in 0..1."""
@@ -132,7 +146,7 @@ class Reads(Expressions):
         """Returns the integer values of an index; raises unless there is one per axis."""
         lowered = self.operand(node)
         items = lowered.items if isinstance(lowered, Tuple) else (lowered,)
-        self.indexed[name] = len(items)
+        self.findings.indexed[name] = len(items)
         if len(items) != rank:
             raise self.error(
                 node,

@@ -8,9 +8,11 @@ from typing import Any, Literal
 from dala.base.record import value
 from dala.errors import KernelSyntaxError
 from dala.ir.types import Scalar
-from dala.lang.language_names import CONST, IMAGE, OUT, Annotation, ScalarMarker
+from dala.lang.language_names import CONST, IMAGE, OUT, SCALARS, Annotation, ScalarMarker
 from dala.lang.source import MISSING, Source
 
+PYTHON_SCALARS = ((float, "f32"), (int, "s32"), (bool, "bool"))
+"""What Python's own types mean as annotations."""
 REQUIRED = MISSING
 """The default of a required parameter."""
 
@@ -56,6 +58,8 @@ class Signature:
     inputs: tuple[InputArgument, ...]
     params: tuple[Parameter, ...]
     out: str | None
+    returns: Scalar | None = None
+    """The dtype that the return annotation names."""
 
 
 def read_signature(source: Source) -> Signature:
@@ -94,17 +98,46 @@ def read_signature(source: Source) -> Signature:
             inputs.append(InputArgument(arg.arg, image=mark is IMAGE))
         else:
             params.append(_parameter(source, arg, mark, default))
-    return Signature(tuple(inputs), tuple(params), out)
+    return Signature(tuple(inputs), tuple(params), out, _returns(source))
+
+
+def _returns(source: Source) -> Scalar | None:
+    """Returns the dtype that the return annotation names, if there is one."""
+    annotation = source.tree.returns
+    if annotation is None:
+        return None
+    mark = _mark(source, annotation)
+    if isinstance(mark, ScalarMarker):
+        return mark.scalar
+    if mark is None or mark is IMAGE:
+        return None
+    raise source.error(
+        KernelSyntaxError,
+        annotation,
+        f"`{ast.unparse(annotation)}` does not say what a kernel returns.",
+        "Name the dtype of a call's result, as in `-> dala.u8`, or leave it out: then it is that "
+        "of the expression.",
+    )
+
+
+def _mark(source: Source, annotation: ast.expr) -> Any:
+    """Returns the marker that an annotation stands for, or None for `Any` and `None`."""
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = ast.parse(annotation.value, mode="eval").body
+    if isinstance(annotation, ast.Constant) and annotation.value is None:
+        return None
+    mark = static_object(source, annotation)
+    for python_type, scalar in PYTHON_SCALARS:
+        if mark is python_type:
+            return SCALARS[scalar]
+    return None if mark is Any else mark
 
 
 def _annotation(source: Source, arg: ast.arg) -> Any:
     if arg.annotation is None:
         return None
-    annotation = arg.annotation
-    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        annotation = ast.parse(annotation.value, mode="eval").body
-    mark = static_object(source, annotation)
-    if mark is Any:
+    mark = _mark(source, arg.annotation)
+    if mark is None:
         return None
     if isinstance(mark, Annotation | ScalarMarker):
         return mark
@@ -113,7 +146,7 @@ def _annotation(source: Source, arg: ast.arg) -> Any:
         arg.annotation,
         f"`{ast.unparse(arg.annotation)}` does not annotate a kernel's argument.",
         "Allowed: none or Any (an input), dala.Image, dala.Out, dala.const, dala.number, or a "
-        "scalar type: dala.f32, f64, s32, s64, u32, u8, bool.",
+        f"scalar type: dala.{', '.join(SCALARS)} (float and int are dala.f32 and dala.s32).",
     )
 
 

@@ -171,7 +171,9 @@ class Statements(Calls):
     ) -> None:
         where = self.index(index, owner.output.rank, owner.name)
         try:
-            stored = self.arithmetic.convert(self.element(value), owner.output.type)
+            element = self.element(value)
+            self.findings.yielded.append(self.arithmetic.type_of(element))
+            stored = self.arithmetic.convert(element, owner.output.type)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
         self.build.append(kind(where, stored.value))

@@ -40,12 +40,21 @@ class Binding:
     kind: Literal["input", "output", "params"]
     element: str
 
-    def takes(self, scalar: Scalar) -> bool:
-        """Whether a buffer of this dtype can be bound; bytes are packed four to a word."""
+    @property
+    def _scalar(self) -> Scalar | None:
+        """The scalar that its elements are made of, or None for what a struct holds."""
         inner = self.element
         while (found := re.fullmatch(r"(?:vec[234]|atomic)\s*<\s*(.*?)\s*>", inner)) is not None:
             inner = found.group(1)
-        wanted = _SCALARS.get(inner)
+        return _SCALARS.get(inner)
+
+    def dtype_for(self, first: Scalar) -> Scalar:
+        """Returns the dtype of an output beside a first input: the same where it can be bound."""
+        return first if self.takes(first) else self._scalar or first
+
+    def takes(self, scalar: Scalar) -> bool:
+        """Whether a buffer of this dtype can be bound; bytes are packed four to a word."""
+        wanted = self._scalar
         return wanted is None or wanted == scalar or (wanted == U32 and scalar.per_word > 1)
 
 

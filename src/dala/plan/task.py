@@ -53,7 +53,8 @@ class Task:
                 raise ShapeError(
                     f"{self.name}: input {item.name!r} is {shape}, but {where} is "
                     f"{self.inputs[0][1] if self.scattered else self.output[1]}: an input that "
-                    f"is read at its own position has the same shape. Index it to read elsewhere."
+                    f"is read at its own position has the same shape, or broadcasts to it. Index "
+                    f"it to read elsewhere."
                 )
 
     @property

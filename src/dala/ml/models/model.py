@@ -124,7 +124,7 @@ class Model(CompositeKernel, Generic[Seen]):
         takes = ", ".join(f"{item.name}: {item}" for item in self.takes)
         return printable(f"<Model {self.name}({takes})>")
 
-    @overload
+    @overload  # type: ignore[override]  # a model takes images, and gives what it sees in them
     def __call__(
         self, image: list[Any] | tuple[Any, ...], /, **options: Unpack[Options]
     ) -> list[Seen]: ...

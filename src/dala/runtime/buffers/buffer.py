@@ -260,11 +260,18 @@ def from_dlpack(x: Any) -> Buffer:
     [5.0, 0.0, 0.0]
     """
     array = np.asarray(x) if isinstance(x, np.ndarray) else hostdata.imported(x)
-    scalar = hostdata.scalar_of(array.dtype)
+    return over(array) if array.flags.writeable else from_numpy(array)
+
+
+def over(array: np.ndarray) -> Buffer:
+    """Returns a buffer over the memory of an array; a copy where that cannot be.
+
+    Whoever shares what is read-only has to see to it that nobody writes to the buffer.
+    """
     flags = array.flags
-    shareable = flags.c_contiguous and flags.writeable and flags.aligned
-    if not shareable or not current_device().is_host:
+    if not (flags.c_contiguous and flags.aligned and current_device().is_host):
         return from_numpy(array)
+    scalar = hostdata.scalar_of(array.dtype)
     extents, size_bytes = hostdata.check_shape(array.shape, scalar)
     return Buffer(Borrowed(array.ctypes.data, size_bytes, array), scalar, extents)
 

@@ -16,13 +16,14 @@ from dala.devices.device import Device, Runner
 from dala.errors import ArgumentError, UnknownKernelError, edge
 from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
-from dala.ir.types import STORED, Scalar
+from dala.ir.types import F32, STORED, Scalar
 from dala.lang.calls import Function
 from dala.lang.example_specialization import example_of
 from dala.lang.language_names import NAMES
 from dala.lang.lower import Definition
 from dala.lang.signature import Parameter
 from dala.lang.source import from_function, from_text
+from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import (
     Params,
@@ -32,6 +33,8 @@ from dala.runtime.kernels.arguments import (
     number,
     number_type,
 )
+from dala.runtime.kernels.call import CalledKernel
+from dala.runtime.kernels.inference import inferred
 from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.profiling.profile import ACTIVE, measure
 
@@ -46,7 +49,7 @@ Specs = tuple[tuple[str, tuple[int, ...]], ...]
 Values = list[bool | int | float]
 
 
-class Kernel:
+class Kernel(CalledKernel):
     """A function that computes one buffer from others, in the kernel language."""
 
     def __init__(self, name: str, doc: str, define: Callable[[], Definition]) -> None:
@@ -67,11 +70,7 @@ class Kernel:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of its inputs."""
-        return self._input_names
-
-    @cached_property
-    def _input_names(self) -> tuple[str, ...]:
-        return tuple(item.name for item in self.definition.signature.inputs)
+        return self.definition.input_names
 
     @property
     def params(self) -> tuple[Parameter, ...]:
@@ -83,6 +82,21 @@ class Kernel:
     ) -> tuple[int, ...]:
         """Returns the shape of the output for inputs of given shapes: that of the first."""
         return shapes[0]
+
+    def result_kind(
+        self,
+        inputs: tuple[Kind, ...],
+        params: Params,
+        shape: Shape | None = None,
+        scalar: Scalar | None = None,
+    ) -> Kind:
+        scalars = tuple(given for given, _ in inputs)
+        last = scalar or (scalars[0] if scalars else F32)
+        consts, types, _ = self.sort_params((*scalars, last), params)
+        if scalar is not None and shape is not None:
+            return scalar, shape
+        found = inferred(self.name, self.definition, inputs, consts, types, shape)
+        return scalar or found[0], found[1]
 
     def elsewhere(self, output: Buffer) -> str:
         """Returns a note on copies if it runs on another device than its buffers', or ""."""
@@ -99,12 +113,6 @@ class Kernel:
     def __repr__(self) -> str:
         arguments = ", ".join([*self.inputs, *map(str, self.params)])
         return f"<Kernel {self.name}({arguments})>"
-
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        raise ArgumentError(
-            f"a kernel is run on buffers: compute.run_kernel({self.name}, [inputs], output, "
-            f"params); to call {self.name} from another kernel, decorate it with @dala.function."
-        )
 
     # -- running ---------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from dala.errors import ShapeError
 from dala.ir.types import F32, U8, U16, Scalar
 from dala.lang.lower import Definition, Specialization
 from dala.lang.lowering_cache import lowered
-from dala.plan.task import Kind, Task
+from dala.plan.task import Kind, Shape, Task
 
 Consts = tuple[tuple[str, bool | int | float], ...]
 Types = tuple[tuple[str, Scalar], ...]
@@ -28,7 +28,7 @@ def specialized_task(
         shapes = ", ".join(str(shape) for _, shape in inputs)
         raise ShapeError(
             f"{error} The inputs are {shapes}, the output is {output[1]}: an input that is read at "
-            f"its own position has the same shape. Index it to read elsewhere."
+            f"its own position has the same shape, or broadcasts to it. Index it to read elsewhere."
         ) from None
     return Task(name, program, inputs, output)
 
@@ -50,7 +50,37 @@ def specialize(
         for item, kind in zip(arguments, inputs, strict=True)
     )
     channels = image_channels(output) if definition.is_image else None
-    return Specialization(specs, (output[0], len(output[1]) or 1, channels), consts, types)
+    domain = output[1][:2] if definition.is_image else output[1]
+    if definition.signature.out is not None and inputs:
+        domain = inputs[0][1][:2] if arguments[0].image else inputs[0][1]
+    broadcast = tuple(
+        (item.name, stretched)
+        for item, (_, shape) in zip(arguments, inputs, strict=True)
+        if not item.image and (stretched := stretched_axes(shape, domain)) is not None
+    )
+    written = (output[0], len(output[1]) or 1, channels)
+    return Specialization(specs, written, consts, types, broadcast)
+
+
+def stretched_axes(shape: Shape, domain: Shape) -> tuple[bool, ...] | None:
+    """Returns which axes are stretched where a shape is broadcast to a domain, by NumPy's rules.
+
+    None where both are the same, or the shape does not broadcast.
+
+    >>> stretched_axes((3, 1), (2, 3, 5))
+    (False, True)
+    """
+    shape, domain = shape or (1,), domain or (1,)
+    if shape == domain or len(shape) > len(domain):
+        return None
+    stretched = tuple(
+        extent == 1 != wide for extent, wide in zip(shape, domain[-len(shape) :], strict=True)
+    )
+    fits = all(
+        once or extent == wide
+        for once, extent, wide in zip(stretched, shape, domain[-len(shape) :], strict=True)
+    )
+    return stretched if fits else None
 
 
 def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:

@@ -9,10 +9,13 @@ from typing import Any
 
 from dala.devices.device import Device, WgslRunner
 from dala.errors import ArgumentError, DtypeError, InternalError
+from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
 from dala.lang.wgsl_module import Groups, WgslModule, read_module
+from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers, complete, number
+from dala.runtime.kernels.call import kind_of_first
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.profiling.profile import ACTIVE, measure
 
@@ -36,6 +39,16 @@ class WgslKernel(Kernel):
     @property
     def params(self) -> tuple[Parameter, ...]:
         return self.module.params
+
+    def result_kind(
+        self,
+        inputs: tuple[Kind, ...],
+        params: Params,
+        shape: Shape | None = None,
+        scalar: Scalar | None = None,
+    ) -> Kind:
+        own, extents = kind_of_first(self.name, inputs, shape)
+        return scalar or self.module.of_kind("output")[0].dtype_for(own), extents
 
     def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
         device = check_buffers(self.name, self.inputs, inputs, output)

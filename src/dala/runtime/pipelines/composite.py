@@ -13,9 +13,12 @@ import numpy as np
 from dala.base.record import record
 from dala.devices import using
 from dala.errors import ArgumentError, InternalError
+from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
+from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.arguments import Params, check_buffers, complete
+from dala.runtime.kernels.call import kind_of_first
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.profiling.profile import ACTIVE, copy, measure
 
@@ -78,6 +81,18 @@ class CompositeKernel(Kernel):
         if self._sizing is None:
             return super().output_shape(shapes, params)
         return self._sizing(shapes, self.complete(params))
+
+    def result_kind(
+        self,
+        inputs: tuple[Kind, ...],
+        params: Params,
+        shape: Shape | None = None,
+        scalar: Scalar | None = None,
+    ) -> Kind:
+        if shape is None and inputs:
+            shape = self.output_shape([given for _, given in inputs], params)
+        own, extents = kind_of_first(self.name, inputs, shape)
+        return scalar or own, extents
 
     def stages(
         self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
