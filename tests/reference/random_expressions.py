@@ -27,8 +27,9 @@ SAME_WIDTH = {"f32": ["s32", "u32"], "s32": ["f32", "u32"], "u32": ["f32", "s32"
 SAME_WIDTH |= {"f64": ["s64"], "s64": ["f64"]}
 ROUNDINGS = ["floor", "ceil", "trunc", "round"]
 LIGHT = ["exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "tanh"]
-LIGHT += ["sigmoid"]
-HEAVY = ["erf", "erfc", "pow", "atan2"]
+LIGHT += ["sigmoid", "sinh", "cosh", "cbrt", "hypot"]
+HEAVY = ["erf", "erfc", "pow", "atan2", "asinh", "acosh", "atanh", "fmod", "ldexp"]
+BITWISE = ["popcount", "clz", "reverse_bits"]
 SUMMED = {"s32": ["s32", "bool"], "u32": ["u32", "u8"], "s64": ["s64"]}
 """What may be added up to give each type."""
 MOST_TURNS = 300
@@ -183,7 +184,7 @@ class Expressions:
         return f"({self.expression(kind, depth)} / {self.operand(kind, depth)})"
 
     def unary(self, wanted: str, depth: int) -> str:
-        signs = ["-", "+", "abs", "sign"] + ([] if wanted in FLOATS else ["~"])
+        signs = ["-", "+", "abs", "sign"] + ([] if wanted in FLOATS else ["~", *BITWISE])
         sign = self.rng.choice(signs)
         inner = self.expression(wanted, depth)
         return f"{sign}({inner})" if len(sign) > 1 else f"({sign}{inner})"
@@ -245,12 +246,14 @@ class Expressions:
     def maths(self, wanted: str, depth: int) -> str:
         if self.maths_left <= 0 or self.turns > 40:
             return self.arithmetic(wanted, depth)
-        name = self.rng.choice([*LIGHT, *LIGHT, *HEAVY])
+        name = self.rng.choice([*LIGHT, *HEAVY, *HEAVY])
         self.maths_left -= 2 if name in HEAVY else 1
         wholes = ["s64"] if wanted == "f64" else ["s32", "u32", "u8"]
         kind = self.rng.choice(wholes) if self.maybe(0.15) else wanted
         inner = self.expression(kind, depth)
-        if name in ("pow", "atan2"):
+        if name == "ldexp":
+            inner += f", {self.expression(self.rng.choice(INTEGERS), depth - 1)}"
+        if name in ("pow", "atan2", "hypot", "fmod"):
             inner += f", {self.operand(wanted, depth) if kind == wanted else self.leaf(wanted)}"
         return f"{name}({inner})"
 

@@ -65,6 +65,9 @@ _TABLE = [
     Op("or", 2, _bits, "|", commutes=True),
     Op("xor", 2, _bits, "^", commutes=True),
     Op("not", 1, _bits, "~"),
+    Op("popcount", 1, _integer),  # how many bits are set
+    Op("clz", 1, _integer),  # how many bits above the highest that is set are not
+    Op("reverse_bits", 1, _integer),
     Op("shl", 2, _integer, "<<"),
     Op("shr", 2, _integer, ">>"),
     Op("eq", 2, _any, "==", compares=True, commutes=True),

@@ -14,6 +14,7 @@ _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _ORDER = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _WHOLE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven"}
+_NAMES = {**_WHOLE, "popcount": "ctpop", "reverse_bits": "bitreverse"}
 
 
 class Ops:
@@ -103,7 +104,10 @@ class Ops:
                 return a
             function = f"llvm.abs.{self.writer.suffix(a)}"
             return self.writer.call(function, a.type, a, Operand("false", "i1"))
-        return self.intrinsic(_WHOLE.get(op, op), a)
+        if op == "clz":
+            function = f"llvm.ctlz.{self.writer.suffix(a)}"
+            return self.writer.call(function, a.type, a, Operand("false", "i1"))
+        return self.intrinsic(_NAMES.get(op, op), a)
 
     def compare(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
         if scalar.is_float:
