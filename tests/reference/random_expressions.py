@@ -141,8 +141,9 @@ class Expressions:
             return self.leaf(wanted)
         kinds = [self.arithmetic] * 8 + [self.choice] * 2 + [self.conversion] * 2 + [self.unary] * 2
         kinds += [self.extremum, self.leaf_below, self.reinterpreted, self.reduction, self.picked]
+        kinds += [self.drawn]
         if wanted in FLOATS:
-            kinds += [self.rounding, self.quotient, self.blended, *[self.maths] * 3, self.power]
+            kinds += [self.rounding, self.quotient, self.blended, *[self.maths] * 5, self.power]
         else:
             kinds += [self.truncated]
         return self.rng.choice(kinds)(wanted, depth - 1)
@@ -182,6 +183,19 @@ class Expressions:
                 f"({self.expression(kind, depth)} {op} {self.rng.choice(['0.5', '3.0', '1e10'])})"
             )
         return f"({self.expression(kind, depth)} / {self.operand(kind, depth)})"
+
+    def drawn(self, wanted: str, depth: int) -> str:
+        """A random number: whatever the seed and the counters, the same one everywhere."""
+        seed = self.expression(self.rng.choice(INTEGERS), depth - 1)
+        counters = [self.leaf(self.rng.choice(["s32", "u32", "u8"]))]
+        counters += ["0", "7"][: self.rng.randint(0, 2)]
+        given = ", ".join([seed, *counters])
+        if wanted == "f32":
+            return f"random({given})"
+        if wanted in ("s32", "u32"):
+            low, high = self.expression(wanted, depth - 1), self.leaf(wanted)
+            return f"random_int({low}, {high}, {given})"
+        return f"{wanted}(random_bits({given})[{self.rng.randint(0, 3)}])"
 
     def unary(self, wanted: str, depth: int) -> str:
         signs = ["-", "+", "abs", "sign"] + ([] if wanted in FLOATS else ["~", *BITWISE])

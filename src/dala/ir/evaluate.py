@@ -48,7 +48,7 @@ _NUMPY: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "mulhi": lambda a, b: (a.astype(np.uint32) * b) >> np.uint32(16),
+    "mulhi": lambda a, b: (a.astype(np.uint64) * b) >> np.uint64(a.dtype.itemsize * 8),
     "div": np.divide,
     "floordiv": _floordiv,
     "mod": _mod,

@@ -56,7 +56,7 @@ _SYNONYMS = {
     "uint32": "dala.u32(x)",
 }
 """What to write in a kernel for functions of NumPy, SciPy, OpenCV or GLSL."""
-_MODULES = {"random": "Kernels draw no random numbers: give them as an input."}
+_MODULES = {"random": "Write dala.random(seed, i): it depends on the seed and the counters alone."}
 """Advice for modules none of whose functions has an equivalent."""
 
 

@@ -12,6 +12,7 @@ from dala.lang import (
     hyperbolic,
     math_f32,
     math_f64,
+    random_numbers,
     trigonometry_f32,
     trigonometry_f64,
 )
@@ -38,7 +39,10 @@ def call_intrinsic(lower: Expressions, name: str, args: list[LoweredValue]) -> L
     """Lowers a call of an intrinsic; raises Mismatch if its arguments do not fit."""
     handler, arities = _HANDLERS[name]
     if len(args) not in arities:
-        takes = " or ".join(map(str, arities)) if len(arities) < 4 else f"{arities[0]} or more"
+        takes = " or ".join(map(str, arities))
+        if len(arities) > 3:
+            most = "or more" if arities is _MANY else f"to {arities[-1]}"
+            takes = f"{arities[0]} {most}"
         raise Mismatch(
             f"dala.{name} takes {takes} argument{'s' * (arities != (1,))}, not {len(args)}.",
             f"See help(dala.{name}).",
@@ -273,6 +277,7 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     "bits": (_bits, _TWO),
     "ldexp": (_ldexp, _TWO),
     **{name: (_unary(name), _ONE) for name in ("popcount", "clz", "reverse_bits")},
+    **random_numbers.HANDLERS,
     **{name: (_written(name), _TWO) for name in ("pow", "atan2", "hypot", "fmod")},
     **{
         name: (_written(name), _ONE)
@@ -283,7 +288,7 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
         )
     },
 }
-_PLAIN = {"position", "shape", "rgba", "luma", "bits"}
+_PLAIN = {"position", "shape", "rgba", "luma", "bits", *random_numbers.HANDLERS}
 
 PYTHON_EQUALS: dict[Any, str] = {
     abs: "abs",

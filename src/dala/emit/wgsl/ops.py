@@ -124,7 +124,7 @@ class Ops:
         type = scalar.wgsl
         if op in ("min", "max"):
             return f"{op}({a}, {b})"
-        if op in ("floordiv", "mod"):
+        if op in ("floordiv", "mod", "mulhi"):
             return self.call(f"{op}_{type}", a, b)
         if scalar == BOOL:
             return f"{a} {'!=' if op == 'xor' else OPS[op].symbol} {b}"
