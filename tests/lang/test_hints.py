@@ -73,15 +73,9 @@ def of_misspelt(x):
         (of_sin, "Write dala.sin(…)."),
         (of_maximum, "Write dala.max(a, b)."),
         (of_where, "Write a if condition else b."),
-        (of_random, "Kernels draw no random numbers: give them as an input."),
-        (
-            of_lgamma,
-            "Kernels call @dala.functions and the math functions of dala, e.g. dala.exp(x).",
-        ),
-        (
-            of_library,
-            "Kernels call @dala.functions and the math functions of dala, e.g. dala.exp(x).",
-        ),
+        (of_random, "Write dala.random(seed, i): it depends on the seed and the counters alone."),
+        (of_lgamma, INSTEAD),
+        (of_library, INSTEAD),
         (of_own, "Write @dala.function above `def own`."),
         (of_misspelt, "Did you mean `dala.smoothstep`?"),
     ],

@@ -21,7 +21,7 @@ from dala.lang.source import from_text
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, at the edges
 
 INF, NAN = math.inf, math.nan
-TWO_ARGUMENTS = ("pow", "atan2")
+TWO_ARGUMENTS = ("pow", "atan2", "hypot", "fmod")
 
 
 @cache
@@ -81,14 +81,21 @@ TRUE = {
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
     "tanh": np.tanh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
     "sigmoid": sigmoid,
     "erf": vectorised(math.erf),
     "erfc": vectorised(math.erfc),
 }
 ANY_POSITIVE = {"f32": (1e-45, 3.4e38), "f64": (5e-324, 1.7e308)}
 TINY = {"f32": 1e-45, "f64": 1e-300}
-# The function, the largest argument (of either sign, unless it is a logarithm), the ULPs allowed.
+# The function, the largest argument (of either sign, unless it is None: then all positive numbers
+# are tried, where acosh has its NaNs), the ULPs allowed.
 BOUNDS = [
     *(("exp", "f32", 104.0, 1.0), ("exp", "f64", 746.0, 1.0)),
     *(("exp2", "f32", 151.0, 1.2), ("exp2", "f64", 1076.0, 1.3)),
@@ -101,6 +108,12 @@ BOUNDS = [
     *(("asin", "f32", 1.0, 2.5), ("asin", "f64", 1.0, 2.5)),
     *(("acos", "f32", 1.0, 1.5), ("acos", "f64", 1.0, 1.5)),
     *(("atan", "f32", 3.4e38, 1.7), ("atan", "f64", 1e300, 2.5)),
+    *(("sinh", "f32", 89.41, 1.7), ("sinh", "f64", 710.47, 1.7)),
+    *(("cosh", "f32", 89.41, 1.5), ("cosh", "f64", 710.47, 1.5)),
+    *(("asinh", "f32", 3.4e38, 2.7), ("asinh", "f64", 1.7e308, 2.3)),
+    *(("acosh", "f32", None, 1.7), ("acosh", "f64", None, 1.7)),
+    *(("atanh", "f32", 1.0, 1.5), ("atanh", "f64", 1.0, 1.5)),
+    *(("cbrt", "f32", 3.4e38, 1.0), ("cbrt", "f64", 1.7e308, 1.0)),
     *(("tanh", "f32", 20.0, 2.0), ("tanh", "f64", 40.0, 2.5)),
     *(("sigmoid", "f32", 104.0, 2.0), ("sigmoid", "f64", 745.0, 2.5)),
     *(("erf", "f32", 5.0, 2.0), ("erf", "f64", 7.0, 3.0)),
@@ -157,6 +170,31 @@ def test_atan2_is_near_in_every_quadrant(dtype):
     assert errors(compute("atan2", dtype, y, x), true).max() <= 3.0
 
 
+def pairs(dtype):
+    """Numbers of all sizes: pairs far apart, near each other, and a few bits apart."""
+    rng = np.random.default_rng(8)
+    kind = DTYPES[dtype].numpy
+    x, far = (rng.permutation(around(dense(dtype, *ANY_POSITIVE[dtype]))) for _ in range(2))
+    near, below = x * rng.uniform(0.1, 3, x.shape), x * rng.uniform(1e-4, 0.1, x.shape)
+    return np.tile(x, 3).astype(kind), np.concatenate([far, near, below]).astype(kind)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_hypot_is_near_for_numbers_of_all_sizes(dtype):
+    x, y = pairs(dtype)
+    true = np.hypot(x.astype(np.longdouble), y.astype(np.longdouble))
+    assert errors(compute("hypot", dtype, x, y), true).max() <= 1.2
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_fmod_is_exact_for_numbers_of_all_sizes(dtype):
+    x, y = pairs(dtype)
+    got, expected = compute("fmod", dtype, x, y), np.fmod(x, y)
+    assert np.array_equal(got, expected, equal_nan=True)
+    known = ~np.isnan(expected)
+    assert np.array_equal(np.signbit(got)[known], np.signbit(expected)[known])
+
+
 SPECIAL = [0.0, -0.0, INF, -INF, NAN, 1.0, -1.0, 2.0, -2.0]
 BEHAVIOUR = {
     "exp": [1, 1, INF, 0, NAN, math.e, 1 / math.e, math.e**2, math.e**-2],
@@ -171,6 +209,12 @@ BEHAVIOUR = {
     "acos": [math.pi / 2, math.pi / 2, NAN, NAN, NAN, 0, math.pi, NAN, NAN],
     "atan": [0, -0.0, math.pi / 2, -math.pi / 2, NAN, *(math.atan(x) for x in SPECIAL[5:])],
     "tanh": [0, -0.0, 1, -1, NAN, *(math.tanh(x) for x in SPECIAL[5:])],
+    "sinh": [0, -0.0, INF, -INF, NAN, *(math.sinh(x) for x in SPECIAL[5:])],
+    "cosh": [1, 1, INF, INF, NAN, *(math.cosh(x) for x in SPECIAL[5:])],
+    "asinh": [0, -0.0, INF, -INF, NAN, *(math.asinh(x) for x in SPECIAL[5:])],
+    "acosh": [NAN, NAN, INF, NAN, NAN, 0, NAN, math.acosh(2), NAN],
+    "atanh": [0, -0.0, NAN, NAN, NAN, INF, -INF, NAN, NAN],
+    "cbrt": [0, -0.0, INF, -INF, NAN, *(math.cbrt(x) for x in SPECIAL[5:])],
     "sigmoid": [0.5, 0.5, 1, 0, NAN, *(1 / (1 + math.exp(-x)) for x in SPECIAL[5:])],
     "erf": [0, -0.0, 1, -1, NAN, *(math.erf(x) for x in SPECIAL[5:])],
     "erfc": [1, 1, 0, 2, NAN, *(math.erfc(x) for x in SPECIAL[5:])],
@@ -185,7 +229,7 @@ def test_special_values_give_what_they_should(name, dtype):
     assert np.allclose(got, expected, rtol=near, atol=0, equal_nan=True), (got, expected)
     exact = np.isin(expected, [0, 1, -1, 2, 0.5, 4, 0.25]) | np.isinf(expected)
     assert got[exact].tolist() == expected[exact].tolist()
-    if name in ("asin", "atan", "tanh", "erf"):
+    if name in ("asin", "atan", "sinh", "tanh", "asinh", "atanh", "cbrt", "erf"):
         assert np.signbit(got[:2]).tolist() == [False, True]
 
 
@@ -223,7 +267,7 @@ def test_powers_of_two_have_exact_logarithms(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-def test_pow_and_atan2_treat_every_pair_of_special_values_as_numpy_does(dtype):
+def test_functions_of_two_treat_every_pair_of_special_values_as_numpy_does(dtype):
     kind = DTYPES[dtype].numpy
     info = np.finfo(kind)
     numbers = [0, 1, 2, 0.5, 3, 1e10, INF, info.max, info.smallest_subnormal, 1 + info.eps]
@@ -231,7 +275,8 @@ def test_pow_and_atan2_treat_every_pair_of_special_values_as_numpy_does(dtype):
     values = np.array([*numbers, *(-item for item in numbers), NAN], kind)
     x, y = (item.ravel() for item in np.meshgrid(values, values))
     near = 1e-6 if dtype == "f32" else 1e-14
-    for name, reference in (("pow", np.power), ("atan2", np.arctan2)):
+    functions = {"pow": np.power, "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod}
+    for name, reference in functions.items():
         got, expected = compute(name, dtype, x, y), reference(x, y)
         # Where NumPy makes 1 of a NaN, so does the language for the exponent 0 only.
         expected = np.where((name == "pow") & (x == 1) & np.isnan(y), NAN, expected)
@@ -242,7 +287,7 @@ def test_pow_and_atan2_treat_every_pair_of_special_values_as_numpy_does(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize("name", [*BEHAVIOUR, "pow", "atan2"])
+@pytest.mark.parametrize("name", [*BEHAVIOUR, *TWO_ARGUMENTS])
 def test_a_constant_argument_gives_the_same_bits_as_a_value(name, dtype):
     arguments = [0.0, 0.3, -7.5, 1e30, -INF, NAN]
     second = ", 0.7" if name in TWO_ARGUMENTS else ""
@@ -263,7 +308,7 @@ def test_a_constant_argument_gives_the_same_bits_as_a_value(name, dtype):
         assert np.array_equal(constant, value, equal_nan=True), (number, constant, value)
 
 
-@pytest.mark.parametrize("name", [*BEHAVIOUR, "pow", "atan2"])
+@pytest.mark.parametrize("name", [*BEHAVIOUR, "pow", "atan2", "hypot"])
 def test_maths_has_no_branches_and_no_calls(name):
     for dtype in ("f32", "f64"):
         kinds = {type(item).__name__ for item in lowered(name, dtype).body.statements}

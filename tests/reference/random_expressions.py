@@ -27,8 +27,9 @@ SAME_WIDTH = {"f32": ["s32", "u32"], "s32": ["f32", "u32"], "u32": ["f32", "s32"
 SAME_WIDTH |= {"f64": ["s64"], "s64": ["f64"]}
 ROUNDINGS = ["floor", "ceil", "trunc", "round"]
 LIGHT = ["exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "tanh"]
-LIGHT += ["sigmoid"]
-HEAVY = ["erf", "erfc", "pow", "atan2"]
+LIGHT += ["sigmoid", "sinh", "cosh", "cbrt", "hypot"]
+HEAVY = ["erf", "erfc", "pow", "atan2", "asinh", "acosh", "atanh", "fmod", "ldexp"]
+BITWISE = ["popcount", "clz", "reverse_bits"]
 SUMMED = {"s32": ["s32", "bool"], "u32": ["u32", "u8"], "s64": ["s64"]}
 """What may be added up to give each type."""
 MOST_TURNS = 300
@@ -140,8 +141,9 @@ class Expressions:
             return self.leaf(wanted)
         kinds = [self.arithmetic] * 8 + [self.choice] * 2 + [self.conversion] * 2 + [self.unary] * 2
         kinds += [self.extremum, self.leaf_below, self.reinterpreted, self.reduction, self.picked]
+        kinds += [self.drawn]
         if wanted in FLOATS:
-            kinds += [self.rounding, self.quotient, self.blended, *[self.maths] * 3, self.power]
+            kinds += [self.rounding, self.quotient, self.blended, *[self.maths] * 5, self.power]
         else:
             kinds += [self.truncated]
         return self.rng.choice(kinds)(wanted, depth - 1)
@@ -182,8 +184,21 @@ class Expressions:
             )
         return f"({self.expression(kind, depth)} / {self.operand(kind, depth)})"
 
+    def drawn(self, wanted: str, depth: int) -> str:
+        """A random number: whatever the seed and the counters, the same one everywhere."""
+        seed = self.expression(self.rng.choice(INTEGERS), depth - 1)
+        counters = [self.leaf(self.rng.choice(["s32", "u32", "u8"]))]
+        counters += ["0", "7"][: self.rng.randint(0, 2)]
+        given = ", ".join([seed, *counters])
+        if wanted == "f32":
+            return f"random({given})"
+        if wanted in ("s32", "u32"):
+            low, high = self.expression(wanted, depth - 1), self.leaf(wanted)
+            return f"random_int({low}, {high}, {given})"
+        return f"{wanted}(random_bits({given})[{self.rng.randint(0, 3)}])"
+
     def unary(self, wanted: str, depth: int) -> str:
-        signs = ["-", "+", "abs", "sign"] + ([] if wanted in FLOATS else ["~"])
+        signs = ["-", "+", "abs", "sign"] + ([] if wanted in FLOATS else ["~", *BITWISE])
         sign = self.rng.choice(signs)
         inner = self.expression(wanted, depth)
         return f"{sign}({inner})" if len(sign) > 1 else f"({sign}{inner})"
@@ -245,12 +260,14 @@ class Expressions:
     def maths(self, wanted: str, depth: int) -> str:
         if self.maths_left <= 0 or self.turns > 40:
             return self.arithmetic(wanted, depth)
-        name = self.rng.choice([*LIGHT, *LIGHT, *HEAVY])
+        name = self.rng.choice([*LIGHT, *HEAVY, *HEAVY])
         self.maths_left -= 2 if name in HEAVY else 1
         wholes = ["s64"] if wanted == "f64" else ["s32", "u32", "u8"]
         kind = self.rng.choice(wholes) if self.maybe(0.15) else wanted
         inner = self.expression(kind, depth)
-        if name in ("pow", "atan2"):
+        if name == "ldexp":
+            inner += f", {self.expression(self.rng.choice(INTEGERS), depth - 1)}"
+        if name in ("pow", "atan2", "hypot", "fmod"):
             inner += f", {self.operand(wanted, depth) if kind == wanted else self.leaf(wanted)}"
         return f"{name}({inner})"
 

@@ -33,11 +33,22 @@ def _count(b: Array) -> Array:
     return b & b.dtype.type(b.dtype.itemsize * 8 - 1)
 
 
+def _bits(a: Array) -> Array:
+    """Returns the bits of each integer along one more axis, the highest first."""
+    stored = np.asarray(a).astype(a.dtype.newbyteorder(">"))[..., np.newaxis]
+    return np.unpackbits(stored.view(np.uint8), axis=-1)
+
+
+def _packed(bits: Array, dtype: np.dtype) -> Array:
+    packed = np.packbits(bits, axis=-1).view(dtype.newbyteorder(">"))
+    return packed[..., 0].astype(dtype)
+
+
 _NUMPY: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "mulhi": lambda a, b: (a.astype(np.uint32) * b) >> np.uint32(16),
+    "mulhi": lambda a, b: (a.astype(np.uint64) * b) >> np.uint64(a.dtype.itemsize * 8),
     "div": np.divide,
     "floordiv": _floordiv,
     "mod": _mod,
@@ -54,6 +65,9 @@ _NUMPY: dict[str, Callable[..., Array]] = {
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
     "not": np.invert,
+    "popcount": lambda a: _bits(a).sum(-1),
+    "clz": lambda a: np.cumprod(1 - _bits(a), -1).sum(-1),
+    "reverse_bits": lambda a: _packed(_bits(a)[..., ::-1], a.dtype),
     "shl": lambda a, b: np.left_shift(a, _count(b)),
     "shr": lambda a, b: np.right_shift(a, _count(b)),
     "eq": np.equal,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dala.base.record import record
-from dala.ir.types import BOOL, U16, Scalar
+from dala.ir.types import BOOL, U16, U32, Scalar
 
 
 def _number(scalar: Scalar) -> bool:
@@ -24,8 +24,8 @@ def _bits(scalar: Scalar) -> bool:
     return not scalar.is_float
 
 
-def _narrow(scalar: Scalar) -> bool:
-    return scalar == U16
+def _halved(scalar: Scalar) -> bool:
+    return scalar in (U16, U32)
 
 
 def _any(scalar: Scalar) -> bool:
@@ -48,7 +48,7 @@ _TABLE = [
     Op("add", 2, _number, "+", commutes=True),
     Op("sub", 2, _number, "-"),
     Op("mul", 2, _number, "*", commutes=True),
-    Op("mulhi", 2, _narrow, commutes=True),  # the upper half of the product
+    Op("mulhi", 2, _halved, commutes=True),  # the upper half of the product
     Op("div", 2, _float, "/"),
     Op("floordiv", 2, _integer, "//"),
     Op("mod", 2, _integer, "%"),
@@ -65,6 +65,9 @@ _TABLE = [
     Op("or", 2, _bits, "|", commutes=True),
     Op("xor", 2, _bits, "^", commutes=True),
     Op("not", 1, _bits, "~"),
+    Op("popcount", 1, _integer),  # how many bits are set
+    Op("clz", 1, _integer),  # how many bits above the highest that is set are not
+    Op("reverse_bits", 1, _integer),
     Op("shl", 2, _integer, "<<"),
     Op("shr", 2, _integer, ">>"),
     Op("eq", 2, _any, "==", compares=True, commutes=True),

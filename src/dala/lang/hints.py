@@ -31,7 +31,13 @@ _SYNONYMS = {
     "power": "dala.pow(x, y)",
     "float_power": "dala.pow(x, y)",
     "square": "x * x",
-    "fmod": "x % y, which rounds down",
+    "arcsinh": "dala.asinh(x)",
+    "arccosh": "dala.acosh(x)",
+    "arctanh": "dala.atanh(x)",
+    "bitwise_count": "dala.popcount(x)",
+    "countOneBits": "dala.popcount(x)",
+    "countLeadingZeros": "dala.clz(x)",
+    "reverseBits": "dala.reverse_bits(x)",
     "remainder": "x % y",
     "expit": "dala.sigmoid(x)",
     "lerp": "dala.mix(a, b, t)",
@@ -50,7 +56,7 @@ _SYNONYMS = {
     "uint32": "dala.u32(x)",
 }
 """What to write in a kernel for functions of NumPy, SciPy, OpenCV or GLSL."""
-_MODULES = {"random": "Kernels draw no random numbers: give them as an input."}
+_MODULES = {"random": "Write dala.random(seed, i): it depends on the seed and the counters alone."}
 """Advice for modules none of whose functions has an equivalent."""
 
 

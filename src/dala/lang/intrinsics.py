@@ -7,7 +7,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dala.ir.types import BOOL, F32, S32, U16
-from dala.lang import math_f32, math_f64, trigonometry_f32, trigonometry_f64
+from dala.lang import (
+    algebraic,
+    hyperbolic,
+    math_f32,
+    math_f64,
+    random_numbers,
+    trigonometry_f32,
+    trigonometry_f64,
+)
 from dala.lang.arithmetic import Mismatch
 from dala.lang.language_names import ScalarMarker
 from dala.lang.values import Literal, LoweredValue, Number, Pixel, Static, Tuple, describe
@@ -22,6 +30,8 @@ _WRITTEN = {
     **vars(math_f64),
     **vars(trigonometry_f32),
     **vars(trigonometry_f64),
+    **vars(hyperbolic),
+    **vars(algebraic),
 }
 
 
@@ -29,7 +39,10 @@ def call_intrinsic(lower: Expressions, name: str, args: list[LoweredValue]) -> L
     """Lowers a call of an intrinsic; raises Mismatch if its arguments do not fit."""
     handler, arities = _HANDLERS[name]
     if len(args) not in arities:
-        takes = " or ".join(map(str, arities)) if len(arities) < 4 else f"{arities[0]} or more"
+        takes = " or ".join(map(str, arities))
+        if len(arities) > 3:
+            most = "or more" if arities is _MANY else f"to {arities[-1]}"
+            takes = f"{arities[0]} {most}"
         raise Mismatch(
             f"dala.{name} takes {takes} argument{'s' * (arities != (1,))}, not {len(args)}.",
             f"See help(dala.{name}).",
@@ -209,6 +222,25 @@ def _written(name: str) -> Handler:
     return handler
 
 
+def _ldexp(lower: Expressions, x: LoweredValue, n: LoweredValue) -> LoweredValue:
+    number, power = lower.arithmetic.floating(x), lower.arithmetic.typed(n)
+    if not power.type.is_integer:
+        raise Mismatch(
+            f"dala.ldexp takes a number and an integer, not {describe(x)} and {describe(n)}.",
+            "For other powers, write x * dala.exp2(y).",
+        )
+    # Beyond these every number is 0 or infinite; within them every integer type fits s32.
+    bounded = lower.arithmetic.binary("min", power, Literal(_LARGEST_POWER & power.type.highest))
+    if power.type.kind == "s":
+        least = max(-_LARGEST_POWER, power.type.lowest)
+        bounded = lower.arithmetic.binary("max", bounded, Literal(least))
+    written = _WRITTEN[f"ldexp_{number.type}"]
+    return lower.inline_python(written, [number, lower.arithmetic.convert(bounded, S32)])
+
+
+_LARGEST_POWER = 4095
+
+
 def _folded(name: str, values: list[Any]) -> float | None:
     """Returns Python's value of a function of literals, or None if it has none."""
     own = getattr(math, name, None)
@@ -243,16 +275,20 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     "isnan": (_isnan, _ONE),
     "isinf": (_isinf, _ONE),
     "bits": (_bits, _TWO),
-    **{name: (_written(name), _TWO) for name in ("pow", "atan2")},
+    "ldexp": (_ldexp, _TWO),
+    **{name: (_unary(name), _ONE) for name in ("popcount", "clz", "reverse_bits")},
+    **random_numbers.HANDLERS,
+    **{name: (_written(name), _TWO) for name in ("pow", "atan2", "hypot", "fmod")},
     **{
         name: (_written(name), _ONE)
         for name in (
             *("exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan"),
-            *("tanh", "sigmoid", "erf", "erfc"),
+            *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "half_exp"),
+            *("sigmoid", "erf", "erfc", "cbrt"),
         )
     },
 }
-_PLAIN = {"position", "shape", "rgba", "luma", "bits"}
+_PLAIN = {"position", "shape", "rgba", "luma", "bits", *random_numbers.HANDLERS}
 
 PYTHON_EQUALS: dict[Any, str] = {
     abs: "abs",
@@ -264,8 +300,9 @@ PYTHON_EQUALS: dict[Any, str] = {
         getattr(math, name): name
         for name in (
             *("floor", "ceil", "trunc", "sqrt", "exp", "exp2", "log", "log2", "log10", "pow"),
-            *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "tanh", "erf", "erfc"),
-            *("isnan", "isinf"),
+            *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "erf", "erfc"),
+            *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+            *("hypot", "cbrt", "fmod", "ldexp", "isnan", "isinf"),
         )
     },
     math.fabs: "abs",

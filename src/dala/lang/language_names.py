@@ -55,8 +55,11 @@ ANNOTATIONS = {mark.name: mark for mark in (IMAGE, OUT, CONST, NUMBER)}
 _PLACES = ("position", "shape", "rgba")
 _MATHS = (
     *("abs", "min", "max", "clamp", "floor", "ceil", "trunc", "round", "fract", "sign"),
-    *("sqrt", "rsqrt", "exp", "exp2", "log", "log2", "log10", "pow"),
-    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "tanh", "sigmoid", "erf", "erfc"),
+    *("sqrt", "rsqrt", "cbrt", "hypot", "exp", "exp2", "log", "log2", "log10", "pow"),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sigmoid", "erf", "erfc"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fmod", "ldexp"),
+    *("random", "random_normal", "random_int", "random_bits"),
+    *("popcount", "clz", "reverse_bits"),
     *("mix", "step", "smoothstep", "luma", "isnan", "isinf", "bits"),
 )
 INTRINSICS = {name: Intrinsic(name) for name in (*_PLACES, *_MATHS)}

@@ -8,12 +8,13 @@ from dala.emit.llvm.intervals import surely_fits
 from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.ir.nodes import Apply
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
-from dala.ir.types import BOOL, S32, U8, Scalar
+from dala.ir.types import BOOL, S32, S64, U8, Scalar
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _ORDER = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _WHOLE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven"}
+_NAMES = {**_WHOLE, "popcount": "ctpop", "reverse_bits": "bitreverse"}
 
 
 class Ops:
@@ -69,10 +70,13 @@ class Ops:
             return self.emit(a, a.type, f"{_FLOAT[op]} {a}, {b.text}")
         if op == "mulhi":
             # In this form it becomes a single vector instruction.
-            wide = self.type_like(a, "i32")
+            double = S32 if scalar.bits == 16 else S64
+            wide = self.type_like(a, llvm_type(double))
             a_wide, b_wide = (self.emit(item, wide, f"zext {item} to {wide}") for item in (a, b))
             product = self.emit(a, wide, f"mul {a_wide}, {b_wide.text}")
-            upper = self.emit(a, wide, f"lshr {product}, {self.number(product, S32, 16).text}")
+            upper = self.emit(
+                a, wide, f"lshr {product}, {self.number(product, double, scalar.bits).text}"
+            )
             return self.emit(a, a.type, f"trunc {upper} to {a.type}")
         if op in ("floordiv", "mod"):
             return self._divide(op, scalar, a, b)
@@ -103,7 +107,10 @@ class Ops:
                 return a
             function = f"llvm.abs.{self.writer.suffix(a)}"
             return self.writer.call(function, a.type, a, Operand("false", "i1"))
-        return self.intrinsic(_WHOLE.get(op, op), a)
+        if op == "clz":
+            function = f"llvm.ctlz.{self.writer.suffix(a)}"
+            return self.writer.call(function, a.type, a, Operand("false", "i1"))
+        return self.intrinsic(_NAMES.get(op, op), a)
 
     def compare(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
         if scalar.is_float:

@@ -67,11 +67,33 @@ def _largest_below(scalar: Scalar, limit: int) -> float:
 
 
 def _words() -> dict[str, Function]:
-    """Returns i64 comparisons by halves: Mesa 22.3 gets those of extended numbers wrong."""
+    """Returns operations by halves of words: Mesa 22.3 gets comparisons of i64 wrong."""
     return {
         "eq_i64": Function(
             "fn eq_i64(a: i64, b: i64) -> bool {\n"
             "  return (u32(a) == u32(b)) & (i32(a >> 32u) == i32(b >> 32u));\n}"
+        ),
+        "mulhi_u32": Function(
+            "fn mulhi_u32(a: u32, b: u32) -> u32 {\n"
+            "  let low = (a & 0xffffu) * (b & 0xffffu);\n"
+            "  let left = (a >> 16u) * (b & 0xffffu) + (low >> 16u);\n"
+            "  let right = (a & 0xffffu) * (b >> 16u) + (left & 0xffffu);\n"
+            "  return (a >> 16u) * (b >> 16u) + (left >> 16u) + (right >> 16u);\n}"
+        ),
+        "popcount_i64": Function(
+            "fn popcount_i64(a: i64) -> i64 {\n"
+            "  return i64(u64(countOneBits(u32(a)) + countOneBits(u32(a >> 32u))));\n}"
+        ),
+        "clz_i64": Function(
+            "fn clz_i64(a: i64) -> i64 {\n"
+            "  let high = u32(a >> 32u);\n"
+            "  let low = 32u + countLeadingZeros(u32(a));\n"
+            "  return i64(u64(select(countLeadingZeros(high), low, high == 0u)));\n}"
+        ),
+        "reverse_bits_i64": Function(
+            "fn reverse_bits_i64(a: i64) -> i64 {\n"
+            "  let high = u64(reverseBits(u32(a)));\n"
+            "  return bitcast<i64>((high << 32u) | u64(reverseBits(u32(a >> 32u))));\n}"
         ),
         "lt_i64": Function(
             "fn lt_i64(a: i64, b: i64) -> bool {\n"

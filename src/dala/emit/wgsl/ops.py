@@ -124,7 +124,7 @@ class Ops:
         type = scalar.wgsl
         if op in ("min", "max"):
             return f"{op}({a}, {b})"
-        if op in ("floordiv", "mod"):
+        if op in ("floordiv", "mod", "mulhi"):
             return self.call(f"{op}_{type}", a, b)
         if scalar == BOOL:
             return f"{a} {'!=' if op == 'xor' else OPS[op].symbol} {b}"
@@ -149,7 +149,21 @@ class Ops:
             return wrapped(scalar, f"0u - {a}")
         if op == "abs" and scalar.kind == "u":
             return a
+        if op in ("popcount", "clz", "reverse_bits"):
+            return self._bitwise(op, scalar, a)
         return f"{op}({a})"
+
+    def _bitwise(self, op: str, scalar: Scalar, a: str) -> str:
+        """Returns an operation on the bits of an integer; the builtins take 32 of them."""
+        if scalar.bits == 64:
+            return self.call(f"{op}_i64", a)
+        if op == "popcount":
+            return f"countOneBits({a})"
+        if op == "clz":
+            zeros = f"countLeadingZeros({a})"
+            return f"{zeros} - {32 - scalar.bits}u" if is_narrow(scalar) else zeros
+        reversed_ = f"reverseBits({a})"
+        return f"{reversed_} >> {32 - scalar.bits}u" if is_narrow(scalar) else reversed_
 
     def _compare(self, node: Apply, args: list[str]) -> str:
         op, scalar = node.op, node.args[0].type

@@ -8,6 +8,7 @@ from dala.kernels.tensor import (  # noqa: F401
     matmul,
     normalization,
     pooling,
+    random_numbers,
     ranking,
     reductions,
     scans,
