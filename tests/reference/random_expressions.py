@@ -283,11 +283,26 @@ class Expressions:
             return f"({word.join(joined)})"
         if depth > 0 and self.maybe(0.15):
             return f"(not {self.condition(depth - 1)})"
+        if depth > 0 and self.maybe(0.1):
+            return self.quantified()
         if self.maybe(0.1):
             test = self.rng.choice(["isnan", "isinf"])
             return f"{test}({self.expression(self.rng.choice(FLOATS), depth - 1)})"
         flags = self.scope.named("bool")
         return self.rng.choice(flags) if flags and self.maybe(0.3) else self.compare(depth)
+
+    def quantified(self) -> str:
+        """`any` or `all`, over a range or a tuple."""
+        name, counter = self.rng.choice(["any", "all"]), self.fresh("q")
+        kind = self.rng.choice(TYPES)
+        over, held, turns = f"({self.leaf(kind)}, {self.leaf(kind)})", kind, 2
+        if self.maybe(0.5):
+            over, held, turns = "range(3)", "s32", 3
+        if self.turns * turns > MOST_TURNS:
+            return self.compare(0)
+        with self.scoped():
+            self.scope.variables[counter] = held
+            return f"{name}({self.compare(0)} for {counter} in {over})"
 
     def open_condition(self) -> str:
         """A condition that only a run can decide: which types meet depends on it."""

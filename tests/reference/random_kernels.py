@@ -47,6 +47,7 @@ class _Kernel(Expressions):
         self.arguments: list[str] = []
         self.lines: list[str] = []
         self.indent = 1
+        self.returned: str | None = None
         self.scope.buffers = [self._buffer(i) for i in range(rng.randint(1, 3))]
         self.scope.positions = ["i", "j", "l"][: len(self.shape)]
         self._add_parameters()
@@ -79,7 +80,7 @@ class _Kernel(Expressions):
     def plain(self) -> Case:
         """A kernel that returns its element."""
         hashed = self.maybe(0.6)
-        returned = "s64" if hashed else self.rng.choice(TYPES)
+        returned = self.returned = "s64" if hashed else self.rng.choice(TYPES)
         for _ in range(self.rng.randint(1, 2)):
             self.assign(0)
         for _ in range(self.rng.randint(0, 3)):
@@ -150,7 +151,7 @@ class _Kernel(Expressions):
         kinds = [self.assign] + [self.change] * (8 if inside else 3) + [self.assign_two]
         if depth > 0 and not (inside and self.maybe(0.6)):
             kinds += [self.branch] * 2 + [self.join, self.repeat, self.gather, self.gather]
-            kinds += [self.count] * 3
+            kinds += [self.count] * 3 + [self.go_through]
         self.rng.choice(kinds)(depth)
 
     def block(self, count: int, depth: int) -> None:
@@ -238,11 +239,31 @@ class _Kernel(Expressions):
         self.scope.variables[counter] = "s32"
         return None
 
+    def go_through(self, depth: int) -> None:
+        """A loop over a tuple, alone or counted."""
+        kind, turns = self.rng.choice(TYPES), self.rng.randint(1, 3)
+        if self.turns * turns > MOST_TURNS:
+            return self.assign(depth)
+        items = ", ".join(self.expression(kind, 1) for _ in range(turns))
+        # Not an `n…`: these are indices.
+        name, counter = self.fresh("w"), self.fresh("m")
+        if self.maybe(0.3):
+            self.say(f"for {counter}, {name} in enumerate(({items},)):")
+        else:
+            self.say(f"for {name} in ({items},):")
+        with self.scoped():
+            self.scope.variables[name] = kind
+            self._turn(turns, depth)
+        return None
+
     def _turn(self, turns: int, depth: int) -> None:
         self.turns *= max(1, turns)
         if self.maybe(0.4):
             self.say(f"    if {self.condition(1)}:")
-            self.say(f"        {self.rng.choice(['break', 'continue'])}")
+            leave = ["break", "continue"]
+            if self.returned is not None:
+                leave.append(f"return {self.expression(self.returned, 1)}")
+            self.say(f"        {self.rng.choice(leave)}")
         self.block(self.rng.randint(1, 2), depth - 1)
         self.turns //= max(1, turns)
 

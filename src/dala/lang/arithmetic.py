@@ -99,7 +99,7 @@ class Arithmetic:
     def to_common_type(self, a: LoweredValue, b: LoweredValue) -> tuple[Number, Number]:
         """Returns both values in their common type."""
         type = self.common_type_of(a, b)
-        weak = _is_weak(a) and _is_weak(b)
+        weak = is_weak(a) and is_weak(b)
         return Number(self._adopt(a, type), weak), Number(self._adopt(b, type), weak)
 
     def common_type_of(self, a: LoweredValue, b: LoweredValue) -> Scalar:
@@ -108,9 +108,9 @@ class Arithmetic:
             if isinstance(a.value, float) or isinstance(b.value, float):
                 return self.floats
             return self.common_type(self.literal_type(a.value), self.literal_type(b.value))
-        if isinstance(a, Literal) or (_is_weak(a) and not _is_weak(b)):
+        if isinstance(a, Literal) or (is_weak(a) and not is_weak(b)):
             return self._beside(a, self.type_of(b))
-        if isinstance(b, Literal) or (_is_weak(b) and not _is_weak(a)):
+        if isinstance(b, Literal) or (is_weak(b) and not is_weak(a)):
             return self._beside(b, self.type_of(a))
         return self.common_type(self.type_of(a), self.type_of(b))
 
@@ -285,7 +285,8 @@ def decided(condition: Number) -> bool | None:
     return None
 
 
-def _is_weak(lowered: LoweredValue) -> bool:
+def is_weak(lowered: LoweredValue) -> bool:
+    """Whether a value is made of literals alone, and takes the type of what it meets."""
     return isinstance(lowered, Literal) or (isinstance(lowered, Number) and lowered.weak)
 
 

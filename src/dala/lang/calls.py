@@ -6,18 +6,16 @@ import ast
 import functools
 from abc import abstractmethod
 from typing import Any
-from typing import Literal as OneOf
 
 from dala.errors import KernelSyntaxError, KernelTypeError
-from dala.ir.nodes import BORDERS, Reduce, Variable
-from dala.ir.ops import neutral_of
-from dala.ir.types import BOOL, F32, S32, U8, U32, Scalar
+from dala.ir.nodes import BORDERS
+from dala.ir.types import F32
 from dala.lang.arithmetic import Mismatch
 from dala.lang.expressions import Frame
 from dala.lang.hints import instead_of_call
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
 from dala.lang.language_names import Annotation, Intrinsic, ScalarMarker
-from dala.lang.reads import Reads
+from dala.lang.reductions import REDUCTIONS, Reductions
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import static_number, static_object
 from dala.lang.source import MISSING, Source, from_function
@@ -26,11 +24,8 @@ from dala.lang.values import (
     Literal,
     LoweredValue,
     Number,
-    OutRef,
     Pixel,
-    Static,
     Tuple,
-    describe,
 )
 
 _DEEPEST_CALL = 64
@@ -59,7 +54,7 @@ def _source_of(function: Any) -> Source:
     return from_function(function)
 
 
-class Calls(Reads):
+class Calls(Reductions):
     """Lowers calls; `run_function` lowers the statements of an inlined function."""
 
     @abstractmethod
@@ -71,7 +66,7 @@ class Calls(Reads):
             owner = self.value(node.func.value)
             if isinstance(owner, InputRef):
                 return self._sample(node, owner, node.func.attr)
-        target = self._target(node)
+        target = self.target_of(node)
         if node.keywords and not isinstance(target, Function):
             raise self.error(
                 node, "keyword arguments are only for your own functions.", "Leave them out."
@@ -79,10 +74,12 @@ class Calls(Reads):
         if isinstance(target, Intrinsic) or _equal(target):
             name = target.name if isinstance(target, Intrinsic) else PYTHON_EQUALS[target]
             if name in ("min", "max") and _is_generator(node):
-                return self._reduce(node, name)  # type: ignore[arg-type]
+                return self.reduce(node, *REDUCTIONS[min if name == "min" else max])
             return call_intrinsic(self, name, self._arguments(node))
-        if target is sum and _is_generator(node):
-            return self._reduce(node, "add")
+        if target is sum or target is any or target is all:
+            if _is_generator(node):
+                return self.reduce(node, *REDUCTIONS[target])
+            return self.reduce_tuple(node, target)
         if isinstance(target, ScalarMarker) or any(target is item for item in PYTHON_TYPES):
             return self._conversion(node, target)
         if isinstance(target, Function):
@@ -103,20 +100,6 @@ class Calls(Reads):
             return self.run_function(source.tree)
         finally:
             self.frames.pop()
-
-    def _target(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Attribute):
-            owner = self.value(node.func.value)
-            if isinstance(owner, OutRef):
-                raise self.error(
-                    node,
-                    f"`{ast.unparse(node)}` is a statement of its own.",
-                    "Write `out.add(i, value)` on a line by itself.",
-                )
-        lowered = self.value(node.func)
-        if isinstance(lowered, Static):
-            return lowered.object
-        raise self.error(node, f"{describe(lowered)} cannot be called.", "Call a function.")
 
     def _arguments(self, node: ast.Call) -> list[LoweredValue]:
         return [self.operand(arg) for arg in node.args]
@@ -173,8 +156,8 @@ class Calls(Reads):
         name = ast.unparse(node.func)
         if target is range:
             instead = "Write `for k in range(…):`."
-        elif target is sum:
-            instead = "Write `sum(… for k in range(…))`."
+        elif target is enumerate or target is zip:
+            instead = f"Write `for … in {name}(…):`, over tuples."
         elif isinstance(target, Annotation):
             instead = f"`{name}` annotates an argument of the kernel."
         else:
@@ -280,92 +263,6 @@ class Calls(Reads):
                     raise self.error(
                         node, mismatch.what, mismatch.instead, KernelTypeError
                     ) from None
-
-    # -- reductions ------------------------------------------------------------------------------
-
-    def _reduce(self, node: ast.Call, op: OneOf["add", "min", "max"]) -> LoweredValue:
-        generator = node.args[0]
-        assert isinstance(generator, ast.GeneratorExp)
-        return self._reduce_over(node, op, generator, 0)
-
-    def _reduce_over(
-        self,
-        node: ast.Call,
-        op: OneOf["add", "min", "max"],
-        generator: ast.GeneratorExp,
-        depth: int,
-    ) -> LoweredValue:
-        clause = generator.generators[depth]
-        if not isinstance(clause.target, ast.Name) or clause.is_async:
-            raise self.error(
-                clause.target, "a reduction counts with one name.", "Write `for k in …`."
-            )
-        start, stop, step, counting = self.bounds(clause.iter)
-        if step != 1:
-            raise self.error(
-                clause.iter,
-                "a reduction counts by one.",
-                "Multiply: x[2 * k] for k in range(n // 2).",
-            )
-        counter = Variable(counting, clause.target.id)
-        shadowed = self.frame.variables.get(clause.target.id)
-        self.frame.variables[clause.target.id] = Number(counter)
-        with self.build.block() as body:
-            if depth + 1 < len(generator.generators):
-                term = self._reduce_over(node, op, generator, depth + 1)
-            else:
-                term = self.operand(generator.elt)
-            number = self.arithmetic.typed(term)
-            number = self.arithmetic.convert(number, _summed(number.type, op))
-            for condition in clause.ifs:
-                holds = self.arithmetic.condition(self.operand(condition))
-                neutral = self.build.const(number.type, neutral_of(op, number.type))
-                number = Number(self.build.select(holds.value, number.value, neutral))
-            body.results = (number.value,)
-        if shadowed is None:
-            del self.frame.variables[clause.target.id]
-        else:
-            self.frame.variables[clause.target.id] = shadowed
-        reduced = Reduce(number.type, op, counter, start.value, stop.value, body)
-        return Number(self.build.reduce(reduced))
-
-    def bounds(self, node: ast.expr) -> tuple[Number, Number, int, Scalar]:
-        """Returns the start, stop and step of a range, and the type of its counter."""
-        is_range = isinstance(node, ast.Call) and self._target(node) is range
-        if not is_range or not isinstance(node, ast.Call) or not 1 <= len(node.args) <= 3:
-            raise self.error(
-                node,
-                f"`{ast.unparse(node)}`: loops go over range(…) only.",
-                "Write `for k in range(n):` and index with k.",
-            )
-        parts = [self.operand(arg) for arg in node.args]
-        start, stop = (Literal(0), parts[0]) if len(parts) == 1 else (parts[0], parts[1])
-        step = parts[2] if len(parts) == 3 else Literal(1)
-        if not isinstance(step, Literal) or type(step.value) is not int or step.value == 0:
-            raise self.error(
-                node, "a range's step is a constant integer, not 0.", "Write it as a number."
-            )
-        numbers = []
-        for part in (start, stop):
-            number = self.arithmetic.typed(part)
-            if not number.type.is_integer:
-                raise self.error(
-                    node,
-                    f"a range goes between integers, not {describe(part)}.",
-                    "Convert it: dala.s32(…).",
-                    KernelTypeError,
-                )
-            numbers.append(self.counting(number))
-        counting = self.arithmetic.common_type(numbers[0].type, numbers[1].type)
-        first, last = (self.arithmetic.convert(number, counting) for number in numbers)
-        return first, last, step.value, counting
-
-
-def _summed(type: Scalar, op: str) -> Scalar:
-    """Returns the type of a reduction: sums of u8 are u32, bools are counted in s32."""
-    if op != "add":
-        return type
-    return {U8: U32, BOOL: S32}.get(type, type)
 
 
 def _is_generator(node: ast.Call) -> bool:

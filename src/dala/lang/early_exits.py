@@ -3,17 +3,61 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 
 BROKEN = "·broken"
 """The variable that records a `break`; no Python identifier looks like it."""
+RETURNED, RESULT = "·returned", "·result"
+"""The variables that record a `return` inside a loop, and what it returned."""
+
+
+def without_inner_returns(statements: list[ast.stmt], *, inside: bool = False) -> list[ast.stmt]:
+    """Returns the statements with each `return` inside a loop as a `break` that is remembered.
+
+    After the outermost loop what was remembered is returned.
+    """
+    changed: list[ast.stmt] = []
+    for statement in statements:
+        match statement:
+            case ast.Return() if inside and statement.value is not None:
+                result = _set(RESULT, statement.value, statement)
+                returned = _set(RETURNED, ast.Constant(True), statement)
+                changed += [result, returned, ast.copy_location(ast.Break(), statement)]
+            case ast.For() | ast.While() if _returns_within(statement.body):
+                body = without_inner_returns(statement.body, inside=True)
+                loop = copy.copy(statement)
+                loop.body = body
+                leave: ast.stmt = ast.Break()
+                if not inside:
+                    changed.append(_set(RETURNED, ast.Constant(False), statement))
+                    leave = ast.Return(ast.Name(RESULT, ast.Load()))
+                test = ast.If(ast.Name(RETURNED, ast.Load()), [leave], [])
+                changed += [loop, ast.fix_missing_locations(ast.copy_location(test, statement))]
+            case ast.If():
+                branch = copy.copy(statement)
+                branch.body = without_inner_returns(statement.body, inside=inside)
+                branch.orelse = without_inner_returns(statement.orelse, inside=inside)
+                changed.append(branch)
+            case _:
+                changed.append(statement)
+    return changed
+
+
+def _returns_within(statements: list[ast.stmt]) -> bool:
+    return any(isinstance(item, ast.Return) for item in _within(statements, loops=True))
+
+
+def _set(name: str, value: ast.expr, node: ast.stmt) -> ast.stmt:
+    assign = ast.Assign([ast.Name(name, ast.Store())], value)
+    return ast.fix_missing_locations(ast.copy_location(assign, node))
 
 
 def structured(statements: list[ast.stmt]) -> list[ast.stmt]:
     """Returns the statements with `return`, `break` and `continue` only at the end of a path."""
     for i, statement in enumerate(statements):
         if isinstance(statement, ast.Break):
-            return [*statements[:i], _remember_break(statement)]
+            return [*statements[:i], _set(BROKEN, ast.Constant(True), statement)]
         if isinstance(statement, ast.Continue):
             return statements[:i]
         if isinstance(statement, ast.Return):
@@ -65,12 +109,6 @@ def _always_leaves(statements: list[ast.stmt]) -> bool:
         ):
             return True
     return False
-
-
-def _remember_break(node: ast.Break) -> ast.stmt:
-    target = ast.Name(BROKEN, ast.Store())
-    assign = ast.Assign([target], ast.Constant(True))
-    return ast.fix_missing_locations(ast.copy_location(assign, node))
 
 
 def _within(statements: list[ast.stmt], *, loops: bool) -> Iterator[ast.stmt]:

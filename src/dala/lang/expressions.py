@@ -59,7 +59,7 @@ _ADVICE: dict[type[ast.expr], str] = {
     ast.ListComp: "Write a for loop, or sum(… for k in range(…)).",
     ast.SetComp: "Write a for loop, or sum(… for k in range(…)).",
     ast.DictComp: "Write a for loop, or sum(… for k in range(…)).",
-    ast.GeneratorExp: "It may stand only inside sum(…), min(…) or max(…).",
+    ast.GeneratorExp: "It may stand only inside sum(…), min(…), max(…), any(…) or all(…).",
     ast.Dict: "Pass the values as parameters.",
     ast.Set: "Use a tuple.",
     ast.JoinedStr: "Kernels have no text.",

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dala.errors import KernelTypeError
 from dala.ir.nodes import For, Value, Variable, While
 from dala.ir.types import BOOL, Scalar
-from dala.lang.arithmetic import Mismatch
-from dala.lang.early_exits import BROKEN, assigned, breaks, returns, structured
+from dala.lang.arithmetic import Mismatch, is_weak
+from dala.lang.early_exits import BROKEN, RESULT, assigned, breaks, structured
+from dala.lang.iteration import MOST_UNROLLED
 from dala.lang.statements import Statements, rebuilt, scalars
 from dala.lang.values import Literal, LoweredValue, Number, Unset, describe
 
@@ -28,6 +29,8 @@ class Lowering(Statements):
     _depth = 0
 
     def for_loop(self, node: ast.For) -> None:
+        if not self.is_range(node.iter):
+            return self._unrolled_loop(node)
         if not isinstance(node.target, ast.Name):
             raise self.error(
                 node.target, "a loop counts with one name.", "Write `for k in range(n):`."
@@ -47,6 +50,35 @@ class Lowering(Statements):
         self._loop(node, lower)
         self._leave(around)
         self.frame.variables[target] = Unset("it counts a loop that is over")
+        return None
+
+    def _unrolled_loop(self, node: ast.For) -> None:
+        """Lowers a loop over a tuple: its body once for each item."""
+        items = self.items(node.iter)
+        around, body = self.frame.variables.get(BROKEN), self._loop_body(node)
+        outside = self.unrolled
+        self.unrolled *= max(1, len(items))
+        if self.unrolled > MOST_UNROLLED:
+            raise self.error(
+                node,
+                f"loops over tuples take {self.unrolled} iterations here, each lowered by itself "
+                f"(at most {MOST_UNROLLED}).",
+                "Write `for k in range(n):` and index the tuple: t[k].",
+            )
+
+        def lower() -> None:
+            if breaks(node.body):
+                self.frame.variables[BROKEN] = Literal(False)
+            for item in items:
+                self.assign(node.target, item)
+                self.block(body)
+
+        self._find_result(node, lower)
+        lower()
+        self.unrolled = outside
+        self._leave(around)
+        for name in assigned([ast.For(node.target, node.iter, [], [])]):
+            self.frame.variables[name] = Unset("it belongs to a loop that is over")
 
     def while_loop(self, node: ast.While) -> None:
         test = node.test
@@ -79,13 +111,6 @@ class Lowering(Statements):
         """Returns the body with structured early exits; `break` skips the rest of a for loop."""
         if node.orelse:
             raise self.error(node.orelse[0], "loops have no `else` in kernels.", "Use a variable.")
-        if returns(node.body):
-            found = next(item for item in ast.walk(node) if isinstance(item, ast.Return))
-            raise self.error(
-                found,
-                "`return` inside a loop is not part of the kernel language.",
-                "Assign to a variable, `break`, and return after the loop.",
-            )
         body = structured(node.body)
         if not breaks(node.body):
             return body
@@ -112,6 +137,12 @@ class Lowering(Statements):
         types: list[list[Scalar]] = [
             [self.arithmetic.type_of(item) for item in scalars(before[name])] for name in names
         ]
+
+        def lower_once() -> None:
+            lower(*self._enter(names, before, types, True))
+
+        if self._find_result(node, lower_once):
+            return self._loop(node, lower)
         weak = True
         for _ in range(_MOST_ROUNDS):
             self.frame.variables = dict(before)
@@ -136,8 +167,51 @@ class Lowering(Statements):
             self.frame.variables.setdefault(name, Unset("it is set only inside a loop"))
         for name in names:
             count = len(scalars(before[name]))
-            self.frame.variables[name] = rebuilt(before[name], [Number(v) for v in left[:count]])
+            literal = [name == RESULT and is_weak(item) for item in scalars(before[name])]
+            after = [Number(*pair) for pair in zip(left[:count], literal, strict=True)]
+            self.frame.variables[name] = rebuilt(before[name], after)
             del left[:count]
+        return None
+
+    def _find_result(self, node: ast.For | ast.While, lower: Callable[[], None]) -> bool:
+        """Gives what a `return` inside a loop will have returned its type, before the loop.
+
+        The loop is lowered once, and forgotten, to see what it returns. Returns False where nothing
+        was to be done.
+        """
+        known = self.frame.variables.get(RESULT)
+        if RESULT not in assigned(node.body) or not (known is None or isinstance(known, Unset)):
+            return False
+        before, around, depth = dict(self.frame.variables), self.returned_values, self._depth
+        found: list[LoweredValue] = []
+        self.returned_values = (*around, found)
+        self._depth += 1
+        with self.build.block():
+            lower()
+        self._depth = depth
+        self.returned_values = around
+        self.frame.variables = before
+        self.frame.variables[RESULT] = self._zero_of(node, found)
+        return True
+
+    def _zero_of(self, node: ast.AST, found: list[LoweredValue]) -> LoweredValue:
+        """Returns a value of the kind and the types that all those found have in common."""
+        zero = found[0]
+        for other in found:
+            if len(scalars(zero)) != len(scalars(other)):
+                raise self.error(
+                    node,
+                    f"what this returns differs in kind: {describe(zero)} and {describe(other)}.",
+                    "Return one kind of value throughout.",
+                    KernelTypeError,
+                )
+            pairs = zip(scalars(zero), scalars(other), strict=True)
+            zero = rebuilt(zero, [self._zero(node, *pair) for pair in pairs])
+        return zero
+
+    def _zero(self, node: ast.AST, a: LoweredValue, b: LoweredValue) -> Number:
+        zero = self.build.const(self._common(node, a, b), 0)
+        return Number(zero, weak=is_weak(a) and is_weak(b))
 
     def _enter(
         self,
@@ -152,7 +226,7 @@ class Lowering(Statements):
         for name, kinds in zip(names, types, strict=True):
             items: list[Number] = []
             for item, type in zip(scalars(before[name]), kinds, strict=True):
-                literal = isinstance(item, Literal) or (isinstance(item, Number) and item.weak)
+                literal = is_weak(item)
                 variable = Variable(type, name)
                 carried.append(variable)
                 initial.append(self.arithmetic.convert(item, type).value)

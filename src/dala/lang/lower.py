@@ -15,7 +15,7 @@ from dala.ir.types import F32, F64, S64, U8, U16, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function
-from dala.lang.early_exits import assigned, returns, structured
+from dala.lang.early_exits import assigned, structured
 from dala.lang.expressions import Domain
 from dala.lang.findings import Findings
 from dala.lang.language_names import INTRINSICS
@@ -152,8 +152,8 @@ def _note(lowering: Lowering, returned: LoweredValue) -> None:
 
 
 def _run_scattered(lowering: Lowering, source: Source) -> None:
-    if returns(source.tree.body):
-        found = next(item for item in ast.walk(source.tree) if isinstance(item, ast.Return))
+    found = next((item for item in ast.walk(source.tree) if isinstance(item, ast.Return)), None)
+    if found is not None:
         raise lowering.error(
             found, "a kernel with `out: dala.Out` returns nothing.", "Write `out[i] = …`."
         )

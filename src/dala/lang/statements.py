@@ -11,7 +11,7 @@ from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
 from dala.ir.types import Scalar
 from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.calls import Calls
-from dala.lang.early_exits import assigned, returns, structured
+from dala.lang.early_exits import RESULT, assigned, returns, structured, without_inner_returns
 from dala.lang.values import (
     Literal,
     LoweredValue,
@@ -44,10 +44,13 @@ _ADVICE: dict[type[ast.stmt], str] = {
 class Statements(Calls):
     """Lowers the statements of functions."""
 
+    returned_values: tuple[list[LoweredValue], ...] = ()
+    """What `return`s inside the loops at hand have given, while that is looked for."""
+
     def run_function(self, call: ast.AST) -> LoweredValue:
         tree = self.frame.source.tree
         self.frame.assigned = frozenset(assigned(tree.body))
-        found = self.block(structured(tree.body))
+        found = self.block(structured(without_inner_returns(tree.body)))
         if found is None:
             raise self.error(
                 call, f"`{self.frame.source.name}` returns nothing.", "End it with `return …`."
@@ -125,6 +128,10 @@ class Statements(Calls):
     def assign(self, target: ast.expr, value: LoweredValue) -> None:
         match target:
             case ast.Name():
+                if target.id == RESULT:
+                    value = self.element(value)
+                    for found in self.returned_values:
+                        found.append(value)
                 self.frame.variables[target.id] = value
             case ast.Tuple() | ast.List():
                 if isinstance(value, Pixel):

@@ -1,0 +1,130 @@
+"""Lowers reductions: `sum`, `min`, `max`, `any` and `all` of generator expressions and tuples."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+from typing import Literal as OneOf
+
+from dala.ir.nodes import Reduce, Variable
+from dala.ir.ops import neutral_of
+from dala.ir.types import BOOL, S32, U8, U32, Scalar
+from dala.lang.arithmetic import Mismatch
+from dala.lang.iteration import Iteration
+from dala.lang.values import Literal, LoweredValue, Number, Tuple, describe
+
+Op = OneOf["add", "min", "max"]
+REDUCTIONS: dict[Any, tuple[Op, bool]] = {
+    sum: ("add", False),
+    min: ("min", False),
+    max: ("max", False),
+    any: ("max", True),
+    all: ("min", True),
+}
+"""Each reduction as an operation; those of conditions count them as 0 and 1."""
+
+
+class Reductions(Iteration):
+    """Lowers reductions; those over ranges become one node of the IR."""
+
+    def reduce(self, node: ast.Call, op: Op, conditions: bool) -> LoweredValue:
+        """Returns the reduction of a generator expression."""
+        generator = node.args[0]
+        assert isinstance(generator, ast.GeneratorExp)
+        reduced = self._reduce_over(node, op, generator, 0, conditions)
+        return self.arithmetic.binary("gt", reduced, Literal(0)) if conditions else reduced
+
+    def reduce_tuple(self, node: ast.Call, target: Any) -> LoweredValue:
+        """Returns `sum`, `any` or `all` of a tuple."""
+        given = self.value(node.args[0]) if len(node.args) == 1 else None
+        name = target.__name__
+        if not isinstance(given, Tuple):
+            raise self.error(
+                node,
+                f"`{name}` takes a tuple or `… for k in range(…)`, not {describe(given)}."
+                if given is not None
+                else f"`{name}` takes one argument, not {len(node.args)}.",
+                f"Write `{name}(… for k in range(…))`.",
+            )
+        if target is sum:
+            return self._joined_terms("add", list(given.items))
+        parts = [self.arithmetic.condition(item) for item in given.items]
+        return self._joined("and" if target is all else "or", parts)
+
+    def _reduce_over(
+        self, node: ast.Call, op: Op, generator: ast.GeneratorExp, depth: int, conditions: bool
+    ) -> LoweredValue:
+        clause = generator.generators[depth]
+        if not self.is_range(clause.iter):
+            return self._reduce_items(node, op, generator, depth, conditions)
+        if not isinstance(clause.target, ast.Name) or clause.is_async:
+            raise self.error(
+                clause.target, "a reduction counts with one name.", "Write `for k in …`."
+            )
+        start, stop, step, counting = self.bounds(clause.iter)
+        if step != 1:
+            raise self.error(
+                clause.iter,
+                "a reduction counts by one.",
+                "Multiply: x[2 * k] for k in range(n // 2).",
+            )
+        counter = Variable(counting, clause.target.id)
+        before = dict(self.frame.variables)
+        self.frame.variables[clause.target.id] = Number(counter)
+        with self.build.block() as body:
+            number = self.arithmetic.typed(self._term(node, op, generator, depth, conditions))
+            body.results = (number.value,)
+        self.frame.variables = before
+        reduced = Reduce(number.type, op, counter, start.value, stop.value, body)
+        return Number(self.build.reduce(reduced))
+
+    def _reduce_items(
+        self, node: ast.Call, op: Op, generator: ast.GeneratorExp, depth: int, conditions: bool
+    ) -> LoweredValue:
+        """Returns the reduction over a tuple, term by term."""
+        clause = generator.generators[depth]
+        before = dict(self.frame.variables)
+        terms: list[LoweredValue] = []
+        for item in self.items(clause.iter):
+            self.assign(clause.target, item)
+            terms.append(self._term(node, op, generator, depth, conditions))
+            self.frame.variables = dict(before)
+        if not terms and conditions:
+            return Literal(neutral_of(op, S32))
+        return self._joined_terms(op, terms)
+
+    def _joined_terms(self, op: Op, terms: list[LoweredValue]) -> LoweredValue:
+        if not terms and op != "add":
+            raise Mismatch(f"{op} goes over an empty tuple.", "Give it at least one value.")
+        joined = terms[0] if terms else Literal(0)
+        for term in terms[1:]:
+            joined = self.arithmetic.binary(op, joined, term)
+        return joined
+
+    def _term(
+        self, node: ast.Call, op: Op, generator: ast.GeneratorExp, depth: int, conditions: bool
+    ) -> LoweredValue:
+        """Returns one term of a reduction: neutral where its conditions do not hold."""
+        clause = generator.generators[depth]
+        if depth + 1 < len(generator.generators):
+            term = self._reduce_over(node, op, generator, depth + 1, conditions)
+        else:
+            term = self.operand(generator.elt)
+            if conditions:
+                term = self.arithmetic.convert(self.arithmetic.condition(term), S32)
+        if isinstance(term, Literal) and not clause.ifs:
+            return term
+        number = self.arithmetic.typed(term)
+        number = self.arithmetic.convert(number, _summed(number.type, op))
+        for condition in clause.ifs:
+            holds = self.arithmetic.condition(self.operand(condition))
+            neutral = self.build.const(number.type, neutral_of(op, number.type))
+            number = Number(self.build.select(holds.value, number.value, neutral))
+        return number
+
+
+def _summed(type: Scalar, op: str) -> Scalar:
+    """Returns the type of a reduction: sums of u8 are u32, bools are counted in s32."""
+    if op != "add":
+        return type
+    return {U8: U32, BOOL: S32}.get(type, type)
