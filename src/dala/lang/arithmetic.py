@@ -12,7 +12,7 @@ from dala.ir.builder import Builder
 from dala.ir.nodes import Const, Value
 from dala.ir.ops import OPS
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
-from dala.lang.values import Literal, LoweredValue, Number, Pixel, Tuple, describe
+from dala.lang.values import Literal, LoweredValue, Number, Pixel, Tuple, Vector, describe
 
 LARGEST_LITERAL_BITS = 4096
 """Larger integer literals are refused before they are computed."""
@@ -163,8 +163,8 @@ class Arithmetic:
 
     def binary(self, op: str, a: LoweredValue, b: LoweredValue) -> LoweredValue:
         """Returns the operation's result, computed per channel for pixels; tuples are refused."""
-        if isinstance(a, Pixel) or isinstance(b, Pixel):
-            return self.by_channel(lambda x, y: self.binary(op, x, y), a, b)
+        if isinstance(a, Pixel | Vector) or isinstance(b, Pixel | Vector):
+            return self.by_component(lambda x, y: self.binary(op, x, y), a, b)
         if isinstance(a, Literal) and isinstance(b, Literal):
             return Literal(_compute(op, a.value, b.value))
         left, right = self.to_common_type(a, b)
@@ -193,8 +193,8 @@ class Arithmetic:
         return Number(self.build.apply(op, left.value, right.value), weak)
 
     def unary(self, op: str, a: LoweredValue) -> LoweredValue:
-        if isinstance(a, Pixel):
-            return self.by_channel(lambda x: self.unary(op, x), a)
+        if isinstance(a, Pixel | Vector):
+            return self.by_component(lambda x: self.unary(op, x), a)
         number = self.typed(a)
         if op == "neg" and number.type == BOOL:
             number = self.convert(number, S32)
@@ -236,15 +236,34 @@ class Arithmetic:
                 pairs = zip(then.items, otherwise.items, strict=True)
                 return Tuple(tuple(self.choose(condition, a, b) for a, b in pairs))
             raise Mismatch("the two sides are tuples of different lengths.", "Make them alike.")
-        if isinstance(then, Pixel) or isinstance(otherwise, Pixel):
-            return self.by_channel(lambda a, b: self.choose(condition, a, b), then, otherwise)
+        if isinstance(then, Pixel | Vector) or isinstance(otherwise, Pixel | Vector):
+            return self.by_component(lambda a, b: self.choose(condition, a, b), then, otherwise)
         if then == otherwise:
             return then
         left, right = self.to_common_type(then, otherwise)
         picked = self.build.select(condition.value, left.value, right.value)
         return Number(picked, left.weak and right.weak)
 
-    def by_channel(self, operate: Callable[..., LoweredValue], *operands: LoweredValue) -> Pixel:
+    def by_component(
+        self, operate: Callable[..., LoweredValue], *operands: LoweredValue
+    ) -> Pixel | Vector:
+        """Returns a pixel or a vector, computed component by component; scalars are broadcast."""
+        if not any(isinstance(item, Vector) for item in operands):
+            return self._by_channel(operate, *operands)
+        sizes = {len(item.items) for item in operands if isinstance(item, Vector)}
+        if len(sizes) > 1 or any(isinstance(item, Pixel | Tuple) for item in operands):
+            given = " and ".join(map(describe, operands))
+            raise Mismatch(
+                f"{given} do not go together: components are computed one by one.",
+                "Take as many components of each, v.xy, or make vectors of both.",
+            )
+        parts = [
+            [item.items[i] if isinstance(item, Vector) else item for item in operands]
+            for i in range(sizes.pop())
+        ]
+        return Vector(tuple(self.typed(operate(*each)) for each in parts))
+
+    def _by_channel(self, operate: Callable[..., LoweredValue], *operands: LoweredValue) -> Pixel:
         """Returns a pixel computed channel by channel; scalars are broadcast to all four channels.
 
         Equal channels stay a single value, so that gray pixels are known to be gray.
@@ -264,6 +283,8 @@ def _not_a_number(lowered: LoweredValue) -> Mismatch:
         f"a number is needed here, not {describe(lowered)}.",
         "Take one of its items: unpack it, as in `(i,) = dala.position(1)`, or index it."
         if isinstance(lowered, Tuple)
+        else "Take one of its components, v.x, or make a pixel of it: dala.rgba(v)."
+        if isinstance(lowered, Vector)
         else "Use a scalar, or one of its elements.",
     )
 

@@ -14,7 +14,7 @@ from dala.lang.arithmetic import Mismatch
 from dala.lang.expressions import Frame
 from dala.lang.hints import instead_of_call
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
-from dala.lang.language_names import Annotation, Intrinsic, ScalarMarker
+from dala.lang.language_names import Annotation, Intrinsic, ScalarMarker, VectorMarker
 from dala.lang.reductions import REDUCTIONS, Reductions
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import static_number, static_object
@@ -26,7 +26,9 @@ from dala.lang.values import (
     Number,
     Pixel,
     Tuple,
+    Vector,
 )
+from dala.lang.vectors import vector
 
 _DEEPEST_CALL = 64
 SAMPLING = ("sample", "sample_uv")
@@ -82,6 +84,8 @@ class Calls(Reductions):
             return self.reduce_tuple(node, target)
         if isinstance(target, ScalarMarker) or any(target is item for item in PYTHON_TYPES):
             return self._conversion(node, target)
+        if isinstance(target, VectorMarker):
+            return vector(self, target, self._arguments(node))
         if isinstance(target, Function):
             return self._inline(node, target.source)
         if target is len:
@@ -170,8 +174,8 @@ class Calls(Reductions):
         lowered = self.operand(node.args[0])
         if isinstance(target, ScalarMarker):
             scalar = target.scalar
-            if isinstance(lowered, Pixel):
-                return self.arithmetic.by_channel(
+            if isinstance(lowered, Pixel | Vector):
+                return self.arithmetic.by_component(
                     lambda channel: self.arithmetic.convert(channel, scalar), lowered
                 )
             return self.arithmetic.convert(lowered, scalar)

@@ -31,6 +31,7 @@ from dala.lang.values import (
     Static,
     Tuple,
     Unset,
+    Vector,
 )
 
 _BINARY: dict[type[ast.operator], str] = {
@@ -327,6 +328,8 @@ class Expressions(ABC):
                 )
             if isinstance(left, Pixel) or isinstance(right, Pixel):
                 raise Mismatch("pixels are not compared as a whole.", "Compare p.r, p.g, p.b, p.a.")
+            if isinstance(left, Vector) or isinstance(right, Vector):
+                raise Mismatch("vectors are not compared as a whole.", "Compare v.x, v.y, …")
             found.append(self.arithmetic.binary(_COMPARE[type(op)], left, right))
         if len(found) == 1:
             return found[0]

@@ -15,10 +15,11 @@ from dala.lang import (
     random_numbers,
     trigonometry_f32,
     trigonometry_f64,
+    vectors,
 )
 from dala.lang.arithmetic import Mismatch
 from dala.lang.language_names import ScalarMarker
-from dala.lang.values import Literal, LoweredValue, Number, Pixel, Static, Tuple, describe
+from dala.lang.values import Literal, LoweredValue, Number, Pixel, Static, Tuple, Vector, describe
 
 if TYPE_CHECKING:
     from dala.lang.expressions import Expressions
@@ -47,8 +48,8 @@ def call_intrinsic(lower: Expressions, name: str, args: list[LoweredValue]) -> L
             f"dala.{name} takes {takes} argument{'s' * (arities != (1,))}, not {len(args)}.",
             f"See help(dala.{name}).",
         )
-    if name not in _PLAIN and any(isinstance(arg, Pixel) for arg in args):
-        return lower.arithmetic.by_channel(lambda *parts: handler(lower, *parts), *args)
+    if name not in _PLAIN and any(isinstance(arg, Pixel | Vector) for arg in args):
+        return lower.arithmetic.by_component(lambda *parts: handler(lower, *parts), *args)
     return handler(lower, *args)
 
 
@@ -76,7 +77,13 @@ def _shape(lower: Expressions, count: LoweredValue) -> LoweredValue:
     return lower.extents(lower.domain.source, rank)
 
 
-def _rgba(lower: Expressions, *channels: LoweredValue) -> LoweredValue:
+def _rgba(lower: Expressions, *given: LoweredValue) -> LoweredValue:
+    channels = [part for item in given for part in vectors.components(item)]
+    if len(channels) not in (3, 4):
+        raise Mismatch(
+            f"a pixel has three channels or four, not {len(channels)}.",
+            "Write dala.rgba(r, g, b), or give a vector and an alpha.",
+        )
     if len(channels) == 4 and all(lower.arithmetic.type_of(item) == U16 for item in channels):
         red, green, blue, alpha = map(lower.arithmetic.typed, channels)
         return Pixel((red, green, blue, alpha))
@@ -255,7 +262,7 @@ _MANY = tuple(range(1, 65))
 _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     "position": (_position, _ONE),
     "shape": (_shape, _ONE),
-    "rgba": (_rgba, (3, 4)),
+    "rgba": (_rgba, (1, 2, 3, 4)),
     "luma": (_luma, _ONE),
     "abs": (_unary("abs"), _ONE),
     "min": (_reduced("min"), _MANY),
@@ -278,6 +285,7 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     "ldexp": (_ldexp, _TWO),
     **{name: (_unary(name), _ONE) for name in ("popcount", "clz", "reverse_bits")},
     **random_numbers.HANDLERS,
+    **vectors.HANDLERS,
     **{name: (_written(name), _TWO) for name in ("pow", "atan2", "hypot", "fmod")},
     **{
         name: (_written(name), _ONE)
@@ -288,7 +296,7 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
         )
     },
 }
-_PLAIN = {"position", "shape", "rgba", "luma", "bits", *random_numbers.HANDLERS}
+_PLAIN = {"position", "shape", "rgba", "luma", "bits", *random_numbers.HANDLERS, *vectors.HANDLERS}
 
 PYTHON_EQUALS: dict[Any, str] = {
     abs: "abs",

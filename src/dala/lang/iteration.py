@@ -19,6 +19,7 @@ from dala.lang.values import (
     Pixel,
     Static,
     Tuple,
+    Vector,
     describe,
 )
 
@@ -98,7 +99,7 @@ class Iteration(Reads):
         found = self.value(node)
         if isinstance(found, Pixel):
             return list(found.channels)
-        if isinstance(found, Tuple):
+        if isinstance(found, Tuple | Vector):
             return list(found.items)
         instead = "Write `for k in range(n):` and index with k."
         if isinstance(found, InputRef):

@@ -36,6 +36,16 @@ class ScalarMarker(Marker):
         self.scalar = scalar
 
 
+class VectorMarker(Marker):
+    """A vector type: annotates a parameter or makes a vector."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"vec{size}")
+        self.size = size
+
+
 class Annotation(Marker):
     """An annotation of an argument: `Image`, `Out`, `const`, `number`."""
 
@@ -52,6 +62,8 @@ SCALARS = {scalar.name: ScalarMarker(scalar) for scalar in (*DTYPES.values(), BO
 IMAGE, OUT, CONST, NUMBER = (Annotation(name) for name in ("Image", "Out", "const", "number"))
 ANNOTATIONS = {mark.name: mark for mark in (IMAGE, OUT, CONST, NUMBER)}
 
+VECTORS = {f"vec{size}": VectorMarker(size) for size in (2, 3, 4)}
+
 _PLACES = ("position", "shape", "rgba")
 _MATHS = (
     *("abs", "min", "max", "clamp", "floor", "ceil", "trunc", "round", "fract", "sign"),
@@ -61,8 +73,9 @@ _MATHS = (
     *("random", "random_normal", "random_int", "random_bits"),
     *("popcount", "clz", "reverse_bits"),
     *("mix", "step", "smoothstep", "luma", "isnan", "isinf", "bits"),
+    *("dot", "cross", "length", "distance", "normalize", "reflect"),
 )
 INTRINSICS = {name: Intrinsic(name) for name in (*_PLACES, *_MATHS)}
 
-NAMES: dict[str, Marker] = {**SCALARS, **ANNOTATIONS, **INTRINSICS}
+NAMES: dict[str, Marker] = {**SCALARS, **VECTORS, **ANNOTATIONS, **INTRINSICS}
 """Every name of the language that is an attribute of `dala`."""

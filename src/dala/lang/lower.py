@@ -22,7 +22,7 @@ from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
 from dala.lang.signature import Signature, read_signature, static_object
 from dala.lang.source import Source
-from dala.lang.values import InputRef, Literal, LoweredValue, Number, OutRef, Pixel
+from dala.lang.values import InputRef, Literal, LoweredValue, Number, OutRef, Pixel, Vector
 
 
 @value
@@ -117,9 +117,11 @@ def _lower(
         if item.kind == "const":
             variables[item.name] = Literal(consts[item.name])
         else:
-            param = build.param(item.type or types[item.name], item.name)
-            params.append(param)
-            variables[item.name] = Number(param)
+            type = item.type or types[item.name]
+            found = [build.param(type, name) for name in item.components]
+            params += found
+            numbers = tuple(map(Number, found))
+            variables[item.name] = Vector(numbers) if item.size else numbers[0]
     lowering.frame.variables = variables
     lowering.frame.assigned = frozenset(assigned(source.tree.body))
     with build.block() as body:

@@ -19,8 +19,10 @@ from dala.lang.values import (
     Pixel,
     Static,
     Tuple,
+    Vector,
     describe,
 )
+from dala.lang.vectors import swizzled
 
 _CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
 
@@ -102,6 +104,8 @@ class Reads(Expressions):
                 raise self.error(node, f"`{ast.unparse(node)}` does not exist.", hint)
             case Pixel() if name in _CHANNELS:
                 return owner.channels[_CHANNELS[name]]
+            case Vector() if (found := swizzled(owner, name)) is not None:
+                return found
             case InputRef() if name == "pixel" and owner.input.channels:
                 return self.load(owner, None)
             case InputRef() if name == "levels" and owner.input.channels:
@@ -112,6 +116,7 @@ class Reads(Expressions):
                 return self.extents("out", owner.output.rank)
         has = {
             Pixel: "r, g, b and a",
+            Vector: "its components by their letters: v.x, v.xy",
             OutRef: "shape, and the method add",
             InputRef: "pixel, shape, levels, sample and sample_uv",
         }.get(type(owner), "no attributes")
@@ -127,6 +132,8 @@ class Reads(Expressions):
             return self.load(owner, self.index(node.slice, owner.input.rank, owner.input.name))
         if isinstance(owner, Pixel):
             owner = Tuple(owner.channels)
+        if isinstance(owner, Vector):
+            owner = Tuple(owner.items)
         if isinstance(owner, Tuple):
             return self._item(node, owner, self.operand(node.slice))
         if isinstance(owner, OutRef):

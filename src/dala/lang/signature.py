@@ -7,8 +7,16 @@ from typing import Any, Literal
 
 from dala.base.record import value
 from dala.errors import KernelSyntaxError
-from dala.ir.types import Scalar
-from dala.lang.language_names import CONST, IMAGE, OUT, SCALARS, Annotation, ScalarMarker
+from dala.ir.types import F32, Scalar
+from dala.lang.language_names import (
+    CONST,
+    IMAGE,
+    OUT,
+    SCALARS,
+    Annotation,
+    ScalarMarker,
+    VectorMarker,
+)
 from dala.lang.source import MISSING, Source
 
 PYTHON_SCALARS = ((float, "f32"), (int, "s32"), (bool, "bool"))
@@ -36,6 +44,13 @@ class Parameter:
     kind: Literal["typed", "const", "number", "host"]
     type: Scalar | None
     default: Any = REQUIRED
+    size: int = 0
+    """The number of components of a vector; 0 for a number."""
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """The names of its numbers in a program: its own, or one for each component."""
+        return tuple(f"{self.name}.{i}" for i in range(self.size)) or (self.name,)
 
     @property
     def required(self) -> bool:
@@ -44,6 +59,7 @@ class Parameter:
     def describe(self) -> dict[str, Any]:
         """Returns its type, and its default if it has one."""
         kind = self.type.name if self.type else "any" if self.kind == "host" else self.kind
+        kind = f"vec{self.size}" if self.size else kind
         return {"type": kind} if self.required else {"type": kind, "default": self.default}
 
     def __str__(self) -> str:
@@ -139,18 +155,38 @@ def _annotation(source: Source, arg: ast.arg) -> Any:
     mark = _mark(source, arg.annotation)
     if mark is None:
         return None
-    if isinstance(mark, Annotation | ScalarMarker):
+    if isinstance(mark, Annotation | ScalarMarker | VectorMarker):
         return mark
     raise source.error(
         KernelSyntaxError,
         arg.annotation,
         f"`{ast.unparse(arg.annotation)}` does not annotate a kernel's argument.",
         "Allowed: none or Any (an input), dala.Image, dala.Out, dala.const, dala.number, or a "
-        f"scalar type: dala.{', '.join(SCALARS)} (float and int are dala.f32 and dala.s32).",
+        f"scalar type: dala.{', '.join(SCALARS)} (float and int are dala.f32 and dala.s32), or "
+        f"dala.vec2, vec3, vec4.",
     )
 
 
+def _vector_parameter(
+    source: Source, arg: ast.arg, mark: VectorMarker, default: ast.expr | None
+) -> Parameter:
+    value: Any = REQUIRED
+    if default is not None:
+        items = default.elts if isinstance(default, ast.Tuple) else []
+        value = tuple(static_number(source, item) for item in items)
+        if len(value) != mark.size or MISSING in value:
+            raise source.error(
+                KernelSyntaxError,
+                default,
+                f"the default of `{arg.arg}` is not {mark.size} numbers.",
+                f"Write e.g. ({', '.join(['0.0'] * mark.size)}), or leave the default out.",
+            )
+    return Parameter(arg.arg, "typed", F32, value, mark.size)
+
+
 def _parameter(source: Source, arg: ast.arg, mark: Any, default: ast.expr | None) -> Parameter:
+    if isinstance(mark, VectorMarker):
+        return _vector_parameter(source, arg, mark, default)
     value = REQUIRED if default is None else static_number(source, default)
     if default is not None and value is MISSING:
         raise source.error(

@@ -20,8 +20,10 @@ from dala.lang.values import (
     Pixel,
     Tuple,
     Unset,
+    Vector,
     describe,
 )
+from dala.lang.vectors import components
 
 _ADVICE: dict[type[ast.stmt], str] = {
     ast.Try: "Nothing in a kernel raises: check the values with `if`.",
@@ -134,8 +136,8 @@ class Statements(Calls):
                         found.append(value)
                 self.frame.variables[target.id] = value
             case ast.Tuple() | ast.List():
-                if isinstance(value, Pixel):
-                    value = Tuple(value.channels)
+                if isinstance(value, Pixel | Vector):
+                    value = Tuple(components(value))
                 if not isinstance(value, Tuple) or len(value.items) != len(target.elts):
                     raise self.error(
                         target,
@@ -287,7 +289,7 @@ class Statements(Calls):
 
     def _join_types(self, node: ast.AST, a: LoweredValue, b: LoweredValue) -> list[Scalar]:
         first, second = scalars(a), scalars(b)
-        if len(first) != len(second) or isinstance(a, Pixel) != isinstance(b, Pixel):
+        if len(first) != len(second) or _kind(a) is not _kind(b):
             raise self.error(
                 node,
                 f"the two sides differ in kind: {describe(a)} and {describe(b)}.",
@@ -303,13 +305,18 @@ class Statements(Calls):
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
 
 
+def _kind(lowered: LoweredValue) -> type | None:
+    """Returns what values on two sides of a branch have to have in common."""
+    return type(lowered) if isinstance(lowered, Pixel | Vector) else None
+
+
 def scalars(lowered: LoweredValue) -> tuple[LoweredValue, ...]:
     """Returns the scalars that a value consists of."""
     match lowered:
         case Tuple():
             return tuple(part for item in lowered.items for part in scalars(item))
-        case Pixel():
-            return lowered.channels
+        case Pixel() | Vector():
+            return components(lowered)
         case Literal() | Number():
             return (lowered,)
     raise Mismatch(f"{describe(lowered)} cannot change in a branch or a loop.", "Keep it as it is.")
@@ -324,6 +331,8 @@ def rebuilt(like: LoweredValue, items: list[Number]) -> LoweredValue:
             return Tuple(tuple(build(item) for item in lowered.items))
         if isinstance(lowered, Pixel):
             return Pixel((pending.pop(0), pending.pop(0), pending.pop(0), pending.pop(0)))
+        if isinstance(lowered, Vector):
+            return Vector(tuple(pending.pop(0) for _ in lowered.items))
         return pending.pop(0)
 
     return build(like)

@@ -50,6 +50,13 @@ class Pixel:
 
 
 @value
+class Vector:
+    """Two to four floats of one type; arithmetic is component by component."""
+
+    items: tuple[Number, ...]
+
+
+@value
 class InputRef:
     """An input: its element at this position, unless indexed; image pixels may be u8 levels."""
 
@@ -79,7 +86,7 @@ class Unset:
     why: str
 
 
-LoweredValue = Literal | Number | Tuple | Pixel | InputRef | OutRef | Static | Unset
+LoweredValue = Literal | Number | Tuple | Pixel | Vector | InputRef | OutRef | Static | Unset
 
 
 def describe(lowered: LoweredValue) -> str:
@@ -93,6 +100,8 @@ def describe(lowered: LoweredValue) -> str:
             return f"a tuple of {len(lowered.items)}"
         case Pixel():
             return "a pixel"
+        case Vector():
+            return f"a vector of {len(lowered.items)}"
         case InputRef():
             kind = "image" if lowered.input.channels else "input"
             return f"the {kind} {lowered.input.name}"

@@ -128,7 +128,7 @@ class DeclaredParameter(Parameter):
 def declare(**params: Param) -> tuple[DeclaredParameter, ...]:
     """The parameters of a kernel that is planned on the host."""
     return tuple(
-        DeclaredParameter(name, "host", None, about.default, about)
+        DeclaredParameter(name, "host", None, about.default, about=about)
         for name, about in params.items()
     )
 
@@ -145,6 +145,7 @@ def annotate(
             item.kind,
             item.type,
             item.default,
+            item.size,
             changed(declared[item.name], default=item.default),
         )
         for item in params

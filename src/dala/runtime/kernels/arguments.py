@@ -63,6 +63,17 @@ def number(kernel: str, parameter: Parameter, value: Any) -> bool | int | float:
     return value if scalar is None else fitted(kernel, parameter.name, scalar, value)
 
 
+def vector(kernel: str, parameter: Parameter, value: Any) -> list[bool | int | float]:
+    """Returns the components of a vector parameter; raises ArgumentError unless they fit."""
+    items = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(items, list | tuple) or len(items) != parameter.size:
+        raise ArgumentError(
+            f"{kernel}: parameter {parameter} is {parameter.size} numbers, such as "
+            f"({', '.join(['1.0'] * parameter.size)}), not {value!r}."
+        )
+    return [number(kernel, parameter, item) for item in items]
+
+
 def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) -> bool | int | float:
     """Returns the value as a number of the type; raises ArgumentError where it does not fit."""
     if scalar == BOOL:

@@ -32,6 +32,7 @@ from dala.runtime.kernels.arguments import (
     fitted,
     number,
     number_type,
+    vector,
 )
 from dala.runtime.kernels.call import CalledKernel
 from dala.runtime.kernels.inference import inferred
@@ -158,6 +159,9 @@ class Kernel(CalledKernel):
         types: list[tuple[str, Scalar]] = []
         values: list[bool | int | float] = []
         for item in declared:
+            if item.size:
+                values += vector(self.name, item, given[item.name])
+                continue
             value = number(self.name, item, given[item.name])
             if item.kind == "const":
                 consts.append((item.name, value))

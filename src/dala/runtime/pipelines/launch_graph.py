@@ -222,7 +222,12 @@ class LaunchGraph:
         scalars = tuple(item.scalar for item in invocation.buffers)
         consts, types, values = invocation.kernel.sort_params(scalars, invocation.params)
         constant = {name for name, _ in consts}
-        declared = [item.name for item in invocation.kernel.params if item.name not in constant]
+        declared = [
+            component
+            for item in invocation.kernel.params
+            if item.name not in constant
+            for component in item.components
+        ]
         params = tuple(f"{place}.{name}" for name in declared)
         self.values.update(zip(params, values, strict=True))
         return Launch(invocation, consts, types, inputs, output, params)
