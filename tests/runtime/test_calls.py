@@ -208,6 +208,13 @@ def test_out_may_be_an_input(device, x):
     assert np.array_equal(x, want)
 
 
+def test_out_may_be_what_an_input_is_broadcast_from(device):
+    x = rng.random((40, 30), np.float32)
+    want = 2 * x[:1] + x
+    assert saxpy(x[:1], x, a=2.0, out=x) is x
+    assert np.allclose(x, want)
+
+
 def test_out_that_cannot_be_written_is_refused(device, x):
     x.flags.writeable = False
     with pytest.raises(ArgumentError, match="out is read-only"):
@@ -261,6 +268,10 @@ def test_the_return_annotation_names_the_dtype(device):
 def test_a_return_annotation_that_names_no_dtype_is_refused():
     with pytest.raises(KernelSyntaxError, match=r"`str` does not say what a kernel returns"):
         compute.Kernel.register("wrong", "def wrong(x) -> str: return x")
+    with pytest.raises(KernelSyntaxError, match="'f 32'` does not say what a kernel returns"):
+        compute.Kernel.register("wrong", "def wrong(x) -> 'f 32': return x")
+    with pytest.raises(KernelSyntaxError, match="'f 32'` does not annotate"):
+        compute.Kernel.register("wrong", "def wrong(x, a: 'f 32'): return x")
 
 
 def test_shape_and_dtype_can_be_asked_for(device, x):
@@ -390,6 +401,13 @@ def test_arguments_that_do_not_fit_are_refused(x, held, given, named, said):
             saxpy(*arrays, **named, out=compute.buffer_zeros((4, 5), "f32"))
 
 
+def test_python_types_annotate_parameters_of_text(device):
+    text = "def raised(x, by: int, share: 'float' = 0.5) -> float: return x + by * share"
+    raised = compute.Kernel.register("raised", text)
+    assert [str(item) for item in raised.params] == ["by: s32", "share: f32 = 0.5"]
+    assert raised(np.array([1, 2], np.int32), 3).tolist() == [2.5, 3.5]
+
+
 def test_python_types_annotate_parameters(device):
     @dala.kernel
     def chosen(x, limit: float, more: int, flip: bool = False) -> int:
@@ -517,6 +535,11 @@ def test_wgsl_text_is_called(webgpu):
     found = doubled(np.array([1, 2, 3], np.float32))
     assert found.dtype == np.int32
     assert found.tolist() == [2, 4, 6]
+
+
+def test_parity_mode_compares_calls(webgpu, x):
+    with compute.device("parity"):
+        assert np.allclose(saxpy(x, x[0], a=3.0), 3 * x + x[0])
 
 
 def test_a_profile_sees_calls(device, x):
