@@ -7,6 +7,7 @@ import dala
 from dala.errors import ArgumentError, DtypeError, KernelSyntaxError, ShapeError
 from dala.gpu import compute
 from dala.runtime.kernels.kernel import KERNELS
+from dala.runtime.pipelines.composite import CompositeKernel
 
 rng = np.random.default_rng(7)
 
@@ -207,6 +208,13 @@ def test_out_may_be_an_input(device, x):
     assert np.array_equal(x, want)
 
 
+def test_out_may_be_what_an_input_is_broadcast_from(device):
+    x = rng.random((40, 30), np.float32)
+    want = 2 * x[:1] + x
+    assert saxpy(x[:1], x, a=2.0, out=x) is x
+    assert np.allclose(x, want)
+
+
 def test_out_that_cannot_be_written_is_refused(device, x):
     x.flags.writeable = False
     with pytest.raises(ArgumentError, match="out is read-only"):
@@ -260,6 +268,10 @@ def test_the_return_annotation_names_the_dtype(device):
 def test_a_return_annotation_that_names_no_dtype_is_refused():
     with pytest.raises(KernelSyntaxError, match=r"`str` does not say what a kernel returns"):
         compute.Kernel.register("wrong", "def wrong(x) -> str: return x")
+    with pytest.raises(KernelSyntaxError, match="'f 32'` does not say what a kernel returns"):
+        compute.Kernel.register("wrong", "def wrong(x) -> 'f 32': return x")
+    with pytest.raises(KernelSyntaxError, match="'f 32'` does not annotate"):
+        compute.Kernel.register("wrong", "def wrong(x, a: 'f 32'): return x")
 
 
 def test_shape_and_dtype_can_be_asked_for(device, x):
@@ -389,6 +401,13 @@ def test_arguments_that_do_not_fit_are_refused(x, held, given, named, said):
             saxpy(*arrays, **named, out=compute.buffer_zeros((4, 5), "f32"))
 
 
+def test_python_types_annotate_parameters_of_text(device):
+    text = "def raised(x, by: int, share: 'float' = 0.5) -> float: return x + by * share"
+    raised = compute.Kernel.register("raised", text)
+    assert [str(item) for item in raised.params] == ["by: s32", "share: f32 = 0.5"]
+    assert raised(np.array([1, 2], np.int32), 3).tolist() == [2.5, 3.5]
+
+
 def test_python_types_annotate_parameters(device):
     @dala.kernel
     def chosen(x, limit: float, more: int, flip: bool = False) -> int:
@@ -430,11 +449,77 @@ def test_built_in_kernels_and_composite_ones_are_called(device):
 def test_kernels_of_any_number_of_inputs_are_called(device):
     parts = [np.full((2, n), n, np.float32) for n in (1, 2, 3)]
     want = np.concatenate(parts, axis=1)
-    assert np.array_equal(KERNELS["concat"](*parts, axis=1, shape=(2, 6)), want)
+    assert np.array_equal(KERNELS["concat"](*parts, axis=1), want)
     held = [compute.from_numpy(item) for item in parts]
     out = compute.buffer_zeros((2, 6), "f32")
     assert KERNELS["concat"](*held, axis=1, out=out) is out
     assert np.array_equal(compute.read(out), want)
+    with pytest.raises(ArgumentError, match=r"'weight_and_bias\[0\]' is missing"):
+        KERNELS["conv2d"](parts[0])
+
+
+def floats(*shape: int) -> np.ndarray:
+    return rng.random(shape, np.float32)
+
+
+def bytes_(*shape: int) -> np.ndarray:
+    return rng.integers(0, 256, shape, np.uint8)
+
+
+POSITIONS = np.array([1, 0], np.int32)
+RESULTS = [
+    ("matmul", [floats(3, 4), floats(4, 5)], {}, ((3, 5), "float32")),
+    ("matmul", [floats(2, 3, 4), floats(4, 5)], {}, ((2, 3, 5), "float32")),
+    ("transpose", [floats(2, 3, 4)], {}, ((4, 3, 2), "float32")),
+    ("transpose", [floats(2, 3, 4)], {"axes": (0, 2, 1)}, ((2, 4, 3), "float32")),
+    ("gather", [floats(3, 4), POSITIONS], {"axis": 1}, ((3, 2), "float32")),
+    ("reduce_sum", [bytes_(3, 4)], {"axis": 1}, ((3,), "uint32")),
+    ("reduce_mean", [bytes_(3, 4)], {"axis": 0}, ((4,), "float32")),
+    ("reduce_max", [floats(3, 4)], {}, ((), "float32")),
+    ("argmax", [floats(3, 4)], {"axis": 1}, ((3,), "int32")),
+    ("max_pool", [floats(1, 2, 6, 8)], {}, ((1, 2, 3, 4), "float32")),
+    ("avg_pool", [floats(6, 8)], {"size": 3, "stride": 1}, ((4, 6), "float32")),
+    ("conv2d", [floats(1, 2, 6, 8), floats(5, 2, 3, 3)], {}, ((1, 5, 4, 6), "float32")),
+    ("depthwise_conv2d", [floats(1, 2, 6, 8), floats(2, 1, 3, 3)], {}, ((1, 2, 4, 6), "float32")),
+    ("softmax", [bytes_(3, 4)], {}, ((3, 4), "float32")),
+    ("prefix_sum", [bytes_(5)], {}, ((5,), "uint32")),
+    ("fft", [floats(8)], {}, ((8, 2), "float32")),
+    ("fft", [floats(8, 2)], {}, ((8, 2), "float32")),
+    ("elementwise_div", [bytes_(3, 1), floats(4)], {}, ((3, 4), "float32")),
+    ("preprocess", [bytes_(9, 7, 3)], {"shape": (4, 6)}, ((1, 3, 4, 6), "float32")),
+    ("preprocess", [bytes_(9, 7, 3)], {"layout": "nhwc"}, ((1, 9, 7, 3), "float32")),
+    ("yolo_scores", [floats(6, 8)], {}, ((6,), "float32")),
+    ("yolo_classes", [floats(6, 8), POSITIONS], {}, ((2,), "int32")),
+    ("yolo_boxes", [floats(6, 8), POSITIONS], {}, ((2, 4), "float32")),
+    ("anchor_scores", [floats(6, 8)], {}, ((6,), "float32")),
+    ("top_k", [floats(3, 8)], {"indices": True, "shape": (3, 2)}, ((3, 2), "int32")),
+    ("histogram", [bytes_(9, 9)], {"shape": 256}, ((256,), "int32")),
+]
+
+
+@pytest.mark.parametrize(("name", "inputs", "named", "gives"), RESULTS)
+def test_built_in_kernels_say_what_they_give(device, name, inputs, named, gives):
+    found = KERNELS[name](*inputs, **named)
+    assert (found.shape, str(found.dtype)) == gives
+    want = compute.buffer_zeros(*gives)
+    params = {key: value for key, value in named.items() if key in ("axis", "axes", "indices")}
+    params |= {key: named[key] for key in ("size", "stride", "layout") if key in named}
+    compute.run_kernel(name, [compute.from_numpy(item) for item in inputs], want, params)
+    assert np.array_equal(found, compute.read(want))
+
+
+@pytest.mark.parametrize("name", ["top_k", "histogram", "class_mask", "soft_mask"])
+def test_built_in_kernels_that_follow_their_output_ask_for_its_shape(name):
+    with pytest.raises(ShapeError, match=rf"{name}: the output.*give shape=\(…\), or out="):
+        KERNELS[name](np.zeros((3, 3), np.uint8))
+
+
+def test_every_kernel_says_what_it_gives_or_asks():
+    """No composite kernel that checks its output's shape leaves it to the first input's."""
+    alike = {"softmax", "layer_norm", "prefix_sum", "heatmap_peaks"}
+    for name, kernel in KERNELS.items():
+        if isinstance(kernel, CompositeKernel) and not getattr(kernel, "group", ""):
+            assert kernel._sizing is not None or name in alike, name
 
 
 def test_wgsl_text_is_called(webgpu):
@@ -450,6 +535,11 @@ def test_wgsl_text_is_called(webgpu):
     found = doubled(np.array([1, 2, 3], np.float32))
     assert found.dtype == np.int32
     assert found.tolist() == [2, 4, 6]
+
+
+def test_parity_mode_compares_calls(webgpu, x):
+    with compute.device("parity"):
+        assert np.allclose(saxpy(x, x[0], a=3.0), 3 * x + x[0])
 
 
 def test_a_profile_sees_calls(device, x):

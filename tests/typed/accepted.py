@@ -51,7 +51,8 @@ by_its_long_name.run_kernel("relu", [x], x, {"slope": 0.5})
 computed: np.ndarray = smooth(image, 0.5, rounds=2, dtype="f32", shape=(4, 4))
 buffered: compute.Buffer = smooth(x, share=0.5)
 into: np.ndarray = smooth(x, out=image)
-smooth(a=image, share=1)
+smooth(a=image, share=np.float32(1), rounds=2)
+compute.Kernel.lookup("lut")(image, table=Path("warm.cube"))
 compute.Kernel.lookup("color_matrix")(image, [[1.0, 0.0], [0.0, 1.0]])
 
 # Dtypes by every name that they have.

@@ -139,7 +139,10 @@ def _returns(source: Source) -> Scalar | None:
 def _mark(source: Source, annotation: ast.expr) -> Any:
     """Returns the marker that an annotation stands for, or None for `Any` and `None`."""
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
-        annotation = ast.parse(annotation.value, mode="eval").body
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except (SyntaxError, ValueError):
+            return MISSING
     if isinstance(annotation, ast.Constant) and annotation.value is None:
         return None
     mark = static_object(source, annotation)

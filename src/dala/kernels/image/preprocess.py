@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from numbers import Real
 from typing import Any
@@ -12,13 +12,14 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ir.types import F32, U8
+from dala.ir.types import F32, U8, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import SHARE
 from dala.kernels.base.parameters import choice, number, other
+from dala.kernels.base.shapes import Shape
 from dala.kernels.image import axis_parts, resampling
-from dala.kernels.image.canvas import require_room
+from dala.kernels.image.canvas import require_room, rows_and_columns
 from dala.kernels.image.fitting import FITS
 from dala.kernels.image.parameters import shape_param, size_param
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -94,6 +95,17 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     target = reshaped(output, (3, tall, wide) if planar else (tall, wide * 3))
     flat = reshaped(rows, (rows.shape[0], math.prod(rows.shape[1:])))
     yield Stage(kernel, [flat, across.first, across.weights], target, given)
+
+
+@preprocess.sized
+def _tensor_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    height, width = rows_and_columns("preprocess", params) or shapes[0][:2]
+    return (1, 3, height, width) if params["layout"] == "nchw" else (1, height, width, 3)
+
+
+@preprocess.typed
+def _tensor_dtype(scalars: Sequence[Scalar], params: Given) -> Scalar:
+    return F32
 
 
 def _affine(mean: Triple, deviation: Triple, full: float, order: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ plane into as many phases, each of which holds the elements that one tap meets.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -18,7 +18,8 @@ from dala.ir.types import Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.parameters import integer
-from dala.kernels.base.shapes import require_shape
+from dala.kernels.base.results import common_dtype
+from dala.kernels.base.shapes import Shape, require_shape
 from dala.kernels.tensor import patches
 from dala.kernels.tensor.reductions import accumulator
 from dala.kernels.tensor.windows import STEPS, Windows, padded, windows_of
@@ -62,14 +63,38 @@ def depthwise_conv2d(inputs: Inputs, output: Buffer, params: Given) -> Iterator[
     yield from _convolution("depthwise_conv2d", inputs, output, params, groups)
 
 
+conv2d.typed(common_dtype)
+depthwise_conv2d.typed(common_dtype)
+
+
+@conv2d.sized
+def _convolved_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    down, across = _windows("conv2d", shapes, params, params["groups"])
+    return (shapes[0][0], shapes[1][0], down.count, across.count)
+
+
+@depthwise_conv2d.sized
+def _depthwise_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    groups = shapes[0][1] if len(shapes[0]) == 4 else 1
+    down, across = _windows("depthwise_conv2d", shapes, params, groups)
+    return (shapes[0][0], shapes[1][0], down.count, across.count)
+
+
+def _windows(
+    kernel: str, shapes: Sequence[Shape], params: Given, groups: int
+) -> tuple[Windows, Windows]:
+    """The windows down and across a plane of x; an error where the shapes do not fit."""
+    _check(kernel, shapes, groups)
+    x, weight = shapes[:2]
+    given = (params["stride"], params["padding"], params["dilation"])
+    return windows_of(kernel, (x[2], x[3]), (weight[2], weight[3]), *given)
+
+
 def _convolution(
     kernel: str, inputs: Inputs, output: Buffer, params: Given, groups: int
 ) -> Iterator[Stage]:
-    _check(kernel, inputs, groups)
     x, weight = inputs[:2]
-    size = weight.shape[2], weight.shape[3]
-    given = (params["stride"], params["padding"], params["dilation"])
-    down, across = windows_of(kernel, (x.shape[2], x.shape[3]), size, *given)
+    down, across = _windows(kernel, [item.shape for item in inputs], params, groups)
     wanted = (x.shape[0], weight.shape[0], down.count, across.count)
     require_shape(kernel, output, f"x {x.shape} with weight {weight.shape}", wanted)
     if 0 in output.shape:
@@ -87,34 +112,34 @@ def _convolution(
         yield Stage(_add_bias, [sums, inputs[2]], output)
 
 
-def _check(kernel: str, inputs: Inputs, groups: int) -> None:
-    if len(inputs) > 3:
+def _check(kernel: str, shapes: Sequence[Shape], groups: int) -> None:
+    if len(shapes) > 3:
         raise ArgumentError(
-            f"{kernel} takes x and weight, or x, weight and bias; {len(inputs)} inputs were given."
+            f"{kernel} takes x and weight, or x, weight and bias; {len(shapes)} inputs were given."
         )
-    x, weight = inputs[:2]
-    for name, item, axes in (
+    x, weight = shapes[:2]
+    for name, shape, axes in (
         ("x", x, "(batch, channels, height, width)"),
         ("weight", weight, "(channels out, channels in a group, height, width)"),
     ):
-        if len(item.shape) != 4:
-            raise ShapeError(f"{kernel}: {name} is {item.shape}, but it has four axes, {axes}.")
-    channels, made = x.shape[1], weight.shape[0]
+        if len(shape) != 4:
+            raise ShapeError(f"{kernel}: {name} is {shape}, but it has four axes, {axes}.")
+    channels, made = x[1], weight[0]
     if groups < 1 or channels % groups or made % groups:
         raise ArgumentError(
             f"{kernel}: groups = {groups} does not divide the {channels} channels of x and the "
             f"{made} of weight: it divides both."
         )
-    if weight.shape[1] != channels // groups:
+    if weight[1] != channels // groups:
         raise ShapeError(
-            f"{kernel}: weight is {weight.shape}, but x {x.shape} in {groups} groups has "
+            f"{kernel}: weight is {weight}, but x {x} in {groups} groups has "
             f"{channels // groups} channels in each: that is its second size."
         )
-    if 0 in weight.shape[2:]:
-        raise ShapeError(f"{kernel}: weight is {weight.shape}: a window has at least one element.")
-    if len(inputs) == 3 and inputs[2].shape != (made,):
+    if 0 in weight[2:]:
+        raise ShapeError(f"{kernel}: weight is {weight}: a window has at least one element.")
+    if len(shapes) == 3 and shapes[2] != (made,):
         raise ShapeError(
-            f"{kernel}: bias is {inputs[2].shape}, but weight {weight.shape} makes {made} "
+            f"{kernel}: bias is {shapes[2]}, but weight {weight} makes {made} "
             f"channels: give ({made},)."
         )
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dala.ir.types import promote
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, builtin, dispatch, helper
 from dala.kernels.base.parameters import number
+from dala.kernels.base.results import common_dtype
+from dala.kernels.base.shapes import Shape
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels.inference import broadcast
 from dala.runtime.pipelines.composite import Stage
 
 _HALF_ROOT = math.sqrt(0.5)
@@ -50,6 +53,15 @@ def elementwise_div(inputs: Inputs, output: Buffer, params: Given) -> Iterator[S
     met = promote(inputs[0].scalar, inputs[1].scalar)
     whole = met is None or met.is_integer
     yield Stage(_divide_whole if whole else _divide, inputs, output)
+
+
+@elementwise_div.sized
+def _quotient_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    a, b = shapes
+    return broadcast("elementwise_div", [("a", a), ("b", b)])
+
+
+elementwise_div.typed(common_dtype)
 
 
 @builtin

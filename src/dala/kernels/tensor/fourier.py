@@ -7,7 +7,7 @@ imaginary parts lie in planes of their own, so that neighbors are computed side 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -19,7 +19,8 @@ from dala.ir.types import Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_call
 from dala.kernels.base.parameters import flag, integer
-from dala.kernels.base.shapes import around, axis_of
+from dala.kernels.base.results import float_dtype
+from dala.kernels.base.shapes import Shape, around, axis_of
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -61,6 +62,15 @@ def fft(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(transform, inputs, output, {"axis": axis, "inverse": bool(inverse)})
     else:
         yield from _passes(x, output, axis, bool(inverse))
+
+
+fft.typed(float_dtype)
+
+
+@fft.sized
+def _pairs_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    """What has a last axis of 2 is taken for pairs."""
+    return shapes[0] if shapes[0][-1:] == (2,) else (*shapes[0], 2)
 
 
 @host_call("x")

@@ -13,7 +13,15 @@ from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_call, written
 from dala.kernels.base.parameters import integer, number, other
-from dala.kernels.base.shapes import around, axis_of, integer_of, number_within, require_shape
+from dala.kernels.base.results import position_dtype, require_size
+from dala.kernels.base.shapes import (
+    Shape,
+    around,
+    axis_of,
+    integer_of,
+    number_within,
+    require_shape,
+)
 from dala.kernels.tensor.reductions import averaging
 from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -28,22 +36,14 @@ MOST_JOINED = 4
 @composite("*inputs", axis=integer("the axis along which inputs follow each other", 0))
 def concat(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The inputs one after another along an axis"""
-    first = inputs[0]
-    axis = axis_of("concat", params["axis"], len(first.shape))
-    before, after = first.shape[:axis], first.shape[axis + 1 :]
+    axis = axis_of("concat", params["axis"], len(inputs[0].shape))
+    wanted = _joined_shape([item.shape for item in inputs], params)
     for i, item in enumerate(inputs):
-        if item.shape != (*before, *item.shape[axis : axis + 1], *after):
-            raise ShapeError(
-                f"concat: input {i} is {item.shape}, but input 0 is {first.shape}: they are the "
-                f"same but for axis {axis}, along which they follow one another."
-            )
         if item.scalar != output.scalar:
             raise DtypeError(
                 f"concat: input {i} is {item.dtype}, but the output is {output.dtype}: convert it "
                 f"with the kernel 'cast' first."
             )
-    total = sum(item.shape[axis] for item in inputs)
-    wanted = (*before, total, *after)
     require_shape("concat", output, f"{len(inputs)} inputs along axis {axis}", wanted)
     if 0 in output.shape:
         return
@@ -51,6 +51,20 @@ def concat(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(join, inputs, output, {"axis": axis})
     else:
         yield from _joined([item for item in inputs if item.shape[axis]], output, axis)
+
+
+@concat.sized
+def _joined_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    first = shapes[0]
+    axis = axis_of("concat", params["axis"], len(first))
+    before, after = first[:axis], first[axis + 1 :]
+    for i, shape in enumerate(shapes):
+        if shape != (*before, *shape[axis : axis + 1], *after):
+            raise ShapeError(
+                f"concat: input {i} is {shape}, but input 0 is {first}: they are the same but for "
+                f"axis {axis}, along which they follow one another."
+            )
+    return (*before, sum(shape[axis] for shape in shapes), *after)
 
 
 @host_call("*inputs")
@@ -98,7 +112,7 @@ def gather(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         raise DtypeError(
             f"gather: indices is {indices.dtype}, but positions are integers: give s32 or s64."
         )
-    wanted = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    wanted = _gathered_shape([x.shape, indices.shape], params)
     why = f"x {x.shape} along axis {axis} at indices {indices.shape}"
     require_shape("gather", output, why, wanted)
     if 0 in output.shape:
@@ -115,6 +129,13 @@ def gather(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     else:
         target = reshaped(output, (outer, count, inner))
         yield Stage(kernel, [reshaped(x, (outer, n, inner)), flat], target)
+
+
+@gather.sized
+def _gathered_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    x, indices = shapes
+    axis = axis_of("gather", params["axis"], len(x))
+    return (*x[:axis], *indices, *x[axis + 1 :])
 
 
 @cache
@@ -171,6 +192,10 @@ def histogram(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     params = {"low": low, "high": high, "scale": bins / (high - low)}
     kernel = _count_range(SCALARS[averaging(x.scalar, x.scalar).name])
     yield Stage(kernel, [flat], output, params)
+
+
+require_size(histogram, "the output has as many elements as there are bins")
+histogram.typed(position_dtype)
 
 
 @helper

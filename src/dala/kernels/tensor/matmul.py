@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_call, written
 from dala.kernels.base.parameters import other
+from dala.kernels.base.results import common_dtype
 from dala.kernels.base.shapes import Shape, axes_of, require_shape
 from dala.kernels.tensor.elementwise import cast
 from dala.kernels.tensor.reductions import MOST_COUNTED, accumulator
@@ -43,7 +44,9 @@ def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     other's batch.
     """
     a, b = inputs
-    batch = _check_product(a, b, output)
+    batch = _batch(a.shape, b.shape)
+    wanted = (*batch, a.shape[-2], b.shape[-1])
+    require_shape("matmul(a, b)", output, f"a is {a.shape}, b is {b.shape}", wanted)
     if 0 in output.shape:
         return
     alike = a.scalar == b.scalar == output.scalar
@@ -63,29 +66,34 @@ def multiply(a: np.ndarray, b: np.ndarray, *, out: np.ndarray) -> None:
         np.matmul(a, b, out=out)
 
 
-def _check_product(a: Buffer, b: Buffer, output: Buffer) -> Shape:
+matmul.typed(common_dtype)
+
+
+@matmul.sized
+def _product_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    a, b = shapes
+    return (*_batch(a, b), a[-2], b[-1])
+
+
+def _batch(a: Shape, b: Shape) -> Shape:
     """The batch of the product, () for a single matrix; a ShapeError where none is defined."""
-    given = f"a is {a.shape}, b is {b.shape}"
-    for name, item in (("a", a), ("b", b)):
-        if len(item.shape) not in (2, 3):
+    given = f"a is {a}, b is {b}"
+    for name, shape in (("a", a), ("b", b)):
+        if len(shape) not in (2, 3):
             raise ShapeError(
-                f"matmul(a, b): {name} has {len(item.shape)} axes, but a matrix has 2, or 3 with a "
+                f"matmul(a, b): {name} has {len(shape)} axes, but a matrix has 2, or 3 with a "
                 f"batch before them ({given})."
             )
-    if a.shape[-1] != b.shape[-2]:
-        raise ShapeError(
-            f"matmul(a, b): a has {a.shape[-1]} columns but b has {b.shape[-2]} rows ({given})."
-        )
-    batches = [item.shape[0] for item in (a, b) if len(item.shape) == 3]
+    if a[-1] != b[-2]:
+        raise ShapeError(f"matmul(a, b): a has {a[-1]} columns but b has {b[-2]} rows ({given}).")
+    batches = [shape[0] for shape in (a, b) if len(shape) == 3]
     larger = [count for count in batches if count != 1]
     if len(set(larger)) > 1:
         raise ShapeError(
             f"matmul(a, b): a has a batch of {batches[0]} but b one of {batches[1]} ({given}): "
             f"give as many, or one."
         )
-    batch = (larger[0] if larger else 1,) if batches else ()
-    require_shape("matmul(a, b)", output, given, (*batch, a.shape[-2], b.shape[-1]))
-    return batch
+    return (larger[0] if larger else 1,) if batches else ()
 
 
 @cache
@@ -113,21 +121,31 @@ def transpose(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
     `axes` says for each axis of the output which one of the input it is, as in NumPy.
     """
-    x, axes = inputs[0], params["axes"]
-    rank = len(x.shape)
-    order = tuple(range(rank))[::-1]
-    if axes is not None:
-        given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
-        found = [axes_of("transpose", (item,), rank)[0] for item in given]
-        if sorted(found) != list(range(rank)):
-            raise ArgumentError(
-                f"transpose: axes {axes!r} is no order of the {rank} axes of {x.shape}: name each "
-                f"of 0 to {rank - 1} once."
-            )
-        order = tuple(found)
+    x = inputs[0]
+    order = _order(x.shape, params["axes"])
     require_shape("transpose", output, f"{x.shape} with axes {order}", _ordered(x.shape, order))
     if 0 not in x.shape:
         yield from transposed(x, output, order)
+
+
+@transpose.sized
+def _transposed_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return _ordered(shapes[0], _order(shapes[0], params["axes"]))
+
+
+def _order(shape: Shape, axes: Any) -> Shape:
+    """The axis of the input for each axis of the output."""
+    rank = len(shape)
+    if axes is None:
+        return tuple(range(rank))[::-1]
+    given = tuple(axes) if isinstance(axes, tuple | list) else (axes,)
+    found = tuple(axes_of("transpose", (item,), rank)[0] for item in given)
+    if sorted(found) != list(range(rank)):
+        raise ArgumentError(
+            f"transpose: axes {axes!r} is no order of the {rank} axes of {shape}: name each "
+            f"of 0 to {rank - 1} once."
+        )
+    return found
 
 
 def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:

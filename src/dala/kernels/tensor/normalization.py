@@ -15,6 +15,7 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import FROM_0
 from dala.kernels.base.parameters import integer, number, other
+from dala.kernels.base.results import float_dtype
 from dala.kernels.base.shapes import around, axes_of, axis_of, require_alike, runs_of
 from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.reductions import FEW_ROWS, RUN, Parts, averaging, reduced
@@ -63,6 +64,9 @@ def softmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(_sums_of_powers, [columns, largest], sums, {"size": -(-n // runs)})
         yield from reduced(sum, scalar, sums, total, (outer, runs, inner))
         yield Stage(_shares, [columns, largest, total], reshaped(output, parts))
+
+
+softmax.typed(float_dtype)
 
 
 @cache
@@ -151,6 +155,9 @@ def layer_norm(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     yield from reduced(sum, scalar, squares, variance, parts, n)
     inputs = [spread, mean, variance, weight, bias]
     yield Stage(_normalize, inputs, reshaped(output, shape), {**params, **across})
+
+
+layer_norm.typed(float_dtype)
 
 
 def _normalized(x: Buffer, axis: Any, affine: Inputs) -> Parts:

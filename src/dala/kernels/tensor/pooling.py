@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from dala.errors import ArgumentError, ShapeError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, composite, helper, zero_outside
-from dala.kernels.base.shapes import pair_of, require_shape
+from dala.kernels.base.builtin import DeclaredKernel, Given, Inputs, composite, helper, zero_outside
+from dala.kernels.base.shapes import Shape, pair_of, require_shape
 from dala.kernels.tensor.reductions import averaging
-from dala.kernels.tensor.windows import WINDOW, windows_of
+from dala.kernels.tensor.windows import WINDOW, Windows, windows_of
 from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
@@ -41,18 +41,36 @@ def avg_pool(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield from _pooled("avg_pool", _avg_pool(to), inputs[0], output, params)
 
 
-def _pooled(kernel: str, pool: Kernel, x: Buffer, output: Buffer, params: Given) -> Iterator[Stage]:
-    if len(x.shape) < 2:
-        raise ShapeError(f"{kernel}: x is {x.shape}, but its last two axes are (height, width).")
+def _declare_shape(kernel: DeclaredKernel) -> None:
+    @kernel.sized
+    def pooled_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+        down, across = _windows(kernel.name, shapes[0], params)
+        return (*shapes[0][:-2], down.count, across.count)
+
+
+_declare_shape(max_pool)
+_declare_shape(avg_pool)
+
+
+def _windows(kernel: str, shape: Shape, params: Given) -> tuple[Windows, Windows]:
+    """The windows down and across the planes of an input; an error where there are none."""
+    if len(shape) < 2:
+        raise ShapeError(f"{kernel}: x is {shape}, but its last two axes are (height, width).")
     size = pair_of(kernel, "size", params["size"], 1)
     stride = size if params["stride"] is None else params["stride"]
-    plane = x.shape[-2], x.shape[-1]
+    plane = shape[-2], shape[-1]
     down, across = windows_of(kernel, plane, size, stride, params["padding"])
     if down.before >= down.size or across.before >= across.size:
         raise ArgumentError(
             f"{kernel}: padding = {params['padding']!r} with windows of {size}: some would lie "
             f"outside the input altogether. Pad by less than the size."
         )
+    return down, across
+
+
+def _pooled(kernel: str, pool: Kernel, x: Buffer, output: Buffer, params: Given) -> Iterator[Stage]:
+    down, across = _windows(kernel, x.shape, params)
+    size = down.size, across.size
     wanted = (*x.shape[:-2], down.count, across.count)
     require_shape(kernel, output, f"x {x.shape} in windows of {size}", wanted)
     if 0 in output.shape:

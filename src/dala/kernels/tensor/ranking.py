@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -12,7 +12,8 @@ from dala.ir.types import S32, S64, U8, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.parameters import flag, other
-from dala.kernels.base.shapes import around, axis_of, require_shape
+from dala.kernels.base.results import position_dtype, require_size
+from dala.kernels.base.shapes import Shape, around, axis_of, require_shape
 from dala.kernels.tensor.matmul import transposed
 from dala.kernels.tensor.reductions import BLOCK, LONG_ROW, MOST_COUNTED, reduced_shapes, row_kernel
 from dala.kernels.tensor.sorting import key_type, rank_function, sort, sorted_positions
@@ -38,8 +39,7 @@ def argmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     NaN counts as larger than any number, as in NumPy.
     """
     x, axis = inputs[0], params["axis"]
-    rank = len(x.shape)
-    axes = tuple(range(rank)) if axis is None else (axis_of("argmax", axis, rank),)
+    axes = _searched(x.shape, axis)
     require_shape("argmax", output, f"{x.shape} over axis {axis}", *reduced_shapes(x.shape, axes))
     if 0 in output.shape:
         return
@@ -66,6 +66,20 @@ def argmax(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(_largest_of_blocks, flat, reshaped(output, (1, 1)))
     else:
         yield Stage(_largest_of_rows, [reshaped(x, (outer, n))], reshaped(output, (outer, 1)))
+
+
+argmax.typed(position_dtype)
+
+
+@argmax.sized
+def _searched_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return reduced_shapes(shapes[0], _searched(shapes[0], params["axis"]))[0]
+
+
+def _searched(shape: Shape, axis: Any) -> Shape:
+    """The axes that are searched."""
+    rank = len(shape)
+    return tuple(range(rank)) if axis is None else (axis_of("argmax", axis, rank),)
 
 
 def _require_positions(kernel: str, output: Buffer, count: int) -> None:
@@ -165,6 +179,14 @@ def top_k(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         yield Stage(_first, [positions], output)
     else:
         yield Stage(_pick, [x, positions], output)
+
+
+require_size(top_k, "the output's last axis is as long as there are elements to find")
+
+
+@top_k.typed
+def _found_dtype(scalars: Sequence[Scalar], params: Given) -> Scalar:
+    return S32 if params["indices"] else scalars[0]
 
 
 @helper

@@ -8,15 +8,16 @@ leave threads idle, few rows that are very long, is first reduced in blocks.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 from dala.errors import ShapeError
 from dala.ir.types import F32, F64, S64, U8, U32, Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.builtin import DeclaredKernel, Given, Inputs, composite, helper
 from dala.kernels.base.parameters import other
+from dala.kernels.base.results import float_dtype, sum_dtype
 from dala.kernels.base.shapes import Shape, around, axes_of, require_shape, runs_of
 from dala.kernels.tensor.elementwise import cast, fill
 from dala.lang.language_names import SCALARS
@@ -67,6 +68,21 @@ def reduce_max(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
 def reduce_min(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The smallest element along one axis or several, or of all; NaN where one is"""
     yield from _planned("reduce_min", min, inputs[0], output, params["axis"])
+
+
+reduce_sum.typed(sum_dtype)
+reduce_mean.typed(float_dtype)
+
+
+def _declare_shape(kernel: DeclaredKernel) -> None:
+    @kernel.sized
+    def reduced_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+        axes = axes_of(kernel.name, params["axis"], len(shapes[0]))
+        return reduced_shapes(shapes[0], axes)[0]
+
+
+for _kernel in (reduce_sum, reduce_mean, reduce_max, reduce_min):
+    _declare_shape(_kernel)
 
 
 def accumulator(output: Scalar, *inputs: Scalar) -> Scalar:

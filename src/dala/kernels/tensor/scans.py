@@ -17,6 +17,7 @@ from dala.ir.types import Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.parameters import flag, integer
+from dala.kernels.base.results import sum_dtype
 from dala.kernels.base.shapes import around, axis_of, require_alike
 from dala.kernels.tensor import shared_scans
 from dala.kernels.tensor.elementwise import fill
@@ -69,6 +70,9 @@ def prefix_sum(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         yield from transposed(reshaped(x, (outer, n, inner)), turned, (0, 2, 1))
         yield from _along_rows(*rows, scalar, bool(exclusive))
         yield from transposed(sums, reshaped(output, (outer, n, inner)), (0, 2, 1))
+
+
+prefix_sum.typed(sum_dtype)
 
 
 def _along_rows(x: Buffer, output: Buffer, scalar: Scalar, exclusive: bool) -> Iterator[Stage]:

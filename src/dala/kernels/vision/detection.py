@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dala.errors import ArgumentError, DtypeError, ShapeError
@@ -11,7 +11,8 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import ABOVE_0, SHARE
 from dala.kernels.base.parameters import integer, number
-from dala.kernels.base.shapes import require_shape
+from dala.kernels.base.results import position_dtype, require_size
+from dala.kernels.base.shapes import Shape, require_shape
 from dala.kernels.vision.suppression import overlap
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
@@ -39,6 +40,11 @@ def yolo_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
         yield Stage(_row_scores, [rows], output, {"threshold": threshold})
 
 
+@yolo_scores.sized
+def _scores_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return shapes[0][:1]
+
+
 @composite("rows", "positions")
 def yolo_classes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The likeliest class of the rows of YOLO at the given positions, the first of equals
@@ -53,6 +59,14 @@ def yolo_classes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stag
         yield Stage(_row_classes, [rows, positions], output)
 
 
+@yolo_classes.sized
+def _classes_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return shapes[1]
+
+
+yolo_classes.typed(position_dtype)
+
+
 @composite("rows", "positions")
 def yolo_boxes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """The boxes (x0, y0, x1, y1) of the rows of YOLO at the given positions"""
@@ -62,6 +76,11 @@ def yolo_boxes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     require_shape("yolo_boxes", output, f"positions {positions.shape}", (*positions.shape, 4))
     if output.shape[0]:
         yield Stage(_row_boxes, [rows, positions], output)
+
+
+@yolo_boxes.sized
+def _boxes_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return (*shapes[1], 4)
 
 
 def _require_rows(kernel: str, rows: Buffer) -> None:
@@ -120,6 +139,9 @@ def anchor_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
         yield Stage(_scores_of_column, [values], output, {"column": column})
 
 
+anchor_scores.sized(_scores_shape)
+
+
 @composite(
     "values",
     "anchors",
@@ -151,6 +173,9 @@ def decode_anchors(inputs: Inputs, output: Buffer, params: Given) -> Iterator[St
     if n:
         given = {"column": column, "share": 1.0 / scale}
         yield Stage(_boxes_and_points, [values, anchors], output, given)
+
+
+require_size(decode_anchors, "the output has as many columns as are wanted")
 
 
 def _column(kernel: str, values: Buffer, column: int, count: int) -> int:
@@ -221,6 +246,11 @@ def merge_overlapping(inputs: Inputs, output: Buffer, params: Given) -> Iterator
     given = {"iou": iou, "threshold": threshold}
     yield Stage(_owner, [rows, scores, kept], owners, given)
     yield Stage(_weighed_mean, [rows, scores, owners], output)
+
+
+@merge_overlapping.sized
+def _merged_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return (*shapes[2], *shapes[0][1:])
 
 
 @helper

@@ -14,6 +14,7 @@ from dala.ir.types import F32, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper, zero_outside
 from dala.kernels.base.parameters import other
+from dala.kernels.base.results import require_size
 from dala.kernels.base.shapes import number_within, positive_number
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernels.kernel import Kernel
@@ -46,6 +47,9 @@ def class_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     yield Stage(_picking_kernel(mask.scalar, output.scalar), [mask, rows, columns], output)
 
 
+require_size(class_mask, "the output has the size of the image")
+
+
 @composite("mask", area=AREA)
 def soft_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """A mask of floats in the size of the image, interpolated between the four nearest elements
@@ -69,6 +73,9 @@ def soft_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     yield Stage(_mix_columns, [mask, first, shares], widened)
     first, shares = _between(down, mask.shape[0], output.shape[0], current_device())
     yield Stage(_mix_rows, [widened, first, shares], output)
+
+
+require_size(soft_mask, "the output has the size of the image")
 
 
 def _spans(kernel: str, mask: Buffer, output: Buffer, area: Any) -> tuple[Span, Span]:

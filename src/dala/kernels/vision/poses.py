@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dala.errors import DtypeError, ShapeError
@@ -11,6 +11,7 @@ from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import ABOVE_0, Limit
 from dala.kernels.base.parameters import integer, number
 from dala.kernels.base.shapes import (
+    Shape,
     require_alike,
     require_shape,
 )
@@ -84,6 +85,14 @@ def decode_poses(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stag
     require_shape("decode_poses", output, f"roots {roots.shape}", (*roots.shape, points, 3))
     if 0 not in output.shape:
         yield Stage(_follow, inputs, output, params)
+
+
+@decode_poses.sized
+def _poses_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return (*shapes[0], *shapes[1][2:], 3)
+
+
+decode_poses.typed(lambda scalars, params: scalars[1])
 
 
 def _require_maps(kernel: str, name: str, maps: Buffer) -> None:

@@ -18,6 +18,7 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import SHARE, Limit
 from dala.kernels.base.parameters import integer, number
+from dala.kernels.base.results import position_dtype, require_size
 from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.ranking import top_k
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -79,6 +80,10 @@ def non_maximum_suppression(inputs: Inputs, output: Buffer, params: Given) -> It
     numbered = scratch(output.shape, S32)
     yield Stage(_number_those_left, [order, gone], numbered)
     yield Stage(_one_less, [numbered], output)
+
+
+require_size(non_maximum_suppression, "the output is as long as boxes are wanted")
+non_maximum_suppression.typed(position_dtype)
 
 
 def _checked(inputs: Inputs, output: Buffer) -> Inputs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from reprlib import repr as short_repr
 from typing import Any, Protocol, TypeAlias
@@ -24,7 +25,8 @@ class DlpackArray(Protocol):
         """Returns where its memory is."""
 
 
-Argument: TypeAlias = DlpackArray | bool | int | float | str | list[Any] | tuple[Any, ...] | None
+Value: TypeAlias = float | str | np.generic | list[Any] | tuple[Any, ...] | os.PathLike[str] | None
+Argument: TypeAlias = DlpackArray | Value
 """What a kernel can be called with: an input, or the value of a parameter."""
 
 

@@ -214,7 +214,7 @@ def _sorted(
     inputs, params = kernel.inputs, [item.name for item in kernel.params]
     if _is_variadic(inputs):
         more = inputs[-1].lstrip("*")
-        counted = range(len(arguments) - len(inputs) + 1)
+        counted = range(max(1, len(arguments) - len(inputs) + 1))
         inputs = (*inputs[:-1], *(f"{more}[{i}]" for i in counted))
         params_by_position: list[str] = []
     else:

@@ -26,6 +26,8 @@ Expand = Callable[[Sequence[Buffer], Buffer, dict[str, Any]], Iterator["Stage"]]
 Library = Callable[..., None]
 Sizing = Callable[[Sequence[tuple[int, ...]], dict[str, Any]], tuple[int, ...]]
 """The shape of an output, from the shapes of the inputs and the parameters."""
+Typing = Callable[[Sequence[Scalar], dict[str, Any]], Scalar]
+"""The dtype of what a call gives, from the dtypes of the inputs and the parameters."""
 
 FUSED_BYTES = 1 << 22
 """The output size from which fusing the stages, a few rows at a time, pays off."""
@@ -57,6 +59,7 @@ class CompositeKernel(Kernel):
         self._params = params
         self._expand = expand
         self._sizing: Sizing | None = None
+        self._typing: Typing | None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -75,6 +78,11 @@ class CompositeKernel(Kernel):
         self._sizing = sizing
         return sizing
 
+    def typed(self, typing: Typing) -> Typing:
+        """Decorates the function that gives the dtype of a call's result, if not the first's."""
+        self._typing = typing
+        return typing
+
     def output_shape(
         self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
     ) -> tuple[int, ...]:
@@ -92,6 +100,8 @@ class CompositeKernel(Kernel):
         if shape is None and inputs:
             shape = self.output_shape([given for _, given in inputs], params)
         own, extents = kind_of_first(self.name, inputs, shape)
+        if scalar is None and self._typing is not None:
+            scalar = self._typing([given for given, _ in inputs], self.complete(params))
         return scalar or own, extents
 
     def stages(
