@@ -22,6 +22,7 @@ from dala.lang.source import MISSING, Source, from_function
 from dala.lang.values import (
     InputRef,
     Literal,
+    Local,
     LoweredValue,
     Number,
     Pixel,
@@ -189,7 +190,7 @@ class Calls(Reductions):
         lowered = self.value(node.args[0]) if len(node.args) == 1 else None
         if isinstance(lowered, InputRef):
             return Number(self.build.extent(lowered.input.name, 0))
-        if isinstance(lowered, Tuple):
+        if isinstance(lowered, Tuple | Vector | Local):
             return Literal(len(lowered.items))
         raise self.error(node, "len takes an input or a tuple.", "Write len(x).", KernelTypeError)
 

@@ -93,6 +93,17 @@ def assigned(statements: list[ast.stmt]) -> list[str]:
     return list(names)
 
 
+def assigned_items(statements: list[ast.stmt]) -> list[str]:
+    """Returns the names of what these statements may assign elements of: `x` in `x[i] = …`."""
+    names: dict[str, None] = {}
+    for statement in _within(statements, loops=True):
+        for node in _own_nodes(statement):
+            match node:
+                case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                    names[name] = None
+    return list(names)
+
+
 def _leaves(statement: ast.If) -> bool:
     exits = (ast.Return, ast.Break, ast.Continue)
     return any(isinstance(item, exits) for item in _within([statement], loops=False))

@@ -19,7 +19,17 @@ from dala.lang import (
 )
 from dala.lang.arithmetic import Mismatch
 from dala.lang.language_names import ScalarMarker
-from dala.lang.values import Literal, LoweredValue, Number, Pixel, Static, Tuple, Vector, describe
+from dala.lang.values import (
+    Literal,
+    Local,
+    LoweredValue,
+    Number,
+    Pixel,
+    Static,
+    Tuple,
+    Vector,
+    describe,
+)
 
 if TYPE_CHECKING:
     from dala.lang.expressions import Expressions
@@ -91,6 +101,19 @@ def _rgba(lower: Expressions, *given: LoweredValue) -> LoweredValue:
     if len(numbers) == 3:
         numbers.append(lower.arithmetic.convert(Literal(1.0), F32))
     return Pixel((numbers[0], numbers[1], numbers[2], numbers[3]))
+
+
+def _local(lower: Expressions, count: LoweredValue, type: LoweredValue) -> LoweredValue:
+    wanted = count.value if isinstance(count, Literal) else 0
+    mark = type.object if isinstance(type, Static) else None
+    if wanted not in range(1, MOST_LOCAL + 1) or not isinstance(mark, ScalarMarker):
+        raise Mismatch(
+            f"dala.local takes how many elements, 1 to {MOST_LOCAL}, and their type, not "
+            f"{describe(count)} and {describe(type)}.",
+            "Write e.g. dala.local(9, dala.f32).",
+        )
+    zero = Number(lower.build.const(mark.scalar, 0))
+    return Local((zero,) * int(wanted), mark.scalar)
 
 
 def _luma(lower: Expressions, pixel: LoweredValue) -> LoweredValue:
@@ -257,6 +280,8 @@ def _folded(name: str, values: list[Any]) -> float | None:
         return None
 
 
+MOST_LOCAL = 64
+"""Elements of a local array: each is a value of its own, that every computed index compares."""
 _ONE, _TWO, _THREE = (1,), (2,), (3,)
 _MANY = tuple(range(1, 65))
 _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
@@ -264,6 +289,7 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     "shape": (_shape, _ONE),
     "rgba": (_rgba, (1, 2, 3, 4)),
     "luma": (_luma, _ONE),
+    "local": (_local, _TWO),
     "abs": (_unary("abs"), _ONE),
     "min": (_reduced("min"), _MANY),
     "max": (_reduced("max"), _MANY),
@@ -296,7 +322,16 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
         )
     },
 }
-_PLAIN = {"position", "shape", "rgba", "luma", "bits", *random_numbers.HANDLERS, *vectors.HANDLERS}
+_PLAIN = {
+    "local",
+    "position",
+    "shape",
+    "rgba",
+    "luma",
+    "bits",
+    *random_numbers.HANDLERS,
+    *vectors.HANDLERS,
+}
 
 PYTHON_EQUALS: dict[Any, str] = {
     abs: "abs",

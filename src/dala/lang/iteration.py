@@ -13,6 +13,7 @@ from dala.lang.reads import Reads
 from dala.lang.values import (
     InputRef,
     Literal,
+    Local,
     LoweredValue,
     Number,
     OutRef,
@@ -99,7 +100,7 @@ class Iteration(Reads):
         found = self.value(node)
         if isinstance(found, Pixel):
             return list(found.channels)
-        if isinstance(found, Tuple | Vector):
+        if isinstance(found, Tuple | Vector | Local):
             return list(found.items)
         instead = "Write `for k in range(n):` and index with k."
         if isinstance(found, InputRef):

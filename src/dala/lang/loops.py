@@ -130,9 +130,10 @@ class Lowering(Statements):
             )
         if breaks(node.body):
             self.frame.variables[BROKEN] = Number(self.build.const(BOOL, False))
-        self.settle_inputs(assigned(node.body))
+        changing = self.changing(node.body)
+        self.settle_inputs(changing)
         before = dict(self.frame.variables)
-        changed = [*assigned(node.body), *([BROKEN] if breaks(node.body) else [])]
+        changed = [*changing, *([BROKEN] if breaks(node.body) else [])]
         names = [name for name in changed if name in before and not isinstance(before[name], Unset)]
         types: list[list[Scalar]] = [
             [self.arithmetic.type_of(item) for item in scalars(before[name])] for name in names

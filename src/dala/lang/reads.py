@@ -13,6 +13,7 @@ from dala.lang.source import MISSING
 from dala.lang.values import (
     InputRef,
     Literal,
+    Local,
     LoweredValue,
     Number,
     OutRef,
@@ -132,7 +133,7 @@ class Reads(Expressions):
             return self.load(owner, self.index(node.slice, owner.input.rank, owner.input.name))
         if isinstance(owner, Pixel):
             owner = Tuple(owner.channels)
-        if isinstance(owner, Vector):
+        if isinstance(owner, Vector | Local):
             owner = Tuple(owner.items)
         if isinstance(owner, Tuple):
             return self._item(node, owner, self.operand(node.slice))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from abc import abstractmethod
 from typing import cast
 
@@ -11,9 +12,17 @@ from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
 from dala.ir.types import Scalar
 from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.calls import Calls
-from dala.lang.early_exits import RESULT, assigned, returns, structured, without_inner_returns
+from dala.lang.early_exits import (
+    RESULT,
+    assigned,
+    assigned_items,
+    returns,
+    structured,
+    without_inner_returns,
+)
 from dala.lang.values import (
     Literal,
+    Local,
     LoweredValue,
     Number,
     OutRef,
@@ -149,26 +158,57 @@ class Statements(Calls):
                     self.assign(name, item)
             case ast.Subscript():
                 owner = self.value(target.value)
+                if isinstance(owner, Local) and isinstance(target.value, ast.Name):
+                    self._set_item(target, target.value.id, owner, value)
+                    return
                 if not isinstance(owner, OutRef):
                     raise self.error(
                         target,
                         f"{describe(owner)} cannot be written to.",
-                        "A kernel returns its element, or takes `out: dala.Out` and writes out[i].",
+                        "Write to `out: dala.Out`, or to an array of this position's own: "
+                        "`x = dala.local(9, dala.f32)`.",
                     )
                 self._store(Store, target.slice, owner, value, target)
             case _:
                 raise self.error(target, "this cannot be assigned to.", "Assign to a name.")
 
     def _augment(self, node: ast.AugAssign) -> None:
-        if not isinstance(node.target, ast.Name):
+        target = node.target
+        is_item = isinstance(target, ast.Subscript) and isinstance(self.value(target.value), Local)
+        if not isinstance(target, ast.Name) and not is_item:
             raise self.error(
                 node,
-                "only names can be changed in place.",
+                "only names and elements of local arrays can be changed in place.",
                 "To add to the output, write `out.add(i, value)`.",
             )
-        read = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        read = copy.copy(target)
+        read.ctx = ast.Load()
         operation = ast.copy_location(ast.BinOp(read, node.op, node.value), node)
-        self.frame.variables[node.target.id] = self.value(operation)
+        self.assign(target, self.value(operation))
+
+    def _set_item(self, node: ast.Subscript, name: str, owner: Local, value: LoweredValue) -> None:
+        """Changes an element of a local array; an index outside of it changes none."""
+        stored = self.arithmetic.convert(self.element(value), owner.type)
+        index, count = self.operand(node.slice), len(owner.items)
+        items = list(owner.items)
+        if isinstance(index, Literal) and type(index.value) is int:
+            if not -count <= index.value < count:
+                raise self.error(
+                    node,
+                    f"index {index.value} is outside a local array of {count}.",
+                    f"Use 0 to {count - 1}.",
+                    KernelTypeError,
+                )
+            items[index.value] = stored
+        elif not self.arithmetic.typed(index).type.is_integer:
+            raise self.error(
+                node, "an array is indexed by an integer.", "Use dala.s32(…).", KernelTypeError
+            )
+        else:
+            for i, item in enumerate(items):
+                here = self.arithmetic.condition(self.arithmetic.binary("eq", index, Literal(i)))
+                items[i] = self.arithmetic.typed(self.arithmetic.choose(here, stored, item))
+        self.frame.variables[name] = Local(tuple(items), owner.type)
 
     def _store(
         self,
@@ -206,7 +246,8 @@ class Statements(Calls):
         if known is not None:
             taken = node.body if known else node.orelse
             return self._returned(node, self.block(structured(taken)))
-        self.settle_inputs(assigned([node]))
+        changing = self.changing([node])
+        self.settle_inputs(changing)
         before = dict(self.frame.variables)
         sides: list[tuple[Block, dict[str, LoweredValue], LoweredValue | None]] = []
         for statements in (node.body, node.orelse):
@@ -216,9 +257,7 @@ class Statements(Calls):
             sides.append((block, self.frame.variables, returned))
         self.frame.variables = dict(before)
         (then, then_names, then_value), (otherwise, else_names, else_value) = sides
-        names = [
-            name for name in assigned([node]) if then_names.get(name) is not else_names.get(name)
-        ]
+        names = [name for name in changing if then_names.get(name) is not else_names.get(name)]
         pairs: list[tuple[LoweredValue, LoweredValue]] = []
         merged: list[str] = []
         for name in names:
@@ -236,6 +275,15 @@ class Statements(Calls):
         joined = self._join(node, condition, then, otherwise, pairs)
         self.frame.variables.update(zip(merged, joined, strict=False))
         return joined[-1] if then_value is not None else None
+
+    def changing(self, statements: list[ast.stmt]) -> list[str]:
+        """Returns the names that statements may assign, or whose elements they may."""
+        items = [
+            name
+            for name in assigned_items(statements)
+            if isinstance(self.frame.variables.get(name), Local)
+        ]
+        return list(dict.fromkeys([*assigned(statements), *items]))
 
     def settle_inputs(self, names: list[str]) -> None:
         """Replaces inputs that are assigned to by their elements, which can change."""
@@ -307,7 +355,7 @@ class Statements(Calls):
 
 def _kind(lowered: LoweredValue) -> type | None:
     """Returns what values on two sides of a branch have to have in common."""
-    return type(lowered) if isinstance(lowered, Pixel | Vector) else None
+    return type(lowered) if isinstance(lowered, Pixel | Vector | Local) else None
 
 
 def scalars(lowered: LoweredValue) -> tuple[LoweredValue, ...]:
@@ -317,6 +365,8 @@ def scalars(lowered: LoweredValue) -> tuple[LoweredValue, ...]:
             return tuple(part for item in lowered.items for part in scalars(item))
         case Pixel() | Vector():
             return components(lowered)
+        case Local():
+            return lowered.items
         case Literal() | Number():
             return (lowered,)
     raise Mismatch(f"{describe(lowered)} cannot change in a branch or a loop.", "Keep it as it is.")
@@ -333,6 +383,8 @@ def rebuilt(like: LoweredValue, items: list[Number]) -> LoweredValue:
             return Pixel((pending.pop(0), pending.pop(0), pending.pop(0), pending.pop(0)))
         if isinstance(lowered, Vector):
             return Vector(tuple(pending.pop(0) for _ in lowered.items))
+        if isinstance(lowered, Local):
+            return Local(tuple(pending.pop(0) for _ in lowered.items), lowered.type)
         return pending.pop(0)
 
     return build(like)

@@ -57,6 +57,14 @@ class Vector:
 
 
 @value
+class Local:
+    """A small array of a position's own; its elements change one by one."""
+
+    items: tuple[Number, ...]
+    type: Scalar
+
+
+@value
 class InputRef:
     """An input: its element at this position, unless indexed; image pixels may be u8 levels."""
 
@@ -86,7 +94,9 @@ class Unset:
     why: str
 
 
-LoweredValue = Literal | Number | Tuple | Pixel | Vector | InputRef | OutRef | Static | Unset
+LoweredValue = (
+    Literal | Number | Tuple | Pixel | Vector | Local | InputRef | OutRef | Static | Unset
+)
 
 
 def describe(lowered: LoweredValue) -> str:
@@ -100,6 +110,8 @@ def describe(lowered: LoweredValue) -> str:
             return f"a tuple of {len(lowered.items)}"
         case Pixel():
             return "a pixel"
+        case Local():
+            return f"a local array of {len(lowered.items)}"
         case Vector():
             return f"a vector of {len(lowered.items)}"
         case InputRef():
