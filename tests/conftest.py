@@ -43,6 +43,22 @@ def device(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture
+def addresses(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Where the inputs, then the output, of each launch on the CPU lie in memory."""
+    from dala.runtime.kernels.kernel import Kernel
+
+    seen: list[int] = []
+    launch = Kernel.run
+
+    def run(self, inputs, output, params=None) -> None:
+        seen.extend(item.memory.address for item in (*inputs, output))
+        launch(self, inputs, output, params)
+
+    monkeypatch.setattr(Kernel, "run", run)
+    return seen
+
+
+@pytest.fixture
 def webgpu() -> Iterator[str]:
     """The WebGPU device alone, for what is its own."""
     from dala.gpu import compute

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from dala import errors
@@ -18,13 +17,12 @@ def test_a_kernel_called_on_jax_arrays_gives_a_jax_array(device):
     assert y.tolist() == [[0, 2, 4], [3, 5, 7]]
 
 
-def test_jax_arrays_are_read_and_made_without_a_copy_on_the_host():
+def test_jax_arrays_are_read_and_made_without_a_copy_on_the_host(addresses):
     with compute.device("cpu"):
-        x = jax.numpy.ones(1 << 16, "float32")
-        before = compute.memory().live_bytes
+        x = jax.numpy.ones(64, "float32")
         y = compute.Kernel.lookup("scale")(x, 3.0)
-        assert compute.memory().live_bytes - before == y.nbytes
-        assert np.asarray(y)[-1] == 3.0
+    assert addresses == [x.unsafe_buffer_pointer(), y.unsafe_buffer_pointer()]
+    assert y[-1] == 3.0
 
 
 def test_a_jax_array_cannot_be_written_to():
