@@ -51,7 +51,7 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
     [
         ("devices", 2, "cpu "),
         ("filters", 3, "JPEG 8 {}\n"),
-        ("language", 2, "[0.  0.1 0.5 1. ]\nπ is about 3.1\n"),
+        ("language", 3, "[0.  0.1 0.5 1. ]\nπ is about 3.1\n[0.5 1.5 5. ]\n"),
         ("video", 1, "30 (640, 360)\n0.5\n"),
         ("surfaces", 3, "[255 255 128 255]\n"),
     ],

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from types import ModuleType
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from dala.base.suggestions import hint
 from dala.devices import CPU
@@ -16,7 +16,7 @@ from dala.devices.device import Device, Runner
 from dala.errors import ArgumentError, UnknownKernelError, edge
 from dala.ir.dump import dump
 from dala.ir.nodes import BORDERS, Border
-from dala.ir.types import STORED, Scalar
+from dala.ir.types import STORED, DtypeLike, Scalar
 from dala.lang.calls import Function
 from dala.lang.example_specialization import example_of
 from dala.lang.language_names import NAMES
@@ -35,6 +35,9 @@ from dala.runtime.kernels.arguments import (
 from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.profiling.profile import ACTIVE, measure
 
+if TYPE_CHECKING:
+    import numpy as np
+
 MOST_LAUNCHES = 512
 """Specializations (device, dtypes, shapes, constants) that a kernel keeps: the latest ones."""
 MOST_LAUNCHES_IN_ALL = 4096
@@ -47,6 +50,9 @@ Specs = tuple[tuple[str, tuple[int, ...]], ...]
 
 class Kernel:
     """A function that computes one buffer from others, in the kernel language."""
+
+    has_function = True
+    """Whether it is one function of the language, which Python could run, too."""
 
     def __init__(self, name: str, doc: str, define: Callable[[], Definition]) -> None:
         self.name = name
@@ -172,6 +178,28 @@ class Kernel:
         return runner
 
     # -- seeing ----------------------------------------------------------------------------------
+
+    @edge
+    def python(
+        self,
+        *inputs: Any,
+        shape: Sequence[int] | None = None,
+        dtype: DtypeLike | None = None,
+        **params: Any,
+    ) -> np.ndarray:
+        """Returns what the kernel computes, run as plain Python, one position after another.
+
+        A debugger stops at its lines, where values are NumPy scalars. `shape` and `dtype` are those
+        of the output, where they are not the first input's.
+
+        >>> import numpy as np
+        >>> from dala.gpu import compute
+        >>> compute.Kernel.lookup("relu").python(np.array([-2, 3], np.int32))
+        array([0, 3], dtype=int32)
+        """
+        from dala.runtime.kernels.python_call import call_as_python
+
+        return call_as_python(self, inputs, shape, dtype, params)
 
     @edge
     def explain(
