@@ -8,6 +8,7 @@ import pytest
 import dala
 from dala.gpu import compute
 from dala.ir.types import dtype_of
+from dala.runtime.kernels.kernel import from_source
 
 DTYPES = ["f32", "f64", "s32", "s64", "u32", "u8"]
 SHAPES = [
@@ -143,3 +144,16 @@ def test_no_addition_to_a_shared_element_is_lost(run, dtype, count):
     want = [values[i::3].sum(dtype=values.dtype) for i in range(3)]
     # The fourth lies in the same word of u8, and nobody adds to it.
     assert run(tally, values, (4,)).tolist() == [*want, 0]
+
+
+@pytest.mark.parametrize("index", ["~u32(5)", "u32(2147483648)", "s64(1) << 40", "-(s64(1) << 40)"])
+def test_a_constant_index_beyond_any_buffer_reads_the_border_and_writes_nothing(device, index):
+    x = compute.from_numpy(np.arange(1, 5, dtype=np.int32))
+    out = compute.buffer_zeros((4,), "s32")
+    written = (
+        f"def k(x, out: Out):\n    (i,) = position(1)\n    out.add({index}, 1)\n    out[i] = x"
+    )
+    compute.run_kernel(from_source("k", written), [x], out)
+    assert compute.read(out).tolist() == [1, 2, 3, 4]
+    compute.run_kernel(from_source("k", f"def k(x):\n    return x[{index}] + 0 * x"), [x], out)
+    assert compute.read(out).tolist() == [1 if index.startswith("-") else 4] * 4

@@ -88,6 +88,17 @@ class _Run:
         anything = self.shaken_by.choice([np.nan, np.inf, most, 0.0], computed.shape) * sign
         return np.where(far & (step != 0), anything, moved).astype(computed.dtype)
 
+    def interpolated(
+        self, type: Scalar, computed: Array, a: ir.Value, b: ir.Value, t: ir.Value
+    ) -> Array:
+        """a + (b - a) · t, or a · (1 - t) + b · t: Mesa makes either of the other."""
+        if self.shaken_by is None or self.shaken_by.integers(2):
+            return computed
+        x, y, share = map(self.value, (a, b, t))
+        rest = evaluate("sub", type, np.ones_like(share), share)
+        sides = evaluate("mul", type, x, rest), evaluate("mul", type, y, share)
+        return evaluate("add", type, *sides)
+
     # -- values ----------------------------------------------------------------------------------
 
     def value(self, value: ir.Value) -> Array:
@@ -130,6 +141,8 @@ class _Run:
         match node:
             case ir.Apply():
                 computed = evaluate(node.op, node.type, *map(self.value, node.args))
+                if self.shaken_by is not None and (parts := _interpolation(node)) is not None:
+                    computed = self.interpolated(node.type, computed, *parts)
                 self.values[node] = self.shaken(computed) if node.op in INEXACT else computed
             case ir.Load():
                 self.values[node] = self.load(node)
@@ -205,6 +218,18 @@ class _Run:
             self.out[where] = value
         else:
             np.add.at(self.out, where, value)
+
+
+def _interpolation(node: ir.Apply) -> tuple[ir.Value, ir.Value, ir.Value] | None:
+    """(a, b, t) if the value is a + (b - a) · t of floats, else None."""
+    if node.op != "add" or not node.type.is_float:
+        return None
+    for a, product in (node.args, node.args[::-1]):
+        if isinstance(product, ir.Apply) and product.op == "mul":
+            for apart, t in (product.args, product.args[::-1]):
+                if isinstance(apart, ir.Apply) and apart.op == "sub" and apart.args[1] is a:
+                    return a, apart.args[0], t
+    return None
 
 
 def inside_by(border: str, index: Array, size: int) -> Array:

@@ -53,7 +53,8 @@ class Function:
 
 
 @functools.cache
-def _source_of(function: Any) -> Source:
+def source_of(function: Any) -> Source:
+    """Returns the source of one of our own functions of the language, read once."""
     return from_function(function)
 
 
@@ -98,7 +99,7 @@ class Calls(Reductions):
 
     def inline_python(self, function: Any, args: list[LoweredValue]) -> LoweredValue:
         """Inlines one of our own functions of the language and returns its result."""
-        source = _source_of(function)
+        source = source_of(function)
         names = [arg.arg for arg in source.tree.args.args]
         self.frames.append(Frame(source, dict(zip(names, args, strict=True))))
         try:

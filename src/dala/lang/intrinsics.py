@@ -178,7 +178,7 @@ def _sign(lower: Expressions, x: LoweredValue) -> LoweredValue:
     return lower.arithmetic.binary("sub", up, down)
 
 
-def _floats_alike(lower: Expressions, *args: LoweredValue) -> list[Number]:
+def floats_alike(lower: Expressions, *args: LoweredValue) -> list[Number]:
     """Returns all arguments as floats of their common type."""
     met = lower.arithmetic.floating(args[0])
     for arg in args[1:]:
@@ -187,7 +187,7 @@ def _floats_alike(lower: Expressions, *args: LoweredValue) -> list[Number]:
 
 
 def _mix(lower: Expressions, a: LoweredValue, b: LoweredValue, t: LoweredValue) -> LoweredValue:
-    a, b, t = _floats_alike(lower, a, b, t)
+    a, b, t = floats_alike(lower, a, b, t)
     apart = lower.arithmetic.binary("sub", b, a)
     return lower.arithmetic.binary("add", a, lower.arithmetic.binary("mul", apart, t))
 
@@ -245,7 +245,7 @@ def _written(name: str) -> Handler:
             folded = _folded(name, [arg.value for arg in args if isinstance(arg, Literal)])
             if folded is not None:
                 return Literal(folded)
-        numbers = _floats_alike(lower, *args)
+        numbers = floats_alike(lower, *args)
         type = numbers[0].type
         return lower.inline_python(_WRITTEN[f"{name}_{type}"], list(numbers))
 

@@ -132,10 +132,15 @@ def _lower(
             _note(lowering, returned)
             if definition.is_image:
                 output = _image_output(lowering, source.tree, returned, specialization)
-            body.results = _stored(
-                lowering, source.tree, returned, output, gray=definition.is_image
-            )
+            body.results = stored(lowering, source.tree, returned, output, gray=definition.is_image)
     return Program(definition.name, inputs, tuple(params), output, domain, body)
+
+
+def float_literals(program: Program, signature: Signature) -> Scalar:
+    """Returns the type of float literals among themselves in a program."""
+    buffers = tuple((item.type, item.rank, None) for item in program.inputs)
+    types = tuple((item.name, item.type) for item in program.params)
+    return _floats(Specialization(buffers, (program.output.type, 1, None), (), types), signature)
 
 
 def _floats(specialization: Specialization, signature: Signature) -> Scalar:
@@ -189,7 +194,7 @@ def _place(tree: ast.FunctionDef) -> ast.AST:
     return next((item for item in ast.walk(tree) if isinstance(item, ast.Return)), tree)
 
 
-def _stored(
+def stored(
     lowering: Lowering, tree: ast.FunctionDef, returned: LoweredValue, output: Output, *, gray: bool
 ) -> tuple[Value, ...]:
     """Returns the values to store: pixels by channel, all others converted.

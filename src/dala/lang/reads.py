@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from dala.errors import KernelTypeError, ShapeError
 from dala.ir.nodes import Input, Value
@@ -44,11 +45,15 @@ class Reads(Expressions):
             )
         if item.channels is None:
             return Number(self.build.load(item.type, item.name, index, None, self.border))
-        read = self._level if source.levels else self._unit
-        channels = [
-            read(self.build.load(item.type, item.name, index, channel, self.border))
+        stored = [
+            self.build.load(item.type, item.name, index, channel, self.border)
             for channel in range(item.channels)
         ]
+        return self.pixel(source, stored)
+
+    def pixel(self, source: InputRef, stored: Sequence[Value]) -> Pixel:
+        """Returns the pixel that an image's stored channels are."""
+        channels = [self._level(item) if source.levels else self._unit(item) for item in stored]
         opaque = Number(self.build.const(F32, 1.0))
         if channels[0].type == S32:
             opaque = Number(self.build.const(S32, 255))

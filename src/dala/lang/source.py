@@ -19,7 +19,10 @@ MISSING = object()
 UNBOUND = object()
 """The value of an enclosing function's variable before it is assigned."""
 _MOST_BRACKET_LINES = 32
-_USABLE = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "range", "round", "sum")
+_USABLE = (
+    *("abs", "all", "any", "bool", "enumerate", "float", "int", "len", "max", "min", "pow"),
+    *("range", "round", "sum", "zip"),
+)
 """The Python builtins that kernels may use."""
 AnyKernelError = TypeVar("AnyKernelError", bound=KernelError)
 

@@ -123,8 +123,12 @@ class Memory(Body):
         """Returns an index and its integer type."""
         type = value.type.wgsl
         if isinstance(value, Const):
-            fits = S32.lowest <= int(value.value) <= S32.highest
-            return literal(S32 if fits else S64, value.value), "i32" if fits else "i64"
+            if S32.lowest <= int(value.value) <= S32.highest:
+                return literal(S32, value.value), "i32"
+            if value.type == U32:
+                return literal(U32, value.value), "u32"
+            # Hidden: naga converts no constant of 64 bits.
+            return f"({literal(S64, value.value)} | i64(args.zero))", "i64"
         text = self.value(value)
         if type == "bool":
             return f"u32({text})", "u32"

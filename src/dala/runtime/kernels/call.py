@@ -13,7 +13,7 @@ import numpy as np
 from dala.base.suggestions import hint
 from dala.devices import current_device, using
 from dala.devices.device import Device
-from dala.errors import ArgumentError, KernelError, ShapeError, without_frames
+from dala.errors import ArgumentError, KernelError, ShapeError, edge, without_frames
 from dala.ir.types import DtypeLike, Scalar, dtype_of
 from dala.lang.signature import Parameter
 from dala.plan.task import Kind, Shape
@@ -30,6 +30,8 @@ class CalledKernel(ABC):
     """A kernel as a function of arrays."""
 
     name: str
+    has_function = True
+    """Whether it is one function of the language, which Python could run, too."""
 
     @property
     @abstractmethod
@@ -163,6 +165,28 @@ class CalledKernel(ABC):
             return _called(self, arguments, named, {"out": out, "shape": shape, "dtype": dtype})
         except KernelError as error:
             raise without_frames(error) from None
+
+    @edge
+    def python(
+        self,
+        *inputs: Any,
+        shape: Sequence[int] | None = None,
+        dtype: DtypeLike | None = None,
+        **params: Any,
+    ) -> np.ndarray:
+        """Returns what the kernel computes, run as plain Python, one position after another.
+
+        A debugger stops at its lines, where values are NumPy scalars. `shape` and `dtype` are those
+        of the output, where they are not those of a call.
+
+        >>> import numpy as np
+        >>> from dala.gpu import compute
+        >>> compute.Kernel.lookup("relu").python(np.array([-2, 3], np.int32))
+        array([0, 3], dtype=int32)
+        """
+        from dala.runtime.kernels.python_call import call_as_python
+
+        return call_as_python(self, inputs, shape, dtype, params)  # type: ignore[arg-type]
 
 
 def _called(

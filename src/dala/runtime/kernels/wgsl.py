@@ -26,6 +26,8 @@ Grouping = Groups | Callable[[tuple[int, ...]], Groups]
 class WgslKernel(Kernel):
     """A kernel given as WGSL text; `groups` are its workgroups where the output does not say."""
 
+    has_function = False
+
     def __init__(self, name: str, module: WgslModule, groups: Grouping | None = None) -> None:
         super().__init__(name, "WGSL text.", _no_definition)
         self.module = module

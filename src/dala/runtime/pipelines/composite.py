@@ -46,6 +46,8 @@ class Stage:
 class CompositeKernel(Kernel):
     """A kernel that expands into stages, given its buffers and parameters."""
 
+    has_function = False
+
     def __init__(
         self,
         name: str,
@@ -160,6 +162,8 @@ class HostCallKernel(Kernel):
 
     Between buffers of another device inputs are copied to the host, and the output back.
     """
+
+    has_function = False
 
     def __init__(self, name: str, inputs: tuple[str, ...], call: Library) -> None:
         super().__init__(name, call.__doc__ or "", _no_definition)

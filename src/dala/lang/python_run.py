@@ -1,0 +1,333 @@
+"""Runs a kernel as plain Python, position by position: for a debugger, which sees every line."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import linecache
+from collections.abc import Iterable, Mapping
+from functools import partial, reduce
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dala.ir.builder import Builder
+from dala.ir.nodes import OUTPUT, Border, Const, Input, Program
+from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
+from dala.lang.calls import Function, source_of
+from dala.lang.expressions import Domain
+from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
+from dala.lang.language_names import Intrinsic, ScalarMarker, VectorMarker
+from dala.lang.loops import Lowering
+from dala.lang.lower import Definition, float_literals, stored
+from dala.lang.python_values import Components, Conversion, Evaluator, LocalList, Neutral, inside
+from dala.lang.sampling import METHODS, from_uv
+from dala.lang.signature import Parameter, static_object
+from dala.lang.source import MISSING, UNBOUND, Source
+from dala.lang.values import InputRef
+from dala.lang.vectors import vector
+
+Arrays = Mapping[str, np.ndarray]
+_CHOOSE, _ITEM = "·choose", "·item"
+
+
+def run_python(
+    definition: Definition,
+    program: Program,
+    inputs: Arrays,
+    values: Mapping[str, Any],
+    out: np.ndarray,
+) -> None:
+    """Fills `out` with what the kernel's own function returns at each position."""
+    _Run(definition, program, inputs, values, out).fill()
+
+
+class _Run(Evaluator):
+    def __init__(
+        self,
+        definition: Definition,
+        program: Program,
+        inputs: Arrays,
+        values: Mapping[str, Any],
+        out: np.ndarray,
+    ) -> None:
+        floats = float_literals(program, definition.signature)
+        domain = Domain(program.rank, OUTPUT)
+        super().__init__(Lowering(Builder(), definition.source, definition.border, domain, floats))
+        self.definition, self.program, self.inputs, self.out = definition, program, inputs, out
+        self.place: tuple[int, ...] = ()
+        scattered = program.output.scattered and program.inputs
+        over = inputs[program.inputs[0].name] if scattered else out
+        self.domain = (over.shape or (1,))[: program.rank]
+        self.functions: dict[Source, Any] = {}
+        types = {param.name: param.type for param in program.params}
+        self.given = {
+            item.name: self._parameter(item, types, values[item.name])
+            for item in definition.signature.params
+        }
+        self.border = definition.border
+        self.readers = {item.name: self._reader(item) for item in program.inputs}
+
+    def _parameter(self, item: Parameter, types: Mapping[str, Scalar], value: Any) -> Any:
+        if item.size:
+            return self.vector_class(self, tuple(map(self.classes[F32], value)))
+        scalar = types.get(item.name, BOOL)
+        return value if scalar == BOOL else self.classes[scalar](value)
+
+    def fill(self) -> None:
+        """Runs the function at every position, in order."""
+        function = self.rebuilt(self.definition.source)
+        output, signature = self.program.output, self.definition.signature
+        written = {} if signature.out is None else {signature.out: _Out(self)}
+        for place in np.ndindex(*self.domain):
+            self.restart()
+            self.place = place
+            elements = {name: reader() for name, reader in self.readers.items()}
+            returned = function(**elements, **self.given, **written)
+            if written:
+                continue
+            found = stored(
+                self.lowering,
+                self.definition.source.tree,
+                self.lowered(returned),
+                output,
+                gray=self.definition.is_image,
+            )
+            planes = self.out.reshape(*self.domain, len(found))
+            for channel, value in enumerate(found):
+                assert isinstance(value, Const)
+                planes[(*place, channel)] = value.value
+
+    # -- functions -------------------------------------------------------------------------------
+
+    def rebuilt(self, source: Source) -> Any:
+        """Returns a function of the same code and lines, whose names mean what kernels mean."""
+        if source not in self.functions:
+            tree = copy.deepcopy(source.tree)
+            tree.decorator_list, tree.returns = [], None
+            arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
+            marks = {arg.arg: arg.annotation for arg in arguments if arg.annotation is not None}
+            for arg in arguments:
+                arg.annotation = None
+            names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            tree = _Choices().visit(tree)
+            ast.increment_lineno(tree, source.first_line - 1)
+            if source.file.startswith("<"):  # a debugger looks there for the lines of a text
+                lines = [f"{line}\n" for line in source.lines]
+                linecache.cache[source.file] = (len("".join(lines)), None, lines, source.file)
+            scope: dict[str, Any] = {_CHOOSE: self.choose, _ITEM: self.item}
+            for name in names:
+                found = source.resolve(name)
+                if found is not MISSING and found is not UNBOUND:
+                    scope[name] = self.meant(found)
+            exec(compile(ast.Module([tree], []), source.file, "exec"), scope)
+            function = scope[source.name]
+            types = {name: static_object(source, mark) for name, mark in marks.items()}
+            scalars = {k: m.scalar for k, m in types.items() if isinstance(m, ScalarMarker)}
+            order = [arg.arg for arg in arguments]
+
+            def call(*args: Any, **named: Any) -> Any:
+                given = {**dict(zip(order, args, strict=False)), **named}
+                for name, scalar in scalars.items():
+                    if name in given:
+                        given[name] = self.convert(given[name], scalar)
+                return function(**given)
+
+            self.functions[source] = function if source is self.definition.source else call
+        return self.functions[source]
+
+    def meant(self, found: Any) -> Any:
+        """Returns what an object from outside is inside a kernel."""
+        if isinstance(found, ModuleType):
+            return _Names(self, found)
+        if isinstance(found, ScalarMarker):
+            return Conversion(self, found)
+        if isinstance(found, Function):
+            return self.rebuilt(found.source)
+        if isinstance(found, Intrinsic):
+            return partial(self.intrinsic, found.name)
+        if isinstance(found, VectorMarker):
+            return partial(self.made_vector, found)
+        if isinstance(found, np.ndarray | np.generic):
+            found = found.tolist()
+        if isinstance(found, list):
+            return tuple(map(self.meant, found))
+        own = {range: self.counted, sum: self.summed, len: self.length, int: self.cut}
+        for python, ours in own.items():
+            if found is python:
+                return ours
+        if found is float or found is bool:
+            return partial(self.converted, found)
+        known = callable(found) and getattr(found, "__hash__", None) and found in PYTHON_EQUALS
+        return partial(self.intrinsic, PYTHON_EQUALS[found]) if known else found
+
+    # -- what kernels call -----------------------------------------------------------------------
+
+    def intrinsic(self, name: str, *args: Any) -> Any:
+        if name in ("position", "shape"):
+            at = self.place if name == "position" else self.domain
+            return tuple(self.classes[S32](number) for number in at)
+        if name == "local":
+            return LocalList(self, args[0], args[1].marker.scalar)
+        if name in ("min", "max") and len(args) == 1:
+            items = list(args[0])
+            if not items:
+                return Neutral(name)
+            return reduce(partial(self.binary, name), items)
+        return self.call(name, *args)
+
+    def made_vector(self, mark: VectorMarker, *args: Any) -> Any:
+        return self.raised(vector(self.lowering, mark, [self.lowered(arg) for arg in args]))
+
+    def counted(self, *bounds: Any) -> Iterable[Any]:
+        wide = any(self.scalar_of(end) in (S64, U32) for end in bounds)
+        return map(self.classes[S64 if wide else S32], range(*map(int, bounds)))
+
+    def summed(self, values: Iterable[Any]) -> Any:
+        items = list(values)
+        first = self.scalar_of(items[0]) if items else None
+        if first == F32:
+            wide = [self.convert(item, F64) for item in items]
+            return self.convert(reduce(partial(self.binary, "add"), wide), F32)
+        if first == U8:
+            items = [self.convert(item, U32) for item in items]
+        return reduce(partial(self.binary, "add"), items) if items else 0
+
+    def length(self, of: Any) -> Any:
+        return len(of) if isinstance(of, tuple | list | Components) else of.shape[0]
+
+    def cut(self, value: Any) -> Any:
+        return self.converted(int, self.call("trunc", value))
+
+    def converted(self, to: Any, value: Any) -> Any:
+        if self.scalar_of(value) is None:
+            return to(value)
+        return self.convert(value, PYTHON_TYPES[to])
+
+    def broadcast_place(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Returns where an input of a shape is read bare; None where it does not broadcast."""
+        first = len(self.place) - len(shape)
+        pairs = list(zip(shape, self.domain[first:], strict=True)) if first >= 0 else [(0, 1)]
+        if any(size not in (1, wide) for size, wide in pairs):
+            return None
+        return tuple(
+            0 if size == 1 else at for size, at in zip(shape, self.place[first:], strict=True)
+        )
+
+    # -- what kernels read -----------------------------------------------------------------------
+
+    def _reader(self, item: Input) -> Any:
+        array = self.inputs[item.name]
+        shape = (array.shape or (1,))[: item.rank]
+        sizes = tuple(self.classes[S32](size) for size in shape)
+        stored_ = array.reshape(*shape, item.channels or 1)
+
+        def at(index: Any, levels: bool) -> Any:
+            places = index if isinstance(index, tuple) else (index,)
+            whole = [int(place) for place in places]
+            outside = any(not 0 <= at < size for at, size in zip(whole, shape, strict=True))
+            if array.size == 0 or (outside and self.border == "zero"):
+                return element(np.zeros(item.channels or 1, array.dtype), levels)
+            pairs = zip(whole, shape, strict=True)
+            return element(stored_[tuple(inside(self.border, *pair) for pair in pairs)], levels)
+
+        def element(values: np.ndarray, levels: bool) -> Any:
+            if item.channels is None:
+                return self.classes[item.type](values[0])
+            build = self.lowering.build
+            constants = [build.const(item.type, value) for value in values.tolist()]
+            return self.raised(self.lowering.pixel(InputRef(item, levels=levels), constants))
+
+        def sample(
+            owner: Any, y: Any, x: Any, *, method: str = "bilinear", border: Border | None = None
+        ) -> Any:
+            floats = item.type if item.type.is_float else F32
+            places = [self.convert(place, floats) for place in (y, x)]
+            self.border = border or self.definition.border
+            try:
+                return self.rebuilt(source_of(METHODS[method]))(owner, *places)
+            finally:
+                self.border = self.definition.border
+
+        def sample_uv(owner: Any, v: Any, u: Any, **how: Any) -> Any:
+            pairs = zip(sizes, (v, u), strict=True)
+            y, x = (self.rebuilt(source_of(from_uv))(size, share) for size, share in pairs)
+            return sample(owner, y, x, **how)
+
+        def members(levels: bool) -> dict[str, Any]:
+            return {
+                "shape": sizes,
+                "size": sizes,
+                "__getitem__": lambda _, index: at(index, levels),
+                "__len__": lambda _: shape[0],
+                "sample": sample,
+                "sample_uv": sample_uv,
+            }
+
+        def here(levels: bool = False) -> Any:
+            own = self.broadcast_place(shape)
+            if item.channels is None:
+                kind = type(item.name, (self.classes[item.type],), members(False))
+                return kind(at(own, False) if own is not None else 0)
+            pixel = at(self.place, levels)
+            kind = type(item.name, (self.pixel_class,), members(levels))
+            made = kind(self, pixel.channels)
+            made.pixel = pixel
+            if not levels:
+                made.levels = here(True)
+            return made
+
+        return here
+
+
+class _Choices(ast.NodeTransformer):
+    """Makes calls of conditional expressions and indices: all their values give them a type."""
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        return self._call(_CHOOSE, node, node.test, node.body, node.orelse)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if not isinstance(node.ctx, ast.Load):
+            self.generic_visit(node)
+            return node
+        return self._call(_ITEM, node, node.value, node.slice)
+
+    def _call(self, name: str, node: ast.expr, *args: ast.expr) -> ast.expr:
+        given = [self.visit(arg) for arg in args]
+        call = ast.Call(ast.Name(name, ast.Load()), given, [])
+        return ast.fix_missing_locations(ast.copy_location(call, node))
+
+
+class _Names:
+    """A module as kernels see it."""
+
+    def __init__(self, run: _Run, module: ModuleType) -> None:
+        self._run, self._module = run, module
+
+    def __getattr__(self, name: str) -> Any:
+        return self._run.meant(getattr(self._module, name))
+
+
+class _Out:
+    """The output of a kernel that writes where it likes."""
+
+    def __init__(self, run: _Run) -> None:
+        self._run = run
+        self.shape = tuple(run.classes[S32](size) for size in run.out.shape)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._write(index, value, add=False)
+
+    def add(self, index: Any, value: Any) -> None:
+        self._write(index, value, add=True)
+
+    def _write(self, index: Any, value: Any, *, add: bool) -> None:
+        run, out = self._run, self._run.out
+        places = tuple(int(item) for item in (index if isinstance(index, tuple) else (index,)))
+        if all(0 <= place < size for place, size in zip(places, out.shape, strict=True)):
+            type_ = run.program.output.type
+            stored_ = run.convert(value, type_)
+            if add:
+                stored_ = run.binary("add", run.classes[type_](out[places]), stored_)
+            out[places] = stored_
