@@ -8,11 +8,12 @@ from functools import cache
 from typing import Any
 
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ir.types import F64, S64, U32, Scalar
+from dala.ir.types import F32, F64, S64, U32, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, dispatch, helper
 from dala.kernels.base.limits import FROM_0, Limit
 from dala.kernels.base.parameters import integer, number
+from dala.kernels.base.results import position_dtype
 from dala.kernels.tensor.sorting import sort, sorted_positions
 from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -164,3 +165,9 @@ def _keys(seed: dala.u32) -> Any:
 def _ordered(where: Any) -> Any:
     i, j = dala.position(2)
     return where[i, j]
+
+
+random_uniform.typed(lambda scalars, params: F32)
+random_normal.typed(lambda scalars, params: F32)
+random_integers.typed(position_dtype)
+permutation.typed(position_dtype)

@@ -101,9 +101,11 @@ class CompositeKernel(Kernel):
     ) -> Kind:
         if shape is None and inputs:
             shape = self.output_shape([given for _, given in inputs], params)
-        own, extents = kind_of_first(self.name, inputs, shape)
         if scalar is None and self._typing is not None:
             scalar = self._typing([given for given, _ in inputs], self.complete(params))
+        if scalar is not None and shape is not None:
+            return scalar, shape
+        own, extents = kind_of_first(self.name, inputs, shape)
         return scalar or own, extents
 
     def stages(
