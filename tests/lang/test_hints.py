@@ -60,7 +60,7 @@ def of_own(x):
 
 
 def of_missing(x):
-    return dala.length_of(x)
+    return dala.quaternion(x)
 
 
 def of_misspelt(x):

@@ -12,7 +12,7 @@ from dala.base.suggestions import hint
 from dala.cli import parameter_values
 from dala.errors import ArgumentError, DalaError
 from dala.ir.types import BOOL
-from dala.kernels.base.parameters import hold
+from dala.kernels.base.parameters import held, hold
 from dala.kernels.image.paint import names
 from dala.media.filters.catalog import FILTERS, filters
 from dala.media.filters.model_filters import filter_params
@@ -77,7 +77,7 @@ def checked(name: str, given: dict[str, Any], takes: Mapping[str, Any]) -> Filte
     if missing:
         what = " and ".join(f"{key} ({parameter_values.allowed(takes[key])})" for key in missing)
         raise ArgumentError(f"{name} needs {what}: -f {name}:{missing[0]}=…")
-    return name, hold(name, filter_params(name), given) if name in FILTERS else given
+    return name, hold(name, held(filter_params(name)), given) if name in FILTERS else given
 
 
 def knows_time(filters: Sequence[Filter]) -> bool:

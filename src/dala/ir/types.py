@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -29,7 +30,7 @@ class Scalar:
     suffix: str
     """The suffix of its literals in WGSL."""
 
-    @property
+    @cached_property
     def size_bytes(self) -> int:
         return max(1, self.bits // 8)
 
@@ -38,7 +39,7 @@ class Scalar:
         """Returns how many of them share a 32-bit word of GPU storage."""
         return max(1, 4 // self.size_bytes)
 
-    @property
+    @cached_property
     def numpy(self) -> np.dtype:
         return np.dtype(self.numpy_name)
 

@@ -11,7 +11,7 @@ from dala.devices import using
 from dala.ir.nodes import Border
 from dala.ir.types import Scalar
 from dala.kernels.base import language
-from dala.kernels.base.parameters import DeclaredParameter, Param, annotate, declare, hold
+from dala.kernels.base.parameters import DeclaredParameter, Param, annotate, declare, held, hold
 from dala.lang.lower import Definition
 from dala.lang.source import from_function, from_text
 from dala.runtime.buffers.buffer import Buffer
@@ -43,8 +43,14 @@ class DeclaredKernel(CompositeKernel):
         super().__init__(name, doc, inputs, params, expand)
         self.group = group
 
+    @cached_property
+    def _held(self) -> dict[str, Param]:
+        return held(self.params)
+
     def complete(self, params: Params | None) -> dict[str, Any]:
-        return hold(self.name, self.params, super().complete(params))
+        given = super().complete(params)
+        # Defaults need no check: a test holds them to their declarations.
+        return {**given, **hold(self.name, self._held, params or {})}
 
 
 class DispatchedKernel(DeclaredKernel):
@@ -74,14 +80,19 @@ class BuiltinKernel(Kernel):
         return self._annotated
 
     @cached_property
+    def _held(self) -> dict[str, Param]:
+        return held(self.params)
+
+    @cached_property
     def _annotated(self) -> tuple[DeclaredParameter, ...]:
         return annotate(super().params, self._declared)
 
     def sort_params(
         self, scalars: tuple[Scalar, ...], params: Params | None
     ) -> tuple[Consts, Types, list[bool | int | float]]:
-        held = hold(self.name, self.params, params) if isinstance(params, Mapping) else params
-        return super().sort_params(scalars, held)
+        if isinstance(params, Mapping) and self._held:
+            params = hold(self.name, self._held, params)
+        return super().sort_params(scalars, params)
 
 
 @overload

@@ -152,14 +152,18 @@ def annotate(
     )
 
 
-def hold(kernel: str, declared: Sequence[Parameter], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given values, each as its declaration has it; an ArgumentError says what is allowed."""
-    about = {
+def held(declared: Sequence[Parameter]) -> dict[str, Param]:
+    """Returns the declarations that values are held to, by name."""
+    return {
         item.name: item.about
         for item in declared
         # Functions of the language take NaN and large integers as they are.
         if isinstance(item, DeclaredParameter) and (item.kind == "host" or item.about.limit != ANY)
     }
+
+
+def hold(kernel: str, about: Mapping[str, Param], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values, each as its declaration has it; raises ArgumentError for any other."""
     return {
         name: about[name].hold(kernel, name, value) if name in about else value
         for name, value in given.items()

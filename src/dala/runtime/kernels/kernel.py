@@ -135,9 +135,12 @@ class Kernel(CalledKernel):
             known = self._launches.get(found[0])
             if known is not None:
                 return known, found[1]
-        scalars = tuple(STORED[name] for name, _ in key)
+        scalars = tuple([STORED[name] for name, _ in key])
         consts, types, values = self.sort_params(scalars, params)
-        chosen = (tuple((name, repr(v)) for name, v in consts), tuple(t.name for _, t in types))
+        chosen = (
+            tuple([(name, repr(v)) for name, v in consts]),
+            tuple([type.name for _, type in types]),
+        )
         full = (device, key, *chosen)
         known = self._launches.get(full) or self._made(full, device, key, consts, types)
         if not params:
