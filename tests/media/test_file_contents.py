@@ -55,6 +55,13 @@ def test_damaged_exif_is_no_reason_to_refuse_a_picture():
     assert media.load(data).shape == (40, 56, 3)
 
 
+@pytest.mark.parametrize("format", ["PNG", "WEBP"])
+def test_an_orientation_that_cannot_be_read_is_told(format):
+    data = encoded(Image.fromarray(smooth()), format, exif=b"Exif\0\0no header at all")
+    with pytest.warns(errors.LossWarning, match="orientation cannot be read"):
+        assert media.load(data).shape == (40, 56, 3)
+
+
 MODES = {
     "1": (Image.fromarray(smooth()).convert("1"), "PNG", 2),
     "L": (Image.fromarray(smooth()).convert("L"), "PNG", 2),

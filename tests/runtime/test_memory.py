@@ -90,6 +90,10 @@ def test_a_block_that_will_be_overwritten_is_not_zeroed(pool):
     assert (view(pool.allocate(MEGABYTE, zeroed=False)) == 9).all()
 
 
+def test_a_request_for_nothing_takes_the_smallest_block():
+    assert size_class(0, 256) == size_class(1, 256) == 256
+
+
 def test_size_classes_waste_an_eighth_at_most():
     for size_bytes in range(SMALL_BYTES + 1, 40 * MEGABYTE, 99_991):
         assert (

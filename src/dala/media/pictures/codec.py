@@ -82,8 +82,8 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
         upright = ImageOps.exif_transpose(image)
     except MemoryError:
         raise
-    except Exception:  # damaged metadata says nothing about the pixels
-        pass
+    except Exception as error:  # damaged metadata says nothing about the pixels
+        lost.append(f"its orientation cannot be read, so it is as it is stored ({text_of(error)})")
     return Decoded(upright, image, format, bits, lost)
 
 
