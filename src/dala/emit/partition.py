@@ -118,7 +118,7 @@ def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
     """Returns the number of positions per vector; 1 if inner loops access memory better."""
     if program.output.scattered or _walks_along_loops(program, variance):
         return 1
-    return vector_bits // max(8, min(32, _widest(program).bits))
+    return vector_bits // max(8, min(32, _widest(program, variance).bits))
 
 
 def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -> int:
@@ -128,7 +128,7 @@ def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -
     """
     statements = walk(program.body)
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
-    if _widest(program).bits != _PAIRED_BITS or divides:
+    if _widest(program, variance).bits != _PAIRED_BITS or divides:
         return 1
     straight = all(isinstance(item, Apply | Load) for item in statements)
     if straight and (depth := _depth(program)) > DEEP:
@@ -175,8 +175,13 @@ def _walks_along_loops(program: Program, variance: Variance) -> bool:
     return along_loop and any(isinstance(item, Reduce | For) for item in walk(program.body))
 
 
-def _widest(program: Program) -> Scalar:
-    """Returns the widest type that the program computes with."""
-    types = [item.type for item in walk(program.body) if isinstance(item, Apply | Load)]
+def _widest(program: Program, variance: Variance) -> Scalar:
+    """Returns the widest type that vectors have; positions next to this one are addresses."""
+    last = program.rank - 1
+    types = [
+        item.type
+        for item in walk(program.body)
+        if isinstance(item, Apply | Load) and item in variance and offset_from(item, last) is None
+    ]
     types.append(program.output.type)
     return max(types, key=lambda scalar: scalar.bits)

@@ -162,12 +162,16 @@ class Block:
 
 @value
 class Input:
-    """An input; `channels` is None unless it is an image, whose rank is always 2."""
+    """An input; `channels` is None unless it is an image, whose rank is always 2.
+
+    `most` is the greatest that an element can be, where that is known.
+    """
 
     name: str
     type: Scalar
     rank: int
     channels: int | None = None
+    most: int | None = None
 
 
 @value

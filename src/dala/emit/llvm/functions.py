@@ -19,6 +19,7 @@ from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.memory import Memory
 from dala.emit.partition import PAIR, Partition
 from dala.ir.channels import over_channels
+from dala.ir.fixed_point import in_fixed_point
 from dala.ir.nodes import For, Program, Reduce
 from dala.plan.watchdog import has_loops
 
@@ -60,10 +61,10 @@ class Functions:
     """Emits the functions that compute a chunk of a program; `prefix` keeps their names unique."""
 
     def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
-        self.program = program
+        self.program = in_fixed_point(program)
         self.target = target
         self.prefix = prefix
-        self.partition = Partition(program, target.vector_bits, wide=target.wide)
+        self.partition = Partition(self.program, target.vector_bits, wide=target.wide)
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
@@ -74,7 +75,7 @@ class Functions:
         self.loops = self.row_loops or self.span_loops
         self.declarations: set[str] = set()
         # If all channels are treated alike, vectors hold interleaved channels, without shuffles.
-        flat = over_channels(program) if self.lanes > 1 and not target.watched else None
+        flat = over_channels(self.program) if self.lanes > 1 and not target.watched else None
         self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
 
     @property
