@@ -46,6 +46,27 @@ class VectorMarker(Marker):
         self.size = size
 
 
+class IdentityMarker(Marker):
+    """The function that makes an identity matrix."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"mat{size}.identity")
+        self.size = size
+
+
+class MatrixMarker(Marker):
+    """A matrix type: annotates a parameter or makes a matrix."""
+
+    __slots__ = ("identity", "size")
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"mat{size}")
+        self.size = size
+        self.identity = IdentityMarker(size)
+
+
 class Annotation(Marker):
     """An annotation of an argument: `Image`, `Out`, `const`, `number`."""
 
@@ -62,7 +83,16 @@ SCALARS = {scalar.name: ScalarMarker(scalar) for scalar in (*DTYPES.values(), BO
 IMAGE, OUT, CONST, NUMBER = (Annotation(name) for name in ("Image", "Out", "const", "number"))
 ANNOTATIONS = {mark.name: mark for mark in (IMAGE, OUT, CONST, NUMBER)}
 
+_PYTHON_SCALARS = ((float, "f32"), (int, "s32"), (bool, "bool"))
+
+
+def meant_by(mark: Any) -> Any:
+    """Returns the marker of what Python's own scalar types mean; anything else unchanged."""
+    return next((SCALARS[name] for python, name in _PYTHON_SCALARS if mark is python), mark)
+
+
 VECTORS = {f"vec{size}": VectorMarker(size) for size in (2, 3, 4)}
+MATRICES = {f"mat{size}": MatrixMarker(size) for size in (2, 3, 4)}
 
 _PLACES = ("position", "shape", "rgba", "local")
 _MATHS = (
@@ -74,8 +104,9 @@ _MATHS = (
     *("popcount", "clz", "reverse_bits"),
     *("mix", "step", "smoothstep", "luma", "isnan", "isinf", "bits"),
     *("dot", "cross", "length", "distance", "normalize", "reflect"),
+    *("transpose", "determinant", "inverse"),
 )
 INTRINSICS = {name: Intrinsic(name) for name in (*_PLACES, *_MATHS)}
 
-NAMES: dict[str, Marker] = {**SCALARS, **VECTORS, **ANNOTATIONS, **INTRINSICS}
+NAMES: dict[str, Marker] = {**SCALARS, **VECTORS, **MATRICES, **ANNOTATIONS, **INTRINSICS}
 """Every name of the language that is an attribute of `dala`."""

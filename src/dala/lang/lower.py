@@ -15,6 +15,7 @@ from dala.ir.types import F32, F64, S64, U8, U16, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function
+from dala.lang.composites import bundled
 from dala.lang.early_exits import assigned, structured
 from dala.lang.expressions import Domain
 from dala.lang.findings import Findings
@@ -22,7 +23,7 @@ from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
 from dala.lang.signature import Signature, read_signature, static_object
 from dala.lang.source import Source
-from dala.lang.values import InputRef, Literal, LoweredValue, Number, OutRef, Pixel, Vector
+from dala.lang.values import InputRef, Literal, LoweredValue, Number, OutRef, Pixel
 
 
 @value
@@ -117,11 +118,11 @@ def _lower(
         if item.kind == "const":
             variables[item.name] = Literal(consts[item.name])
         else:
-            type = item.type or types[item.name]
-            found = [build.param(type, name) for name in item.components]
+            found = [build.param(type or types[name], name) for name, type in item.leaves]
             params += found
-            numbers = tuple(map(Number, found))
-            variables[item.name] = Vector(numbers) if item.size else numbers[0]
+            numbers = map(Number, found)
+            made = bundled(item.composite, numbers) if item.composite else next(numbers)
+            variables[item.name] = made
     lowering.frame.variables = variables
     lowering.frame.assigned = frozenset(assigned(source.tree.body))
     with build.block() as body:
@@ -146,7 +147,7 @@ def float_literals(program: Program, signature: Signature) -> Scalar:
 def _floats(specialization: Specialization, signature: Signature) -> Scalar:
     """Returns the type of float literals among themselves: f64 if the kernel uses f64 or s64."""
     given = [scalar for scalar, *_ in (*specialization.inputs, specialization.output)]
-    given += [item.type for item in signature.params if item.type]
+    given += [type for item in signature.params for _, type in item.leaves if type]
     given += [scalar for _, scalar in specialization.types]
     return F64 if F64 in given or S64 in given else F32
 

@@ -16,16 +16,19 @@ from dala.ir.builder import Builder
 from dala.ir.nodes import OUTPUT, Border, Const, Input, Program
 from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
 from dala.lang.calls import Function, source_of
+from dala.lang.composites import FieldType, bundled, conform, flattened, leaves
 from dala.lang.expressions import Domain
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
-from dala.lang.language_names import Intrinsic, ScalarMarker, VectorMarker
+from dala.lang.language_names import Intrinsic, MatrixMarker, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
 from dala.lang.lower import Definition, float_literals, stored
-from dala.lang.python_values import Components, Conversion, Evaluator, LocalList, Neutral, inside
+from dala.lang.python_composites import Components, MatrixMaker, Rows
+from dala.lang.python_values import Conversion, Evaluator, LocalList, Neutral, inside
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
 from dala.lang.source import MISSING, UNBOUND, Source
-from dala.lang.values import InputRef
+from dala.lang.structs import is_struct, struct_of
+from dala.lang.values import InputRef, Number
 from dala.lang.vectors import vector
 
 Arrays = Mapping[str, np.ndarray]
@@ -70,8 +73,12 @@ class _Run(Evaluator):
         self.readers = {item.name: self._reader(item) for item in program.inputs}
 
     def _parameter(self, item: Parameter, types: Mapping[str, Scalar], value: Any) -> Any:
-        if item.size:
-            return self.vector_class(self, tuple(map(self.classes[F32], value)))
+        if item.composite is not None:
+            numbers = flattened(item.composite, value, item.name)
+            pairs = zip(numbers, leaves(item.composite, item.name), strict=True)
+            build = self.lowering.build
+            found = (Number(build.const(scalar, number)) for number, (_, scalar) in pairs)
+            return self.raised(bundled(item.composite, found))
         scalar = types.get(item.name, BOOL)
         return value if scalar == BOOL else self.classes[scalar](value)
 
@@ -123,19 +130,30 @@ class _Run(Evaluator):
                     scope[name] = self.meant(found)
             exec(compile(ast.Module([tree], []), source.file, "exec"), scope)
             function = scope[source.name]
-            types = {name: static_object(source, mark) for name, mark in marks.items()}
-            scalars = {k: m.scalar for k, m in types.items() if isinstance(m, ScalarMarker)}
+            types = self._types(source, marks)
             order = [arg.arg for arg in arguments]
 
             def call(*args: Any, **named: Any) -> Any:
                 given = {**dict(zip(order, args, strict=False)), **named}
-                for name, scalar in scalars.items():
+                for name, type_ in types.items():
                     if name in given:
-                        given[name] = self.convert(given[name], scalar)
+                        given[name] = self.conformed(type_, given[name], f"`{name}`")
                 return function(**given)
 
             self.functions[source] = function if source is self.definition.source else call
         return self.functions[source]
+
+    def _types(self, source: Source, marks: Mapping[str, ast.expr]) -> dict[str, Any]:
+        """Returns the types that arguments of a function are annotated with, by name."""
+        found = {name: static_object(source, mark) for name, mark in marks.items()}
+        return {
+            name: struct_of(mark, source.resolve) if is_struct(mark) else mark
+            for name, mark in found.items()
+            if is_struct(mark) or isinstance(mark, ScalarMarker | VectorMarker | MatrixMarker)
+        }
+
+    def conformed(self, type_: FieldType, value: Any, what: str) -> Any:
+        return self.attempt(lambda lower: conform(lower, type_, self.lowered(value), what))
 
     def meant(self, found: Any) -> Any:
         """Returns what an object from outside is inside a kernel."""
@@ -149,9 +167,15 @@ class _Run(Evaluator):
             return partial(self.intrinsic, found.name)
         if isinstance(found, VectorMarker):
             return partial(self.made_vector, found)
+        if isinstance(found, MatrixMarker):
+            return MatrixMaker(self, found)
+        if is_struct(found):
+            return self.struct(found)
+        if is_struct(type(found)):
+            return self.raised(self.lowering.static(found, self.definition.source.tree))
         if isinstance(found, np.ndarray | np.generic):
             found = found.tolist()
-        if isinstance(found, list):
+        if isinstance(found, tuple | list):
             return tuple(map(self.meant, found))
         own = {range: self.counted, sum: self.summed, len: self.length, int: self.cut}
         for python, ours in own.items():
@@ -195,7 +219,7 @@ class _Run(Evaluator):
         return reduce(partial(self.binary, "add"), items) if items else 0
 
     def length(self, of: Any) -> Any:
-        return len(of) if isinstance(of, tuple | list | Components) else of.shape[0]
+        return len(of) if isinstance(of, tuple | list | Components | Rows) else of.shape[0]
 
     def cut(self, value: Any) -> Any:
         return self.converted(int, self.call("trunc", value))

@@ -5,17 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from dala.base.suggestions import hint
 from dala.errors import KernelTypeError, ShapeError
 from dala.ir.nodes import Input, Value
 from dala.ir.types import F32, S32, S64, U8, U32
 from dala.lang.expressions import Expressions
 from dala.lang.hints import instead_of_attribute
+from dala.lang.matrices import transposed
 from dala.lang.source import MISSING
+from dala.lang.structs import fields_of
 from dala.lang.values import (
     InputRef,
     Literal,
     Local,
     LoweredValue,
+    Matrix,
     Number,
     OutRef,
     Pixel,
@@ -106,12 +110,16 @@ class Reads(Expressions):
                 found = getattr(owner.object, name, MISSING)
                 if found is not MISSING:
                     return self.static(found, node)
-                hint = instead_of_attribute(owner.object, name)
-                raise self.error(node, f"`{ast.unparse(node)}` does not exist.", hint)
+                instead = instead_of_attribute(owner.object, name)
+                raise self.error(node, f"`{ast.unparse(node)}` does not exist.", instead)
             case Pixel() if name in _CHANNELS:
                 return owner.channels[_CHANNELS[name]]
             case Vector() if (found := swizzled(owner, name)) is not None:
                 return found
+            case Tuple() if name in fields_of(owner):
+                return fields_of(owner)[name]
+            case Matrix() if name == "T":
+                return transposed(owner)
             case InputRef() if name == "pixel" and owner.input.channels:
                 return self.load(owner, None)
             case InputRef() if name == "levels" and owner.input.channels:
@@ -123,9 +131,14 @@ class Reads(Expressions):
         has = {
             Pixel: "r, g, b and a",
             Vector: "its components by their letters: v.x, v.xy",
+            Matrix: "its transpose, m.T, and elements, m[i, j]",
             OutRef: "shape, and the method add",
             InputRef: "pixel, shape, levels, sample and sample_uv",
         }.get(type(owner), "no attributes")
+        if isinstance(owner, Tuple) and owner.named is not None:
+            names = list(fields_of(owner))
+            what = f"{describe(owner)} has no `{name}`.{hint(name, names)}"
+            raise self.error(node, what, f"It has {', '.join(names)}.", KernelTypeError)
         if isinstance(owner, InputRef) and not owner.input.channels:
             has = "shape and sample; annotated with dala.Image, it would have pixel and levels, too"
         raise self.error(
@@ -140,6 +153,8 @@ class Reads(Expressions):
             owner = Tuple(owner.channels)
         if isinstance(owner, Vector | Local):
             owner = Tuple(owner.items)
+        if isinstance(owner, Matrix):
+            return self._element(node, owner, self.operand(node.slice))
         if isinstance(owner, Tuple):
             return self._item(node, owner, self.operand(node.slice))
         if isinstance(owner, OutRef):
@@ -187,6 +202,22 @@ class Reads(Expressions):
             return number
         return self.arithmetic.convert(number, S64 if number.type == U32 else S32)
 
+    def _element(self, node: ast.Subscript, owner: Matrix, index: LoweredValue) -> LoweredValue:
+        """Returns a row of a matrix, or one of its elements."""
+        places = index.items if isinstance(index, Tuple) else (index,)
+        if len(places) not in (1, 2):
+            raise self.error(
+                node,
+                f"a matrix is indexed by 1 or 2 integers, not {len(places)}.",
+                "m[i] is a row, m[i, j] an element.",
+                KernelTypeError,
+            )
+        found = self._item(node, Tuple(owner.rows), places[0])
+        if len(places) == 1:
+            return found
+        assert isinstance(found, Vector)
+        return self._item(node, Tuple(found.items), places[1])
+
     def _item(self, node: ast.Subscript, owner: Tuple, index: LoweredValue) -> LoweredValue:
         count = len(owner.items)
         if isinstance(index, Literal) and type(index.value) is int:
@@ -194,7 +225,7 @@ class Reads(Expressions):
                 return owner.items[index.value]
             raise self.error(
                 node,
-                f"index {index.value} is outside a tuple of {count}.",
+                f"index {index.value} is outside: there are {count}.",
                 f"Use 0 to {count - 1}.",
                 KernelTypeError,
             )
