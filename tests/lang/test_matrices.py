@@ -49,9 +49,7 @@ CASES = {
     "(2.0 * m - m / 4.0 + m * m)[j // {n}, j % {n}]": lambda m, v, n: each(1.75 * m + m * m),
     "abs(-m)[j // {n}, j % {n}]": lambda m, v, n: each(np.abs(m)),
     "m[0] @ m[-1]": lambda m, v, n: (m[:, 0] * m[:, -1]).sum(1)[:, None],
-    "(dala.mat{n}.identity() * 2.0 + m)[j // {n}, j % {n}]": lambda m, v, n: each(
-        m + 2 * np.eye(n)
-    ),
+    "(dala.identity({n}) * 2.0 + m)[j // {n}, j % {n}]": lambda m, v, n: each(m + 2 * np.eye(n)),
     "m[j - 1, j + 1]": lambda m, v, n: np.stack(
         [m[:, max(j - 1, 0), min(j + 1, n - 1)] for j in range(n)], 1
     ),
@@ -110,6 +108,7 @@ def test_what_is_no_matrix_is_refused(given):
         (" return m == m", "matrices are not compared"),
         (" return m.inverse", "its transpose"),
         (" return dala.mat3(1.0)[0, 0]", "9 numbers, or 3 rows of 3, not 1"),
+        (" return dala.identity(5)[0, 0]", "the size of a matrix, 2 to 4, not the number 5"),
         (" return dala.inverse(v).x", "takes a matrix, not a vector of 3"),
         (" m[0] = v\n return m[0, 0]", "cannot be written to"),
     ],
@@ -128,7 +127,7 @@ def test_a_default_that_is_no_matrix_is_refused():
 
 def test_matrices_run_as_python_too():
     a, b = data(4)
-    body = " n = dala.inverse(m @ dala.mat4.identity())\n return (n @ v)[i % 3] + n[j, i].x" + (
+    body = " n = dala.inverse(m @ dala.identity(4))\n return (n @ v)[i % 3] + n[j, i].x" + (
         " if i > 2 else dala.determinant(m.T) + len(m)"
     )
     text = kernel_of(4, body).replace("n[j, i].x", "n[j, i]")

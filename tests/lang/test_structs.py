@@ -209,7 +209,7 @@ def test_classes_and_functions_stand_in_the_text_of_a_kernel(device):
         ("def k(", "y = 3\ndef k(", "`Assign` does not stand"),
         (
             "    return nearest(s",
-            "    s = scene.first\n    for n in range(3):\n        s = (s[0], 1)\n    return nearest(s",
+            "    s = scene.first\n    while x > 1.0:\n        s = s[0], 1\n    return nearest(s",
             "named tuple Ball before the loop and a tuple of 2",
         ),
         (

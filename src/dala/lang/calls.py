@@ -18,13 +18,12 @@ from dala.lang.hints import instead_of_call
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
 from dala.lang.language_names import (
     Annotation,
-    IdentityMarker,
     Intrinsic,
     MatrixMarker,
     ScalarMarker,
     VectorMarker,
 )
-from dala.lang.matrices import identity, matrix
+from dala.lang.matrices import matrix
 from dala.lang.reductions import REDUCTIONS, Reductions
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import static_object, static_value
@@ -111,8 +110,6 @@ class Calls(Reductions):
             return vector(self, target, self._arguments(node))
         if isinstance(target, MatrixMarker):
             return matrix(self, target, self._arguments(node))
-        if isinstance(target, IdentityMarker):
-            return identity(self, target)
         if isinstance(target, Function):
             return self._inline(node, target.source)
         if target is len:

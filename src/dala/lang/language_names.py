@@ -46,31 +46,33 @@ class VectorMarker(Marker):
         self.size = size
 
 
-class IdentityMarker(Marker):
-    """The function that makes an identity matrix."""
+class MatrixMarker(Marker):
+    """A matrix type: annotates a parameter or makes a matrix."""
 
     __slots__ = ("size",)
 
     def __init__(self, size: int) -> None:
-        super().__init__(f"mat{size}.identity")
-        self.size = size
-
-
-class MatrixMarker(Marker):
-    """A matrix type: annotates a parameter or makes a matrix."""
-
-    __slots__ = ("identity", "size")
-
-    def __init__(self, size: int) -> None:
         super().__init__(f"mat{size}")
         self.size = size
-        self.identity = IdentityMarker(size)
 
 
 class Annotation(Marker):
-    """An annotation of an argument: `Image`, `Out`, `const`, `number`."""
+    """An annotation of an argument: `Array`, `Image`, `Out`, `const`, `number`."""
 
     __slots__ = ()
+
+
+class ArrayMarker(Annotation):
+    """An annotation of an input; `Array[vec3]` is one whose elements are vectors."""
+
+    __slots__ = ("element",)
+
+    def __init__(self, element: Any = None) -> None:
+        super().__init__("Array")
+        self.element = element
+
+    def __getitem__(self, element: Any) -> ArrayMarker:
+        return ArrayMarker(element)
 
 
 class Intrinsic(Marker):
@@ -81,7 +83,8 @@ class Intrinsic(Marker):
 
 SCALARS = {scalar.name: ScalarMarker(scalar) for scalar in (*DTYPES.values(), BOOL)}
 IMAGE, OUT, CONST, NUMBER = (Annotation(name) for name in ("Image", "Out", "const", "number"))
-ANNOTATIONS = {mark.name: mark for mark in (IMAGE, OUT, CONST, NUMBER)}
+ARRAY = ArrayMarker()
+ANNOTATIONS = {mark.name: mark for mark in (ARRAY, IMAGE, OUT, CONST, NUMBER)}
 
 _PYTHON_SCALARS = ((float, "f32"), (int, "s32"), (bool, "bool"))
 
@@ -104,7 +107,7 @@ _MATHS = (
     *("popcount", "clz", "reverse_bits"),
     *("mix", "step", "smoothstep", "luma", "isnan", "isinf", "bits"),
     *("dot", "cross", "length", "distance", "normalize", "reflect"),
-    *("transpose", "determinant", "inverse"),
+    *("identity", "transpose", "determinant", "inverse"),
 )
 INTRINSICS = {name: Intrinsic(name) for name in (*_PLACES, *_MATHS)}
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from dala.lang import matrix_functions
 from dala.lang.arithmetic import Mismatch
 from dala.lang.bundles import scalars
-from dala.lang.language_names import IdentityMarker, MatrixMarker
-from dala.lang.values import LoweredValue, Matrix, Number, Vector, describe
+from dala.lang.language_names import MatrixMarker
+from dala.lang.values import Literal, LoweredValue, Matrix, Number, Vector, describe
 from dala.lang.vectors import dot
 
 if TYPE_CHECKING:
@@ -25,18 +25,24 @@ def matrix(lower: Expressions, mark: MatrixMarker, args: list[LoweredValue]) -> 
             f"dala.{mark.name} takes {size * size} numbers, or {size} rows of {size}, not "
             f"{len(parts)}.",
             f"Write e.g. dala.{mark.name}({', '.join('abcd'[:size])}) of rows dala.vec{size}(…), "
-            f"or dala.{mark.name}.identity().",
+            f"or dala.identity({size}).",
         )
     return _of_rows(lower.arithmetic.floats_alike(*parts), size)
 
 
-def identity(lower: Expressions, mark: IdentityMarker) -> Matrix:
+def _identity(lower: Expressions, count: LoweredValue) -> Matrix:
     """Returns the matrix with ones on its diagonal."""
+    size = count.value if isinstance(count, Literal) else 0
+    if type(size) is not int or size not in (2, 3, 4):
+        raise Mismatch(
+            f"dala.identity takes the size of a matrix, 2 to 4, not {describe(count)}.",
+            "Write e.g. dala.identity(3).",
+        )
     one, zero = (
         Number(lower.build.const(lower.arithmetic.floats, number)) for number in (1.0, 0.0)
     )
-    places = range(mark.size)
-    return _of_rows([one if i == j else zero for i in places for j in places], mark.size)
+    places = range(size)
+    return _of_rows([one if i == j else zero for i in places for j in places], size)
 
 
 def _of_rows(numbers: list[Number], size: int) -> Matrix:
@@ -102,6 +108,7 @@ def _written(name: str) -> Callable[[Expressions, LoweredValue], LoweredValue]:
 
 
 HANDLERS: dict[str, tuple[Callable[..., LoweredValue], tuple[int, ...]]] = {
+    "identity": (_identity, (1,)),
     "transpose": (_transpose, (1,)),
     "determinant": (_written("determinant"), (1,)),
     "inverse": (_written("inverse"), (1,)),

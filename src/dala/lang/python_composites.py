@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dala.lang.calls import Function, source_of
-from dala.lang.language_names import MatrixMarker
-from dala.lang.matrices import identity, matrix, transposed
+from dala.lang.matrices import transposed
 from dala.lang.structs import changed, fields_of, made, method_of, struct_of
 from dala.lang.values import Matrix, Tuple
 from dala.lang.vectors import swizzled
@@ -67,21 +66,6 @@ class Rows:
 
     def __repr__(self) -> str:
         return f"mat{len(self.rows)}({', '.join(map(str, self.rows))})"
-
-
-class MatrixMaker:
-    """A matrix type as a function."""
-
-    def __init__(self, evaluator: Evaluator, mark: MatrixMarker) -> None:
-        self.evaluator, self.mark = evaluator, mark
-
-    def __call__(self, *args: Any) -> Any:
-        return self.evaluator.attempt(
-            lambda lower: matrix(lower, self.mark, [self.evaluator.lowered(arg) for arg in args])
-        )
-
-    def identity(self) -> Any:
-        return self.evaluator.raised(identity(self.evaluator.lowering, self.mark.identity))
 
 
 def struct_class(evaluator: Evaluator, cls: Any, rebuilt: Callable[[Any], Any]) -> type:

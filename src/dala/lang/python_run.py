@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dala.ir.builder import Builder
-from dala.ir.nodes import OUTPUT, Border, Const, Input, Program
+from dala.ir.nodes import OUTPUT, Border, Const, Input, Program, domain_of
 from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
 from dala.lang.calls import Function, source_of
 from dala.lang.composites import FieldType, bundled, conform, flattened, leaves
@@ -22,7 +22,8 @@ from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
 from dala.lang.language_names import Intrinsic, MatrixMarker, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
 from dala.lang.lower import Definition, float_literals, stored
-from dala.lang.python_composites import Components, MatrixMaker, Rows
+from dala.lang.matrices import matrix
+from dala.lang.python_composites import Components, Rows
 from dala.lang.python_values import Conversion, Evaluator, LocalList, Neutral, inside
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
@@ -62,7 +63,8 @@ class _Run(Evaluator):
         self.place: tuple[int, ...] = ()
         scattered = program.output.scattered and program.inputs
         over = inputs[program.inputs[0].name] if scattered else out
-        self.domain = (over.shape or (1,))[: program.rank]
+        channels = program.inputs[0].channels if scattered else program.output.channels
+        self.domain = domain_of(over.shape, channels)
         self.functions: dict[Source, Any] = {}
         types = {param.name: param.type for param in program.params}
         self.given = {
@@ -70,6 +72,7 @@ class _Run(Evaluator):
             for item in definition.signature.params
         }
         self.border = definition.border
+        self.vectors = {item.name for item in definition.signature.inputs if item.vector}
         self.readers = {item.name: self._reader(item) for item in program.inputs}
 
     def _parameter(self, item: Parameter, types: Mapping[str, Scalar], value: Any) -> Any:
@@ -168,7 +171,7 @@ class _Run(Evaluator):
         if isinstance(found, VectorMarker):
             return partial(self.made_vector, found)
         if isinstance(found, MatrixMarker):
-            return MatrixMaker(self, found)
+            return partial(self.made_matrix, found)
         if is_struct(found):
             return self.struct(found)
         if is_struct(type(found)):
@@ -204,12 +207,18 @@ class _Run(Evaluator):
     def made_vector(self, mark: VectorMarker, *args: Any) -> Any:
         return self.raised(vector(self.lowering, mark, [self.lowered(arg) for arg in args]))
 
+    def made_matrix(self, mark: MatrixMarker, *args: Any) -> Any:
+        return self.attempt(lambda lower: matrix(lower, mark, [self.lowered(arg) for arg in args]))
+
     def counted(self, *bounds: Any) -> Iterable[Any]:
         wide = any(self.scalar_of(end) in (S64, U32) for end in bounds)
         return map(self.classes[S64 if wide else S32], range(*map(int, bounds)))
 
     def summed(self, values: Iterable[Any]) -> Any:
         items = list(values)
+        if items and isinstance(items[0], Components):
+            parts = (self.summed(part) for part in zip(*items, strict=True))
+            return self.vector_class(self, tuple(parts))
         first = self.scalar_of(items[0]) if items else None
         if first == F32:
             wide = [self.convert(item, F64) for item in items]
@@ -243,7 +252,8 @@ class _Run(Evaluator):
 
     def _reader(self, item: Input) -> Any:
         array = self.inputs[item.name]
-        shape = (array.shape or (1,))[: item.rank]
+        vectors = item.name in self.vectors
+        shape = domain_of(array.shape, item.channels)
         sizes = tuple(self.classes[S32](size) for size in shape)
         stored_ = array.reshape(*shape, item.channels or 1)
 
@@ -259,6 +269,8 @@ class _Run(Evaluator):
         def element(values: np.ndarray, levels: bool) -> Any:
             if item.channels is None:
                 return self.classes[item.type](values[0])
+            if vectors:
+                return self.vector_class(self, tuple(map(self.classes[item.type], values)))
             build = self.lowering.build
             constants = [build.const(item.type, value) for value in values.tolist()]
             return self.raised(self.lowering.pixel(InputRef(item, levels=levels), constants))
@@ -294,6 +306,11 @@ class _Run(Evaluator):
             if item.channels is None:
                 kind = type(item.name, (self.classes[item.type],), members(False))
                 return kind(at(own, False) if own is not None else 0)
+            if vectors:
+                kind = type(item.name, (self.vector_class,), members(False))
+                zeros = np.zeros(item.channels, array.dtype)
+                vector_ = element(zeros, False) if own is None else at(own, False)
+                return kind(self, vector_.items)
             pixel = at(self.place, levels)
             kind = type(item.name, (self.pixel_class,), members(levels))
             made = kind(self, pixel.channels)

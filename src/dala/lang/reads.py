@@ -37,7 +37,7 @@ class Reads(Expressions):
     """Lowers subscripts and attributes of inputs and other values."""
 
     def load(self, source: InputRef, index: tuple[Value, ...] | None) -> LoweredValue:
-        """Returns an element of a plain input, or a pixel of an image."""
+        """Returns an element of a plain input, a vector, or a pixel of an image."""
         item = source.input
         if index is None:
             self.findings.bare.add(item.name)
@@ -53,6 +53,8 @@ class Reads(Expressions):
             self.build.load(item.type, item.name, index, channel, self.border)
             for channel in range(item.channels)
         ]
+        if source.vectors:
+            return Vector(tuple(map(Number, stored)))
         return self.pixel(source, stored)
 
     def pixel(self, source: InputRef, stored: Sequence[Value]) -> Pixel:
@@ -120,11 +122,11 @@ class Reads(Expressions):
                 return fields_of(owner)[name]
             case Matrix() if name == "T":
                 return transposed(owner)
-            case InputRef() if name == "pixel" and owner.input.channels:
+            case InputRef() if name == "pixel" and owner.is_image:
                 return self.load(owner, None)
-            case InputRef() if name == "levels" and owner.input.channels:
+            case InputRef() if name == "levels" and owner.is_image:
                 return InputRef(owner.input, levels=True)
-            case InputRef() if name == "shape" or (name == "size" and owner.input.channels):
+            case InputRef() if name == "shape" or (name == "size" and owner.is_image):
                 return self.extents(owner.input.name, owner.input.rank)
             case OutRef() if name == "shape":
                 return self.extents("out", owner.output.rank)
@@ -139,7 +141,7 @@ class Reads(Expressions):
             names = list(fields_of(owner))
             what = f"{describe(owner)} has no `{name}`.{hint(name, names)}"
             raise self.error(node, what, f"It has {', '.join(names)}.", KernelTypeError)
-        if isinstance(owner, InputRef) and not owner.input.channels:
+        if isinstance(owner, InputRef) and not owner.is_image:
             has = "shape and sample; annotated with dala.Image, it would have pixel and levels, too"
         raise self.error(
             node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError

@@ -11,11 +11,13 @@ from dala.ir.types import Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.composites import Composite, Struct, flattened, leaves
 from dala.lang.language_names import (
+    ARRAY,
     CONST,
     IMAGE,
     OUT,
     SCALARS,
     Annotation,
+    ArrayMarker,
     MatrixMarker,
     ScalarMarker,
     VectorMarker,
@@ -30,10 +32,11 @@ REQUIRED = MISSING
 
 @value
 class InputArgument:
-    """An input; an image input yields pixels."""
+    """An input; an image input yields pixels, one of vectors has their size."""
 
     name: str
     image: bool = False
+    vector: int | None = None
 
 
 @value
@@ -86,6 +89,8 @@ class Signature:
     out: str | None
     returns: Scalar | None = None
     """The dtype that the return annotation names."""
+    vector: int | None = None
+    """The size of the vectors that the return annotation names."""
 
 
 def read_signature(source: Source) -> Signature:
@@ -113,7 +118,7 @@ def read_signature(source: Source) -> Signature:
                     KernelSyntaxError, arg, "a kernel has one output.", f"Keep `{out}: dala.Out`."
                 )
             out = arg.arg
-        elif mark is None or mark is IMAGE:
+        elif mark is None or mark is IMAGE or isinstance(mark, ArrayMarker):
             if default is not None:
                 raise source.error(
                     KernelSyntaxError,
@@ -121,28 +126,45 @@ def read_signature(source: Source) -> Signature:
                     f"input `{arg.arg}` has a default: an input is always given.",
                     f"A parameter has a scalar annotation: `{arg.arg}: dala.f32 = …`.",
                 )
-            inputs.append(InputArgument(arg.arg, image=mark is IMAGE))
+            size = _vector_size(source, arg, mark) if isinstance(mark, ArrayMarker) else None
+            inputs.append(InputArgument(arg.arg, image=mark is IMAGE, vector=size))
         else:
             params.append(_parameter(source, arg, mark, default))
-    return Signature(tuple(inputs), tuple(params), out, _returns(source))
+    return Signature(tuple(inputs), tuple(params), out, *_returns(source))
 
 
-def _returns(source: Source) -> Scalar | None:
-    """Returns the dtype that the return annotation names, if there is one."""
+def _vector_size(source: Source, arg: ast.arg, mark: ArrayMarker) -> int | None:
+    """Returns the size of the vectors that an input's elements are; None for numbers."""
+    if mark.element is None:
+        return None
+    if isinstance(mark.element, VectorMarker):
+        return mark.element.size
+    raise source.error(
+        KernelSyntaxError,
+        arg.annotation or arg,
+        f"the elements of `{arg.arg}` are to be {mark.element!r}; they can be numbers or vectors.",
+        "Write dala.Array[dala.vec3], or dala.Array for numbers, whose dtype is the buffer's.",
+    )
+
+
+def _returns(source: Source) -> tuple[Scalar | None, int | None]:
+    """Returns the dtype, or the size of vectors, that the return annotation names."""
     annotation = source.tree.returns
     if annotation is None:
-        return None
+        return None, None
     mark = _mark(source, annotation)
     if isinstance(mark, ScalarMarker):
-        return mark.scalar
+        return mark.scalar, None
+    if isinstance(mark, VectorMarker):
+        return None, mark.size
     if mark is None or mark is IMAGE:
-        return None
+        return None, None
     raise source.error(
         KernelSyntaxError,
         annotation,
         f"`{ast.unparse(annotation)}` does not say what a kernel returns.",
-        "Name the dtype of a call's result, as in `-> dala.u8`, or leave it out: then it is that "
-        "of the expression.",
+        "Name the dtype of a call's result, as in `-> dala.u8`, or its vectors, as in `-> "
+        "dala.vec3`, or leave it out: then it is as the expression is.",
     )
 
 
@@ -155,6 +177,10 @@ def _mark(source: Source, annotation: ast.expr) -> Any:
             return MISSING
     if isinstance(annotation, ast.Constant) and annotation.value is None:
         return None
+    if isinstance(annotation, ast.Subscript):
+        owner = static_object(source, annotation.value)
+        element = static_object(source, annotation.slice)
+        return owner[element] if owner is ARRAY and element is not MISSING else MISSING
     mark = meant_by(static_object(source, annotation))
     return None if mark is Any else mark
 
@@ -173,9 +199,9 @@ def _annotation(source: Source, arg: ast.arg) -> Any:
         KernelSyntaxError,
         arg.annotation,
         f"`{ast.unparse(arg.annotation)}` does not annotate a kernel's argument.",
-        "Allowed: none or Any (an input), dala.Image, dala.Out, dala.const, dala.number, or a "
-        f"scalar type: dala.{', '.join(SCALARS)} (float and int are dala.f32 and dala.s32), or "
-        f"dala.vec2 to vec4, dala.mat2 to mat4, or a class of named tuples.",
+        "Allowed: none or Any (an input), dala.Array[dala.vec3], dala.Image, dala.Out, dala.const, "
+        f"dala.number, or a scalar type: dala.{', '.join(SCALARS)} (float and int are dala.f32 "
+        f"and dala.s32), or dala.vec2 to vec4, dala.mat2 to mat4, or a class of named tuples.",
     )
 
 

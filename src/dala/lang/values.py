@@ -78,6 +78,12 @@ class InputRef:
 
     input: Input
     levels: bool = False
+    vectors: bool = False
+
+    @property
+    def is_image(self) -> bool:
+        """Whether its elements are pixels."""
+        return self.input.channels is not None and not self.vectors
 
 
 @value
@@ -129,7 +135,7 @@ def describe(lowered: LoweredValue) -> str:
         case Matrix():
             return f"a matrix of {len(lowered.rows)}×{len(lowered.rows)}"
         case InputRef():
-            kind = "image" if lowered.input.channels else "input"
+            kind = "image" if lowered.is_image else "input"
             return f"the {kind} {lowered.input.name}"
         case OutRef():
             return "the output"
