@@ -261,7 +261,7 @@ def scene(shape: tuple[int, int]) -> Makers:
             ball = math.sqrt(x * x + (y - f(0.2)) * (y - f(0.2)) + z * z) - f(0.7)
             around = math.sqrt(x * x + z * z) - f(1.1)
             ring = math.sqrt(around * around + y * y) - f(0.25)
-            return min(min(ball, ring), y + f(0.6))
+            return min(ball, ring, y + f(0.6))
 
         @nb.njit(parallel=True)
         def run(out):
@@ -289,7 +289,7 @@ def scene(shape: tuple[int, int]) -> Makers:
         def distance_at(p):
             ball = (p - ti.Vector([0.0, 0.2, 0.0])).norm() - 0.7
             ring = ti.Vector([ti.Vector([p.x, p.z]).norm() - 1.1, p.y]).norm() - 0.25
-            return min(min(ball, ring), p.y + 0.6)
+            return min(ball, ring, p.y + 0.6)
 
         @ti.kernel
         def run():

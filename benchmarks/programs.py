@@ -181,7 +181,7 @@ def distance_at(p):
     ball = dala.length(p - dala.vec3(0.0, 0.2, 0.0)) - 0.7
     ring = dala.length(dala.vec2(dala.length(p.xz) - 1.1, p.y)) - 0.25
     ground = p.y + 0.6
-    return min(min(ball, ring), ground)
+    return min(ball, ring, ground)
 
 
 @dala.kernel

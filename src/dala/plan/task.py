@@ -7,7 +7,7 @@ import math
 from dala.base.record import changed, remembered
 from dala.errors import ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
-from dala.ir.nodes import OUTPUT, Load, Program, walk
+from dala.ir.nodes import OUTPUT, Load, Program, domain_of, walk
 from dala.ir.types import Scalar
 from dala.plan.watchdog import STEP_LIMIT, WATCHED_ITERATIONS, max_iterations
 
@@ -66,7 +66,7 @@ class Task:
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """The shape of each input and of the output, without an image's channels."""
+        """The shape of each input and of the output, without an axis of channels."""
         shapes = {
             item.name: domain_of(shape, item.channels)
             for item, (_, shape) in zip(self.program.inputs, self.inputs, strict=True)
@@ -93,11 +93,6 @@ def flattened(program: Program) -> Program:
         inputs=tuple(changed(item, rank=1) for item in program.inputs),
         output=changed(program.output, rank=1),
     )
-
-
-def domain_of(shape: Shape, channels: int | None) -> Shape:
-    """Returns the axes that are iterated: an image's height and width, one axis for a scalar."""
-    return (shape[:2] if channels else shape) or (1,)
 
 
 def _reads_own(program: Program, source: str) -> bool:

@@ -239,7 +239,8 @@ class Memory(Loops):
             for lane in range(lanes)
             for channel in range(len(values))
         )
-        text = f"shufflevector {halves[0]}, {halves[1]}, <{count} x i32> <{order}>"
+        rest = halves[1] if len(halves) > 1 else Operand("poison", pair, vector=True)
+        text = f"shufflevector {halves[0]}, {rest}, <{count} x i32> <{order}>"
         return writer.emit(f"<{count} x {element}>", text, vector=True)
 
 
