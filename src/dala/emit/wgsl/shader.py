@@ -84,7 +84,8 @@ class _Module:
         output = self.program.output
         if output.scattered:
             adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
-            return is_packed(output.type) or (adds and output.type != F64)
+            shared = adds and not self.grid.own_elements
+            return is_packed(output.type) or (shared and output.type != F64)
         shared = self.grid.kind in ("rows", "tiles")
         return shared and is_packed(output.type) and output.channels != 4
 
@@ -305,8 +306,7 @@ class _Module:
             body.line(f"let p{last} = i32(column);")
             if self.loops == "counted":
                 body.line(_REFUEL)
-            for statement in partition.of_position:
-                body.statement(statement)
+            body.statements(partition.of_position)
             self._store_results(body)
         if self.reports:
             body.line(_REPORT)
@@ -356,7 +356,7 @@ class _Module:
         """Emits a reduction shared by the workgroup: partial results, then a tree reduction."""
         size, type = self.grid.columns, node.type.wgsl
         trips = body.trips(node, 1)
-        total = body.reduce_strided(node, trips, "local", size)
+        (total,) = body.reduce_strided([node], trips, "local", size)
         half = body.name("n")
         parts = f"parts_{node.type}"
         self.shared.append(f"var<workgroup> {parts}: array<{type}, {size}>;")
