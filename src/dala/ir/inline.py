@@ -65,6 +65,7 @@ def merged(parts: Sequence[Part]) -> Program:
         inputs=tuple(inputs.values()),
         params=tuple(params),
         body=body,
+        stored=frozenset(value for values in left[:-1] for value in values),
     )
 
 

@@ -187,7 +187,10 @@ class Output:
 
 @record
 class Program:
-    """A kernel specialized for dtypes, ranks and constants; `body` yields the output element."""
+    """A kernel specialized for dtypes, ranks and constants; `body` yields the output element.
+
+    `stored` are the values of inlined producers, which would stand in buffers by themselves.
+    """
 
     name: str
     inputs: tuple[Input, ...]
@@ -195,6 +198,7 @@ class Program:
     output: Output
     rank: int
     body: Block
+    stored: frozenset[Value] = frozenset()
 
     def input(self, name: str) -> Input:
         return next(item for item in self.inputs if item.name == name)
