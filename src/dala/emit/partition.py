@@ -178,5 +178,5 @@ def _walks_along_loops(program: Program, variance: Variance) -> bool:
 def _widest(program: Program) -> Scalar:
     """Returns the widest type that the program computes with."""
     types = [item.type for item in walk(program.body) if isinstance(item, Apply | Load)]
-    types.append(program.output.type)
+    types += [item.type for item in program.outputs]
     return max(types, key=lambda scalar: scalar.bits)

@@ -38,19 +38,21 @@ def _fitted(
 ) -> Specialization | KernelError | ShapeError:
     """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
     ranks = _written_ranks(definition.source.tree)
+    count = 1
     first: KernelError | ShapeError | None = None
-    for _ in range(len(definition.signature.inputs) + 2):
-        guess = _guess(definition, scalars, rank, own_rank, ranks)
+    for _ in range(len(definition.signature.inputs) + 3):
+        guess = _guess(definition, scalars, rank, own_rank, ranks, count)
         findings = Findings()
         try:
             definition.lower(guess, findings=findings)
             return guess
         except (KernelError, ShapeError) as error:
-            first = first or error
+            returned = len(findings.returned) or 1
+            first = first or (error if returned == count else None)
         learned = {**ranks, **findings.indexed}
-        if learned == ranks:
+        if learned == ranks and returned == count:
             break
-        ranks = learned
+        ranks, count = learned, returned
     assert first is not None
     return first
 
@@ -90,6 +92,7 @@ def _guess(
     rank: int,
     own_rank: int,
     ranks: dict[str, int],
+    count: int,
 ) -> Specialization:
     signature, scalar = definition.signature, scalars[0]
     inputs = tuple(
@@ -104,7 +107,7 @@ def _guess(
         if item.kind == "const"
     )
     types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
-    return Specialization(inputs, output, consts, types)
+    return Specialization(inputs, (output,) * count, consts, types)
 
 
 def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from dala.ir.types import Scalar
+
+Returned = Scalar | Literal["pixel"] | None
+"""The type of a value that is returned; None for what has none, and cannot be stored."""
 
 
 class Findings:
@@ -16,6 +21,6 @@ class Findings:
         self.bare: set[str] = set()
         """The inputs that are read at the kernel's own position."""
         self.yielded: list[Scalar] = []
-        """The types of what is returned, or written to `out`, before they are converted."""
-        self.pixels = False
-        """Whether the kernel returns pixels."""
+        """The types of what is written to `out`, before they are converted."""
+        self.returned: list[Returned] = []
+        """What is returned for each output: its type before it is converted, or that of pixels."""

@@ -74,8 +74,8 @@ class Signature:
     inputs: tuple[InputArgument, ...]
     params: tuple[Parameter, ...]
     out: str | None
-    returns: Scalar | None = None
-    """The dtype that the return annotation names."""
+    returns: Scalar | tuple[Scalar | None, ...] | None = None
+    """The dtype that the return annotation names, or that of each output."""
 
 
 def read_signature(source: Source) -> Signature:
@@ -100,7 +100,11 @@ def read_signature(source: Source) -> Signature:
         if mark is OUT:
             if out is not None:
                 raise source.error(
-                    KernelSyntaxError, arg, "a kernel has one output.", f"Keep `{out}: dala.Out`."
+                    KernelSyntaxError,
+                    arg,
+                    f"a kernel writes one output where it likes, but `{out}` is one already.",
+                    "Write a kernel for each; or, for several values at the kernel's own position, "
+                    "return them: `return a, b`.",
                 )
             out = arg.arg
         elif mark is None or mark is IMAGE:
@@ -117,11 +121,20 @@ def read_signature(source: Source) -> Signature:
     return Signature(tuple(inputs), tuple(params), out, _returns(source))
 
 
-def _returns(source: Source) -> Scalar | None:
-    """Returns the dtype that the return annotation names, if there is one."""
+def _returns(source: Source) -> Scalar | tuple[Scalar | None, ...] | None:
+    """Returns the dtype that the return annotation names, or those of a tuple."""
     annotation = source.tree.returns
-    if annotation is None:
-        return None
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = _parsed(annotation, annotation.value)
+    match annotation:
+        case None:
+            return None
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=items)):
+            return tuple(_returned_dtype(source, item) for item in items)
+    return _returned_dtype(source, annotation)
+
+
+def _returned_dtype(source: Source, annotation: ast.expr) -> Scalar | None:
     mark = _mark(source, annotation)
     if isinstance(mark, ScalarMarker):
         return mark.scalar
@@ -131,9 +144,20 @@ def _returns(source: Source) -> Scalar | None:
         KernelSyntaxError,
         annotation,
         f"`{ast.unparse(annotation)}` does not say what a kernel returns.",
-        "Name the dtype of a call's result, as in `-> dala.u8`, or leave it out: then it is that "
-        "of the expression.",
+        "Name the dtype of a call's result, as in `-> dala.u8` or, for several outputs, `-> "
+        "tuple[dala.f32, dala.u8]`; or leave it out: then it is that of the expression.",
     )
+
+
+def _parsed(annotation: ast.Constant, text: str) -> ast.expr:
+    """Returns the expression of an annotation that is a text; itself if it is none."""
+    try:
+        parsed = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return annotation
+    for node in ast.walk(parsed):
+        ast.copy_location(node, annotation)
+    return parsed
 
 
 def _mark(source: Source, annotation: ast.expr) -> Any:

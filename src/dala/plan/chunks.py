@@ -63,7 +63,8 @@ def cut(
 
 def effort_of(program: Program) -> int:
     """Roughly how many operations one position takes."""
-    return MEMORY_COST + sum(_effort(statement) for statement in program.body.statements)
+    written = MEMORY_COST * len(program.outputs)
+    return written + sum(_effort(statement) for statement in program.body.statements)
 
 
 def _effort(statement: Statement) -> int:

@@ -16,28 +16,29 @@ def specialized_task(
     name: str,
     definition: Definition,
     inputs: tuple[Kind, ...],
-    output: Kind,
+    outputs: tuple[Kind, ...],
     consts: Consts,
     types: Types,
 ) -> Task:
     """Returns the kernel, specialized; raises ShapeError where the shapes do not fit it."""
-    special = specialize(name, definition, inputs, output, consts, types)
+    special = specialize(name, definition, inputs, outputs, consts, types)
     try:
         program = lowered(definition, special)
     except ShapeError as error:
         shapes = ", ".join(str(shape) for _, shape in inputs)
         raise ShapeError(
-            f"{error} The inputs are {shapes}, the output is {output[1]}: an input that is read at "
-            f"its own position has the same shape, or broadcasts to it. Index it to read elsewhere."
+            f"{error} The inputs are {shapes}, the output is {outputs[0][1]}: an input that is "
+            f"read at its own position has the same shape, or broadcasts to it. Index it to read "
+            f"elsewhere."
         ) from None
-    return Task(name, program, inputs, output)
+    return Task(name, program, inputs, outputs)
 
 
 def specialize(
     name: str,
     definition: Definition,
     inputs: tuple[Kind, ...],
-    output: Kind,
+    outputs: tuple[Kind, ...],
     consts: Consts,
     types: Types,
 ) -> Specialization:
@@ -49,8 +50,7 @@ def specialize(
         else (kind[0], len(kind[1]) or 1, None)
         for item, kind in zip(arguments, inputs, strict=True)
     )
-    channels = image_channels(output) if definition.is_image else None
-    domain = output[1][:2] if definition.is_image else output[1]
+    domain = outputs[0][1][:2] if definition.is_image else outputs[0][1]
     if definition.signature.out is not None and inputs:
         domain = inputs[0][1][:2] if arguments[0].image else inputs[0][1]
     broadcast = tuple(
@@ -58,7 +58,10 @@ def specialize(
         for item, (_, shape) in zip(arguments, inputs, strict=True)
         if not item.image and (stretched := stretched_axes(shape, domain)) is not None
     )
-    written = (output[0], len(output[1]) or 1, channels)
+    written = tuple(
+        (kind[0], len(kind[1]) or 1, image_channels(kind) if definition.is_image else None)
+        for kind in outputs
+    )
     return Specialization(specs, written, consts, types, broadcast)
 
 

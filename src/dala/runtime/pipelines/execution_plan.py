@@ -42,7 +42,7 @@ class Unit:
         written: set[int] = set()
         for step in () if isinstance(self.work, HostCall) else self.work.steps:
             read |= set(step.inputs) - written
-            written.add(step.output)
+            written.update(step.outputs)
         needs = set(self.needs)
         return read & needs, written & needs
 
@@ -60,6 +60,7 @@ class ExecutionPlan:
             enabled=fuse,
             line_buffers=device.supports("line_buffers"),
             should_fuse=device.should_fuse,
+            most_buffers=device.most_buffers,
         )
         self.units = [self._unit(item) for item in scheduled]
         self.sizes = {
