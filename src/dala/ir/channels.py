@@ -33,7 +33,7 @@ def over_channels(program: Program) -> Program | None:
     channel of a neighboring pixel.
     """
     channels = program.output.channels or 1
-    if program.rank != 2 or channels == 1 or program.output.scattered:
+    if program.rank != 2 or channels == 1 or len(program.outputs) > 1 or program.output.scattered:
         return None
     if any(item.channels not in (None, channels) for item in program.inputs):
         return None
@@ -103,7 +103,7 @@ def _flattened(program: Program, channels: int, images: set[str]) -> Program:
         changed(item, channels=None) if item.name in images else item for item in program.inputs
     )
     output = changed(program.output, channels=None)
-    return changed(program, inputs=inputs, output=output, body=body)
+    return changed(program, inputs=inputs, outputs=(output,), body=body)
 
 
 class _Flat(Rewriter):

@@ -69,7 +69,8 @@ def encoded(program: Program) -> Encoded | None:
     That is so where each is a sum of levels that all have the same weight.
     """
     results = program.body.results
-    if not _is_straight(program) or not results or not all(item.type.is_float for item in results):
+    is_float = len(program.outputs) == 1 and all(item.type.is_float for item in results)
+    if not _is_straight(program) or not results or not is_float:
         return None
     rewriter = _Fixed(program)
     with rewriter.builder.block() as body:
@@ -83,7 +84,7 @@ def encoded(program: Program) -> Encoded | None:
         body.results = tuple(rewriter.sums.sum(tuple(form.levels)) for form in sums)
     drop_dead(body)
     output = changed(program.output, type=U16)
-    return Encoded(changed(program, body=body, output=output), weights.pop(), most)
+    return Encoded(changed(program, body=body, outputs=(output,)), weights.pop(), most)
 
 
 def decoding(program: Program, name: str, unit: float, most: int) -> Program | None:
@@ -113,8 +114,10 @@ def _is_straight(program: Program) -> bool:
 
 
 def _is_rounded(value: Value | Statement) -> bool:
-    """Whether a value is a number that is converted to a level."""
-    return isinstance(value, Apply) and value.op == CONVERT and value.type == U8
+    """Whether a value is a float that is converted to a level; integers wrap."""
+    if not isinstance(value, Apply) or value.op != CONVERT or value.type != U8:
+        return False
+    return value.args[0].type.is_float
 
 
 class _Decoding(Rewriter):

@@ -43,7 +43,7 @@ class Unit:
         written: set[int] = set()
         for step in () if isinstance(self.work, HostCall) else self.work.steps:
             read |= set(step.inputs) - written
-            written.add(step.output)
+            written.update(step.outputs)
         needs = set(self.needs)
         return read & needs, written & needs
 
@@ -61,6 +61,7 @@ class ExecutionPlan:
             enabled=fuse,
             line_buffers=device.supports("line_buffers"),
             should_fuse=device.should_fuse,
+            most_buffers=device.most_buffers,
         )
         self.units = [self._unit(item) for item in scheduled]
         self.sizes = {
@@ -210,4 +211,4 @@ def _size_bytes(graph: LaunchGraph, number: int) -> int:
 
 def _is_encoded(graph: LaunchGraph, step: Step) -> bool:
     """Whether a step writes its floats as integers of 16 bits."""
-    return step.kinds[-1][0] != graph.buffers[step.output].scalar
+    return step.kinds[-1][0] != graph.buffers[step.outputs[-1]].scalar
