@@ -140,6 +140,29 @@ def test_an_image_and_its_mask_are_two_outputs(device, channels, dtype, width):
     assert np.abs(half[..., :3] - image[..., :3] / 2).max() <= (0.51 if scale > 1 else 1e-6)
 
 
+@pytest.mark.parametrize("channels", [3, 4])
+@pytest.mark.parametrize("dtype", ["u8", "f32"])
+def test_two_images_whose_channels_are_treated_alike(device, channels, dtype):
+    @dala.kernel
+    def levels(image: dala.Image):
+        y, x = dala.position(2)
+        smooth = (image[y, x - 1] + image[y, x] + image[y, x + 1]) / 3.0
+        return smooth, image[y, x] - smooth + 0.5
+
+    whole = RANDOM.integers(0, 256, (6, 75, channels)).astype(np.float32)
+    image = whole.astype(np.uint8) if dtype == "u8" else whole / np.float32(255)
+    low, high = levels(image)
+    padded = np.pad(whole, ((0, 0), (1, 1), (0, 0)), "edge")
+    smooth = (padded[:, :-2] + padded[:, 1:-1] + padded[:, 2:]) / 3
+    scale, off = (1, 0.51) if dtype == "u8" else (255, 1e-3)
+    assert np.abs(low * scale - smooth).max() <= off
+    assert np.abs(high * scale - np.clip(whole - smooth + 127.5, *_bounds(dtype))).max() <= off
+
+
+def _bounds(dtype):
+    return (0, 255) if dtype == "u8" else (-np.inf, np.inf)
+
+
 def test_rows_that_share_a_reduction_have_several_outputs(device):
     @dala.kernel
     def shares(x):

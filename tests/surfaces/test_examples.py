@@ -21,9 +21,9 @@ def main_of(path):
     return module.main
 
 
-def test_there_are_three():
+def test_there_are_four():
     names = {path.stem for path in EXAMPLES}
-    assert {"mandelbrot_zoom", "game_of_life", "heat_equation"} <= names
+    assert {"mandelbrot_zoom", "game_of_life", "heat_equation", "water_waves"} <= names
 
 
 @pytest.mark.slow

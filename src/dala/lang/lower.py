@@ -190,7 +190,9 @@ def _lower(
 
 def returned_items(returned: LoweredValue) -> tuple[LoweredValue, ...]:
     """Returns what is returned for each output: the items of a tuple, or one value."""
-    return returned.items if isinstance(returned, Tuple) and returned.items else (returned,)
+    if isinstance(returned, Tuple) and len(returned.items) > 1:
+        return returned.items
+    return (returned,)
 
 
 def _check_count(lowering: Lowering, tree: ast.FunctionDef, returned: int, given: int) -> None:
