@@ -1,14 +1,17 @@
 """A kernel as text with everything it is run on, lowered and run by the reference."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from dala.ir.nodes import Program
 from dala.ir.types import dtype_of
+from dala.lang.composites import flattened
 from dala.lang.language_names import NAMES
-from dala.lang.lower import Definition, Specialization
-from dala.lang.source import from_text
+from dala.lang.lower import Definition
+from dala.lang.text_definitions import from_definitions
+from dala.runtime.kernels.specialization import specialize
 from reference.interpreter import run
 
 
@@ -20,13 +23,13 @@ class Case:
     inputs: tuple[np.ndarray, ...]
     shape: tuple[int, ...]
     dtype: str
-    params: dict[str, bool | int | float] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
     consts: dict[str, int] = field(default_factory=dict)
     border: str = "clamp"
 
     @property
     def definition(self) -> Definition:
-        return Definition(from_text(self.source, NAMES, "<case>"), self.border)
+        return Definition(from_definitions(self.source, NAMES, "<case>"), self.border)
 
     def __str__(self) -> str:
         given = ", ".join(f"{item.dtype}{item.shape}" for item in self.inputs)
@@ -39,21 +42,20 @@ class Case:
 def lower(case: Case, *, fold: bool = True) -> Program:
     """The program for the case's dtypes, ranks and constants."""
     definition = case.definition
-    inputs = tuple(
-        _special(item, image=argument.image)
-        for item, argument in zip(case.inputs, definition.signature.inputs, strict=True)
-    )
-    channels = None
-    if definition.is_image:
-        channels = 1 if len(case.shape) == 2 else case.shape[2]
-    output = (dtype_of(case.dtype), 2 if channels else len(case.shape), channels)
-    return definition.lower(Specialization(inputs, output, tuple(case.consts.items())), fold=fold)
+    kinds = tuple((dtype_of(item.dtype), item.shape) for item in case.inputs)
+    output, consts = (dtype_of(case.dtype), case.shape), tuple(case.consts.items())
+    return definition.lower(specialize("case", definition, kinds, output, consts, ()), fold=fold)
 
 
-def _special(item: np.ndarray, *, image: bool) -> tuple:
-    if image:
-        return dtype_of(item.dtype), 2, 1 if item.ndim == 2 else item.shape[2]
-    return dtype_of(item.dtype), item.ndim, None
+def numbers(case: Case) -> dict[str, bool | int | float]:
+    """The parameters as a program takes them, number by number."""
+    found: dict[str, bool | int | float] = {}
+    for item in case.definition.signature.params:
+        if item.name in case.params:
+            given = case.params[item.name]
+            parts = flattened(item.composite, given, item.name) if item.composite else [given]
+            found.update(zip(item.components, parts, strict=True))
+    return found
 
 
 def run_reference(
@@ -64,4 +66,4 @@ def run_reference(
     names = [item.name for item in program.inputs]
     inputs = dict(zip(names, case.inputs, strict=True))
     dtype = dtype_of(case.dtype).numpy
-    return run(program, inputs, case.params, case.shape, dtype, shaken_by)
+    return run(program, inputs, numbers(case), case.shape, dtype, shaken_by)
