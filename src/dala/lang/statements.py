@@ -23,6 +23,7 @@ from dala.lang.early_exits import (
 )
 from dala.lang.values import (
     Componentwise,
+    InputRef,
     Literal,
     Local,
     LoweredValue,
@@ -145,6 +146,8 @@ class Statements(Calls):
                         found.append(value)
                 self.frame.variables[target.id] = value
             case ast.Tuple() | ast.List():
+                if isinstance(value, InputRef) and value.vectors:
+                    value = self.element(value)
                 if isinstance(value, Componentwise):
                     value = Tuple(components(value))
                 if not isinstance(value, Tuple) or len(value.items) != len(target.elts):
