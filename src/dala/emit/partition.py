@@ -6,7 +6,7 @@ from dala.emit.variance import Variance
 from dala.ir.access import offset_from
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     For,
     If,
@@ -77,7 +77,7 @@ class Partition:
             return any(self._varies(item) for item in inner) or any(
                 Result(value.type, node, i) in self.variance for i, value in enumerate(_left(node))
             )
-        return isinstance(node, Store | AtomicAdd) or node in self.variance
+        return isinstance(node, Store | AtomicUpdate) or node in self.variance
 
     def _passed(self) -> list[tuple[Key, Scalar]]:
         """Returns the per-row values that per-position statements use."""

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Extent,
@@ -65,7 +65,7 @@ class Statements(ABC, Generic[Written]):
                 self._keep(node, self.for_loop(node))
             case While():
                 self._keep(node, self.while_loop(node))
-            case Store() | AtomicAdd():
+            case Store() | AtomicUpdate():
                 self.store(node)
 
     def _keep(self, node: If | For | While, results: list[Written]) -> None:
@@ -116,5 +116,5 @@ class Statements(ABC, Generic[Written]):
         """Emits a loop on a condition and returns its results."""
 
     @abstractmethod
-    def store(self, node: Store | AtomicAdd) -> None:
+    def store(self, node: Store | AtomicUpdate) -> None:
         """Emits a write to a scattered output."""

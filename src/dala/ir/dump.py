@@ -5,7 +5,7 @@ from __future__ import annotations
 from dala.ir.access import accesses
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Extent,
@@ -44,7 +44,10 @@ def dump(program: Program) -> str:
 def _describe(item: Input | Output) -> str:
     name = f"{item.name}: " if isinstance(item, Input) else ""
     kind = "" if item.channels is None else f", image of {item.channels} channel(s)"
-    scattered = ", written anywhere" if isinstance(item, Output) and item.scattered else ""
+    scattered = ""
+    if isinstance(item, Output) and item.scattered:
+        start = "what it holds" if item.accumulates else "zeros"
+        scattered = f", written anywhere, from {start} on"
     return f"{name}{item.type}, rank {item.rank}{kind}{scattered}"
 
 
@@ -113,8 +116,9 @@ class _Printer:
                 self.block(node.condition, inner, "as long as")
                 self.lines.append(f"{indent}do:")
                 self.block(node.body, inner, "next")
-            case Store() | AtomicAdd():
-                sign = "=" if isinstance(node, Store) else "+="
+            case Store() | AtomicUpdate():
+                op = "" if isinstance(node, Store) else node.op
+                sign = {"": "=", "add": "+="}.get(op, f"{op}=")
                 where = self.names(node.index)
                 self.lines.append(f"{indent}out[{where}] {sign} {self.name(node.value)}")
 

@@ -2,7 +2,7 @@
 
 Leaves (constants, parameters, positions, extents, block variables, results) belong to no block.
 Every other node is a statement of exactly one block and is computed there, in order. No operation
-is undefined: any statement may be executed speculatively, except `Store`, `AtomicAdd` and `While`.
+is undefined: any statement may be executed speculatively, except those of `Effect` and `While`.
 """
 
 from __future__ import annotations
@@ -141,15 +141,16 @@ class Store:
 
 
 @record
-class AtomicAdd:
-    """An addition to any element of the output; ignored outside of it."""
+class AtomicUpdate:
+    """The sum, minimum or maximum of any element of the output and a value; ignored outside."""
 
+    op: Literal["add", "min", "max"]
     index: tuple[Value, ...]
     value: Value
 
 
-Statement = Apply | Load | Reduce | If | For | While | Store | AtomicAdd
-Effect = (Store, AtomicAdd)
+Statement = Apply | Load | Reduce | If | For | While | Store | AtomicUpdate
+Effect = (Store, AtomicUpdate)
 
 
 @dataclass(eq=False, slots=True)
@@ -172,12 +173,16 @@ class Input:
 
 @value
 class Output:
-    """The output; a scattered one is written by `Store` and `AtomicAdd`."""
+    """The output; a scattered one is written by `Store` and `AtomicUpdate`.
+
+    It starts as zeros, unless it `accumulates`: then from what it holds.
+    """
 
     type: Scalar
     rank: int
     channels: int | None = None
     scattered: bool = False
+    accumulates: bool = False
 
 
 @record
@@ -223,7 +228,7 @@ def operands_of(statement: Statement) -> tuple[Value, ...]:
             return (statement.start, statement.stop, *statement.initial)
         case While():
             return statement.initial
-        case Store() | AtomicAdd():
+        case Store() | AtomicUpdate():
             return (*statement.index, statement.value)
 
 

@@ -6,7 +6,7 @@ from dala.base.record import changed
 from dala.ir.hoisting import HoistingBuilder
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Effect,
@@ -115,8 +115,9 @@ class Rewriter:
                 self._results[old] = build.results(node_)
             case Store():
                 build.append(Store(self._values(old.index), self.value(old.value)))
-            case AtomicAdd():
-                build.append(AtomicAdd(self._values(old.index), self.value(old.value)))
+            case AtomicUpdate():
+                index, value = self._values(old.index), self.value(old.value)
+                build.append(AtomicUpdate(old.op, index, value))
 
     def load(self, old: Load) -> Value:
         index = None if old.index is None else self._values(old.index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dala.errors import InternalError
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Extent,
@@ -110,7 +110,7 @@ class _Checker:
                 self.results(statement.condition, (BOOL,))
                 self.block(statement.body, seen | set(statement.carried))
                 self.results(statement.body, _types(statement.carried))
-            case Store() | AtomicAdd():
+            case Store() | AtomicUpdate():
                 output = self.program.output
                 self.require(output.scattered, "a write into an output that is returned")
                 self.require(len(statement.index) == output.rank, "a write has the output's rank")

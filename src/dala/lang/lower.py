@@ -42,10 +42,12 @@ class Specialization:
 
 @dataclass(eq=False)
 class Definition:
-    """A kernel as written: its source, signature and border rule."""
+    """A kernel as written: its source and signature, its border rule, how its output starts."""
 
     source: Source
     border: Border = "clamp"
+    accumulate: bool = False
+    """Whether `out: dala.Out` starts from what it holds instead of zeros."""
 
     @cached_property
     def signature(self) -> Signature:
@@ -97,7 +99,9 @@ def _lower(
         for item, given in zip(signature.inputs, specialization.inputs, strict=True)
     )
     scalar, rank, _ = specialization.output
-    output = Output(scalar, rank, scattered=signature.out is not None)
+    output = Output(
+        scalar, rank, scattered=signature.out is not None, accumulates=definition.accumulate
+    )
     domain = inputs[0].rank if output.scattered and inputs else 2 if definition.is_image else rank
     runs_over = inputs[0].name if output.scattered and inputs else OUTPUT
     lowering = Lowering(

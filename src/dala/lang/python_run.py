@@ -317,17 +317,23 @@ class _Out:
         self.shape = tuple(run.classes[S32](size) for size in run.out.shape)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._write(index, value, add=False)
+        self._write(index, value)
 
     def add(self, index: Any, value: Any) -> None:
-        self._write(index, value, add=True)
+        self._write(index, value, "add")
 
-    def _write(self, index: Any, value: Any, *, add: bool) -> None:
+    def min(self, index: Any, value: Any) -> None:
+        self._write(index, value, "min")
+
+    def max(self, index: Any, value: Any) -> None:
+        self._write(index, value, "max")
+
+    def _write(self, index: Any, value: Any, op: str = "") -> None:
         run, out = self._run, self._run.out
         places = tuple(int(item) for item in (index if isinstance(index, tuple) else (index,)))
         if all(0 <= place < size for place, size in zip(places, out.shape, strict=True)):
             type_ = run.program.output.type
             stored_ = run.convert(value, type_)
-            if add:
-                stored_ = run.binary("add", run.classes[type_](out[places]), stored_)
+            if op:
+                stored_ = run.binary(op, run.classes[type_](out[places]), stored_)
             out[places] = stored_

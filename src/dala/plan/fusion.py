@@ -73,7 +73,7 @@ class _OpenGroup:
         self.cannot_fuse = _why_alone(step, self.overlaps)
         self.steps.append(step)
         self.written.add(step.output)
-        self.read.update(step.inputs)
+        self.read.update(step.read)
 
     def closed(self) -> FusionGroup:
         return self._group(self.steps, flat=self.is_flat)

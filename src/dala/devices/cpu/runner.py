@@ -14,7 +14,7 @@ from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.functions import Target
 from dala.emit.partition import effort_per_position, loops_over_rows
 from dala.errors import KernelTimeoutError
-from dala.ir.nodes import AtomicAdd, walk
+from dala.ir.nodes import AtomicUpdate, walk
 from dala.plan.chunks import MEMORY_COST, Chunks, cut
 from dala.plan.task import Task
 from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
@@ -50,7 +50,7 @@ class CpuRunner:
     def _chunks(self) -> Chunks:
         task = self.task
         *outer, width = task.domain
-        updates = any(isinstance(item, AtomicAdd) for item in walk(task.program.body))
+        updates = any(isinstance(item, AtomicUpdate) for item in walk(task.program.body))
         adds = updates and not task.owns_elements
         # Additions in a fixed order: the same bits every time, and no atomics needed.
         threads = 1 if adds else self.device.threads
@@ -74,7 +74,7 @@ class CpuRunner:
         if task.empty or over_inputs or task.may_not_terminate:
             self._run_aside(inputs, output, params)
             return
-        if task.scattered and not task.covers_output:
+        if task.starts_from_zeros:
             ctypes.memset(output.address, 0, output.size_bytes)
         self._run_into(inputs, output.address, params, in_place or frozenset())
 
@@ -106,10 +106,11 @@ class CpuRunner:
     ) -> None:
         """Computes into temporary memory, then copies: for aliases, and for what may fail."""
         task = self.task
-        if task.empty and not task.scattered:
+        if task.empty and not task.starts_from_zeros:
             return
-        covered = task.covers_output and not task.empty
-        aside = self.device.allocate(output.size_bytes, zeroed=task.scattered and not covered)
+        aside = self.device.allocate(output.size_bytes, zeroed=task.starts_from_zeros)
+        if task.accumulates:
+            self.device.copy(output, aside)
         if not task.empty:
             self._run_into(inputs, aside.address, params)
         self.device.copy(aside, output)

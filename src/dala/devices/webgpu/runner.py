@@ -70,15 +70,17 @@ class WebGpuRunner:
         device.check()
         check_sizes(task.name, (*inputs, output), self.sizes_bytes)
         if task.empty:
-            if task.scattered and output.size_bytes:
+            if task.starts_from_zeros and output.size_bytes:
                 device.copy(device.allocate(output.size_bytes), output)
             return
         in_place = self._in_place(inputs, output)
-        overwrites = not task.scattered or (task.covers_output and not in_place)
-        if in_place is not None and self.loops == "free" and overwrites:
+        directly = not task.scattered or not (task.starts_from_zeros or in_place)
+        if in_place is not None and self.loops == "free" and directly:
             self._dispatch(inputs, output, params, in_place)
             return
-        aside = device.allocate(output.size_bytes, zeroed=task.scattered and not task.covers_output)
+        aside = device.allocate(output.size_bytes, zeroed=task.starts_from_zeros)
+        if task.accumulates:
+            device.copy(output, aside)
         self._dispatch(inputs, aside, params, frozenset())
         device.copy(aside, output)
 

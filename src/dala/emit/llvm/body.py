@@ -8,7 +8,7 @@ from dala.emit.statements import Statements
 from dala.emit.variance import Variance
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Const,
     Extent,
     For,
@@ -88,7 +88,7 @@ class Body(Statements[Operand]):
     def branch(self, node: If) -> list[Operand]:
         condition = self.value(node.condition)
         needs_jump = any(
-            isinstance(item, For | While | Reduce | Store | AtomicAdd)
+            isinstance(item, For | While | Reduce | Store | AtomicUpdate)
             for block in (node.then, node.otherwise)
             for item in walk(block)
         )

@@ -10,7 +10,7 @@ from dala.base.record import value
 from dala.emit.partition import Partition
 from dala.emit.wgsl.packing import is_packed
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable
-from dala.ir.nodes import AtomicAdd, Const, Extent, Reduce, walk
+from dala.ir.nodes import AtomicUpdate, Const, Extent, Reduce, walk
 from dala.ir.types import F64
 from dala.plan.task import Task
 
@@ -76,10 +76,9 @@ def grid_for(task: Task) -> Grid:
     """Returns the best grid for a task."""
     program, output = task.program, task.program.output
     own = task.owns_elements
-    if not own and any(
-        isinstance(item, AtomicAdd) and item.value.type == F64 for item in walk(program.body)
-    ):
-        return Grid("serial", 1, 1)  # no GPU has atomic addition of f64
+    updates = [item for item in walk(program.body) if isinstance(item, AtomicUpdate)]
+    if not own and any(map(_needs_order, updates)):
+        return Grid("serial", 1, 1)
     longest = _longest_row(task)
     if longest >= SHARED_FROM:
         return Grid("rows", min(GROUP, _power(longest)), 1)
@@ -94,6 +93,12 @@ def grid_for(task: Task) -> Grid:
     if len(task.domain) == 1 or width % step or units > MOST_GROUPS * columns:
         return Grid("flat", GROUP, 1, step, own)
     return Grid("grid", columns, min(_power(rows), GROUP // columns), step, own)
+
+
+def _needs_order(update: AtomicUpdate) -> bool:
+    """Whether an update has no atomic form: no GPU has one of f64, nor compares 64 bits at once."""
+    type = update.value.type
+    return type == F64 or (type.bits == 64 and update.op != "add")
 
 
 def _suits_tiles(task: Task) -> bool:

@@ -12,8 +12,8 @@ from dala.emit.wgsl.memory import Memory, atomic_type, element_type
 from dala.emit.wgsl.ops import Ops
 from dala.emit.wgsl.packing import is_packed, packed
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable, tiled_reduction
-from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
-from dala.ir.types import F64, U32
+from dala.ir.nodes import AtomicUpdate, Program, Reduce, walk
+from dala.ir.types import U32
 from dala.plan.watchdog import ALL_TOO_FAR, MOST_SLICES, SLICE, STEP_LIMIT, TOO_FAR
 
 ENTRY = "main"
@@ -83,9 +83,9 @@ class _Module:
         """Whether several invocations write to the same words of the output."""
         output = self.program.output
         if output.scattered:
-            adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
-            shared = adds and not self.grid.own_elements
-            return is_packed(output.type) or (shared and output.type != F64)
+            updates = any(isinstance(item, AtomicUpdate) for item in walk(self.program.body))
+            alone = self.grid.own_elements or self.grid.kind == "serial"
+            return is_packed(output.type) or (updates and not alone)
         shared = self.grid.kind in ("rows", "tiles")
         return shared and is_packed(output.type) and output.channels != 4
 

@@ -40,6 +40,11 @@ class CalledKernel(ABC):
 
     @property
     @abstractmethod
+    def accumulates(self) -> bool:
+        """Whether it starts from what its output holds."""
+
+    @property
+    @abstractmethod
     def params(self) -> tuple[Parameter, ...]:
         """Its parameters, with their defaults."""
 
@@ -208,13 +213,14 @@ def _called(
     with using(_device(out, inputs.values())) as device:
         sources = [read_from(kernel.name, name, item) for name, item in inputs.items()]
         if out is not None:
-            destination = Destination(kernel.name, out, device)
+            destination = Destination(kernel.name, out, device, filled=kernel.accumulates)
             kernel.run(sources, destination.buffer, params)
             return destination.filled()
         scalar = None if dtype is None else dtype_of(dtype)
         kinds = tuple((item.scalar, item.shape) for item in sources)
         extents = None if shape is None else check_shape(shape, scalar or dtype_of("u8"))[0]
-        target = made(device, kernel.result_kind(kinds, params, extents, scalar))
+        kind = kernel.result_kind(kinds, params, extents, scalar)
+        target = made(device, kind, zeroed=kernel.accumulates)
         kernel.run(sources, target, params)
         return like(next(iter(inputs.values()), None), target)
 

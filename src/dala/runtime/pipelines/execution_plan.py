@@ -41,7 +41,7 @@ class Unit:
         read: set[int] = set()
         written: set[int] = set()
         for step in () if isinstance(self.work, HostCall) else self.work.steps:
-            read |= set(step.inputs) - written
+            read |= set(step.read) - written
             written.add(step.output)
         needs = set(self.needs)
         return read & needs, written & needs
