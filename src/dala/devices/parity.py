@@ -12,6 +12,7 @@ from dala.devices.device import Device, Memory, MemoryStatistics, Number, Runner
 from dala.devices.registry import Listing, find_listing
 from dala.devices.result_comparison import difference
 from dala.errors import DalaError, ParityError
+from dala.plan.reports import silent
 from dala.plan.task import Task
 
 
@@ -109,7 +110,8 @@ class ParityRunner:
         self, inputs: Sequence[ParityMemory], output: ParityMemory, params: Sequence[Number]
     ) -> None:
         """Computes the output on both devices; raises ParityError if the results differ."""
-        self._second.run([item.second for item in inputs], output.second, params)
+        with silent():
+            self._second.run([item.second for item in inputs], output.second, params)
         try:
             self._first.run([item.first for item in inputs], output.first, params)
         except DalaError:

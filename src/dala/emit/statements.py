@@ -17,6 +17,7 @@ from dala.ir.nodes import (
     Load,
     Program,
     Reduce,
+    Report,
     Statement,
     Store,
     Value,
@@ -67,6 +68,8 @@ class Statements(ABC, Generic[Written]):
                 self._keep(node, self.while_loop(node))
             case Store() | AtomicUpdate():
                 self.store(node)
+            case Report():
+                self.report(node)
 
     def _keep(self, node: If | For | While, results: list[Written]) -> None:
         for i, result in enumerate(results):
@@ -118,3 +121,7 @@ class Statements(ABC, Generic[Written]):
     @abstractmethod
     def store(self, node: Store | AtomicUpdate) -> None:
         """Emits a write to a scattered output."""
+
+    @abstractmethod
+    def report(self, node: Report) -> None:
+        """Emits the record of what a position says."""

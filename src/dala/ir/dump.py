@@ -18,6 +18,7 @@ from dala.ir.nodes import (
     Position,
     Program,
     Reduce,
+    Report,
     Result,
     Statement,
     Store,
@@ -35,6 +36,9 @@ def dump(program: Program) -> str:
     lines += [f"  in    {_describe(item)}, read at {reads[item.name]}" for item in program.inputs]
     lines += [f"  param {param.name}: {param.type}" for param in program.params]
     lines.append(f"  out   {_describe(program.output)}")
+    for number, site in enumerate(program.sites):
+        shown = [part if isinstance(part, str) else f"<{part}>" for part in site.parts]
+        lines.append(f"  {site.kind} {number}: {''.join([site.text and f'{site.text}: ', *shown])}")
     lines.append(f"  over  {program.rank} ax{'i' if program.rank == 1 else 'e'}s")
     printer = _Printer()
     printer.block(program.body, "  ", "return")
@@ -121,6 +125,8 @@ class _Printer:
                 sign = {"": "=", "add": "+="}.get(op, f"{op}=")
                 where = self.names(node.index)
                 self.lines.append(f"{indent}out[{where}] {sign} {self.name(node.value)}")
+            case Report():
+                self.lines.append(f"{indent}say {node.site}: {self.names(node.values)}".rstrip())
 
     def expression(self, node: Apply | Load) -> str:
         if isinstance(node, Load):

@@ -149,8 +149,17 @@ class AtomicUpdate:
     value: Value
 
 
-Statement = Apply | Load | Reduce | If | For | While | Store | AtomicUpdate
-Effect = (Store, AtomicUpdate)
+@record
+class Report:
+    """Something that a position says at one of the program's sites, with the values in it."""
+
+    site: int
+    values: tuple[Value, ...]
+
+
+Statement = Apply | Load | Reduce | If | For | While | Store | AtomicUpdate | Report
+Write = (Store, AtomicUpdate)
+Effect = (*Write, Report)
 
 
 @dataclass(eq=False, slots=True)
@@ -159,6 +168,19 @@ class Block:
 
     statements: list[Statement] = field(default_factory=list)
     results: tuple[Value, ...] = ()
+
+
+@value
+class Site:
+    """A place in a kernel that says something: a check that fails, or a line to print."""
+
+    kind: Literal["check", "print"]
+    parts: tuple[str | Scalar, ...]
+    """What it shows; a type stands for a value."""
+    text: str
+    """What is wrong where a check fails."""
+    place: str
+    """Its file, line and function."""
 
 
 @value
@@ -195,6 +217,8 @@ class Program:
     output: Output
     rank: int
     body: Block
+    sites: tuple[Site, ...] = ()
+    """Where it checks and prints; such a program runs in the order of its positions."""
 
     def input(self, name: str) -> Input:
         return next(item for item in self.inputs if item.name == name)
@@ -230,6 +254,8 @@ def operands_of(statement: Statement) -> tuple[Value, ...]:
             return statement.initial
         case Store() | AtomicUpdate():
             return (*statement.index, statement.value)
+        case Report():
+            return statement.values
 
 
 def walk(block: Block) -> list[Statement]:

@@ -18,6 +18,7 @@ from dala.ir.nodes import (
     Position,
     Program,
     Reduce,
+    Report,
     Result,
     Statement,
     Store,
@@ -118,6 +119,8 @@ class Rewriter:
             case AtomicUpdate():
                 index, value = self._values(old.index), self.value(old.value)
                 build.append(AtomicUpdate(old.op, index, value))
+            case Report():
+                build.append(Report(old.site, self._values(old.values)))
 
     def load(self, old: Load) -> Value:
         index = None if old.index is None else self._values(old.index)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,10 +49,17 @@ class Definition:
     border: Border = "clamp"
     accumulate: bool = False
     """Whether `out: dala.Out` starts from what it holds instead of zeros."""
+    checks: bool | None = None
+    """Whether `dala.check` checks anything; if it is not said, DALA_DEBUG says it."""
 
     @cached_property
     def signature(self) -> Signature:
         return read_signature(self.source)
+
+    @cached_property
+    def is_checked(self) -> bool:
+        """Whether `dala.check` checks anything, from the first lowering on."""
+        return bool(os.environ.get("DALA_DEBUG")) if self.checks is None else self.checks
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
@@ -112,6 +120,7 @@ def _lower(
         _floats(specialization, signature),
     )
     lowering.findings = findings
+    lowering.checks = definition.is_checked
     variables: dict[str, LoweredValue] = {item.name: InputRef(item) for item in inputs}
     if signature.out is not None:
         variables[signature.out] = OutRef(output, signature.out)
@@ -137,7 +146,8 @@ def _lower(
             if definition.is_image:
                 output = _image_output(lowering, source.tree, returned, specialization)
             body.results = stored(lowering, source.tree, returned, output, gray=definition.is_image)
-    return Program(definition.name, inputs, tuple(params), output, domain, body)
+    sites = tuple(lowering.sites)
+    return Program(definition.name, inputs, tuple(params), output, domain, body, sites)
 
 
 def float_literals(program: Program, signature: Signature) -> Scalar:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dala.errors import KernelCheckError
 from dala.ir.builder import Builder
 from dala.ir.nodes import OUTPUT, Border, Const, Input, Program
 from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
@@ -22,6 +23,7 @@ from dala.lang.language_names import Intrinsic, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
 from dala.lang.lower import Definition, float_literals, stored
 from dala.lang.python_values import Components, Conversion, Evaluator, LocalList, Neutral, inside
+from dala.lang.reports import parts_of
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
 from dala.lang.source import MISSING, UNBOUND, Source
@@ -168,6 +170,11 @@ class _Run(Evaluator):
         if name in ("position", "shape"):
             at = self.place if name == "position" else self.domain
             return tuple(self.classes[S32](number) for number in at)
+        if name == "print":
+            print(*map(self._text, args))
+            return None
+        if name == "check":
+            return self._check(*args)
         if name == "local":
             return LocalList(self, args[0], args[1].marker.scalar)
         if name in ("min", "max") and len(args) == 1:
@@ -176,6 +183,19 @@ class _Run(Evaluator):
                 return Neutral(name)
             return reduce(partial(self.binary, name), items)
         return self.call(name, *args)
+
+    def _check(self, condition: Any, text: str, *values: Any) -> None:
+        if not condition:
+            shown, source = " ".join(map(self._text, values)), self.definition.source
+            place = f'"{source.file}", in {source.name}'
+            raise KernelCheckError.at(self.program.name, self.place, text, shown, place)
+
+    def _text(self, value: Any) -> str:
+        """Returns a value as devices print it."""
+        if isinstance(value, str):
+            return value
+        parts = parts_of(self.lowered(value))
+        return "".join(item if isinstance(item, str) else str(self.raised(item)) for item in parts)
 
     def made_vector(self, mark: VectorMarker, *args: Any) -> Any:
         return self.raised(vector(self.lowering, mark, [self.lowered(arg) for arg in args]))

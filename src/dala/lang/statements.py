@@ -21,6 +21,7 @@ from dala.lang.early_exits import (
     structured,
     without_inner_returns,
 )
+from dala.lang.reports import lower_report, report_name
 from dala.lang.values import (
     Literal,
     Local,
@@ -130,6 +131,10 @@ class Statements(Calls):
         if isinstance(node.value, ast.Constant):
             return
         call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute | ast.Name):
+            name = report_name(self, call)
+            if name is not None:
+                return lower_report(self, call, name)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
             owner = self.value(call.func.value)
             if isinstance(owner, OutRef):

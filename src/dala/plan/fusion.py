@@ -122,6 +122,8 @@ def _why_alone(step: Step, overlaps: Overlaps) -> str:
     """Returns why a step cannot be fused with any other, or an empty string."""
     if step.program.output.scattered:
         return "writes anywhere"
+    if step.program.sites:
+        return "checks or prints"
     if max_iterations(step.program, step.task().shapes) > STEP_LIMIT:
         return "has a loop that may not end"
     if with_aliases({step.output}, overlaps) & set(step.inputs):

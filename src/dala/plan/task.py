@@ -31,6 +31,10 @@ class Task:
         self.scattered = program.output.scattered
         self.accumulates = program.output.accumulates
         self.domain = self._domain()
+        self.positions = self.domain
+        """The domain with all its axes, also where it is flattened."""
+        self.reports = bool(program.sites)
+        """Whether it checks or prints."""
         self._check_shapes()
         if is_elementwise(program):
             self.program = flattened(program)

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
+from dala.devices.cpu.report_block import ReportBlock
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.functions import Target
@@ -51,15 +52,15 @@ class CpuRunner:
         task = self.task
         *outer, width = task.domain
         updates = any(isinstance(item, AtomicUpdate) for item in walk(task.program.body))
-        adds = updates and not task.owns_elements
-        # Additions in a fixed order: the same bits every time, and no atomics needed.
-        threads = 1 if adds else self.device.threads
+        in_order = task.reports or (updates and not task.owns_elements)
+        # In a fixed order: the same bits and lines every time, and no atomics needed.
+        threads = 1 if in_order else self.device.threads
         effort = effort_per_position(task.program, task.shapes, width)
         read = max((math.prod(shape) for _, shape in task.inputs), default=0)
         positions = max(1, math.prod(task.domain))
         whole = loops_over_rows(task.program)
         effort += MEMORY_COST * (read // positions)
-        most = 0 if adds or task.watched else effort + task.max_iterations
+        most = 0 if in_order or task.watched else effort + task.max_iterations
         rows = math.prod(outer)
         return cut(rows, width, effort, threads, whole_rows=whole, most_effort=most)
 
@@ -71,7 +72,7 @@ class CpuRunner:
         check_sizes(task.name, (*inputs, output), self.sizes_bytes)
         in_place = self.in_place(inputs, output)
         over_inputs = in_place is None or (task.scattered and bool(in_place))
-        if task.empty or over_inputs or task.may_not_terminate:
+        if task.empty or over_inputs or task.may_not_terminate or task.reports:
             self._run_aside(inputs, output, params)
             return
         if task.starts_from_zeros:
@@ -92,9 +93,17 @@ class CpuRunner:
             for memory in inputs
         ]
         given = (address, *addresses, *self.sizes, *params)
+        block = ReportBlock(self.task) if self.task.reports else None
+        if block is not None:
+            given = (*given, block.address)
         if not self.task.watched:
             self.device.run(executable, executable.pack(*given), self.chunks)
-            return
+        else:
+            self._run_watched(executable, given)
+        if block is not None:
+            block.tell()
+
+    def _run_watched(self, executable: Executable, given: tuple[Number, ...]) -> None:
         pack = partial(executable.pack, *given)
         status = self.device.run_watched(executable, pack, self.chunks, self.total_iterations)
         if status:

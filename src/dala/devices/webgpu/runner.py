@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from dala.base.emitted_code import dump_code
 from dala.base.record import record
 from dala.devices.device import Capability, Number, check_sizes, forget_oldest
+from dala.devices.webgpu.reports import run_reporting
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.grid import SERIAL, grid_for
@@ -73,16 +75,31 @@ class WebGpuRunner:
             if task.starts_from_zeros and output.size_bytes:
                 device.copy(device.allocate(output.size_bytes), output)
             return
+        if task.reports:
+            launch = partial(self._run_aside, inputs, output, params)
+            device.copy(run_reporting(device, task, launch), output)
+            return
         in_place = self._in_place(inputs, output)
         directly = not task.scattered or not (task.starts_from_zeros or in_place)
         if in_place is not None and self.loops == "free" and directly:
             self._dispatch(inputs, output, params, in_place)
             return
+        device.copy(self._run_aside(inputs, output, params), output)
+
+    def _run_aside(
+        self,
+        inputs: Sequence[GpuMemory],
+        output: GpuMemory,
+        params: Sequence[Number],
+        said: GpuMemory | None = None,
+    ) -> GpuMemory:
+        """Returns memory with the result, which is not written to the output yet."""
+        task, device = self.task, self.device
         aside = device.allocate(output.size_bytes, zeroed=task.starts_from_zeros)
         if task.accumulates:
             device.copy(output, aside)
-        self._dispatch(inputs, aside, params, frozenset())
-        device.copy(aside, output)
+        self._dispatch(inputs, aside, params, frozenset(), said)
+        return aside
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns the WGSL; what a driver makes of it is not accessible."""
@@ -111,7 +128,7 @@ class WebGpuRunner:
         known = self._compiled.get(in_place)
         if known is None:
             shader = self.shader(in_place)
-            bound = len(shader.inputs) + 1 + shader.reports
+            bound = len(shader.inputs) + 1 + shader.reports + shader.says
             most = self.device.limits["max-storage-buffers-per-shader-stage"]
             if bound > most:
                 raise LimitError(
@@ -130,6 +147,7 @@ class WebGpuRunner:
         target: GpuMemory,
         params: Sequence[Number],
         in_place: frozenset[str],
+        said: GpuMemory | None = None,
     ) -> None:
         device = self.device
         with device.lock, device.guard():
@@ -140,6 +158,8 @@ class WebGpuRunner:
             status = device.allocate(2 * _WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
+            if said is not None:
+                bound.append(said)
             firsts = self.grid.first_positions(self.task.domain)
             if len(firsts) > 1:
                 device.not_recorded()  # each dispatch has its own arguments
@@ -233,7 +253,7 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
     known = device.cache.get(key)
     if known is None:
         gpu = device.gpu
-        layout = _layout(device, len(shader.inputs), shader.reports)
+        layout = _layout(device, len(shader.inputs), shader.reports + shader.says)
         dump_code(shader.text, "wgsl")
         module = gpu.create_shader_module(code=shader.text)
         pipeline = gpu.create_compute_pipeline(
@@ -245,14 +265,14 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
     return known
 
 
-def _layout(device: WebGpu, inputs: int, reports: bool) -> Any:
-    """Returns the layout: arguments, the output, the inputs and, if loops may fail, the status."""
-    key = ("layout", inputs, reports)
+def _layout(device: WebGpu, inputs: int, more: int) -> Any:
+    """Returns the layout: arguments, output, inputs, and status and reports if there are any."""
+    key = ("layout", inputs, more)
     known = device.cache.get(key)
     if known is None:
         import wgpu
 
-        kinds = ["uniform", "storage", *["read-only-storage"] * inputs, *["storage"] * reports]
+        kinds = ["uniform", "storage", *["read-only-storage"] * inputs, *["storage"] * more]
         known = device.cache[key] = device.gpu.create_bind_group_layout(
             entries=[
                 {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}

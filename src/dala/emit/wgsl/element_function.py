@@ -6,7 +6,7 @@ from dala.emit.wgsl.body import Body
 from dala.emit.wgsl.functions import FUNCTIONS
 from dala.emit.wgsl.ops import Ops
 from dala.errors import InternalError
-from dala.ir.nodes import AtomicUpdate, Load, Program, Store
+from dala.ir.nodes import AtomicUpdate, Load, Program, Report, Store
 
 
 def element_function(program: Program, name: str) -> str:
@@ -34,3 +34,6 @@ class _Element(Body):
 
     def store(self, node: Store | AtomicUpdate) -> None:
         raise InternalError(f"{self.program.name} writes beside its own position.")
+
+    def report(self, node: Report) -> None:
+        raise InternalError(f"{self.program.name} checks or prints.")

@@ -79,11 +79,11 @@ def grid_for(task: Task) -> Grid:
     updates = [item for item in walk(program.body) if isinstance(item, AtomicUpdate)]
     if not own and any(map(_needs_order, updates)):
         return Grid("serial", 1, 1)
-    longest = _longest_row(task)
+    longest = 0 if task.reports else _longest_row(task)
     if longest >= SHARED_FROM:
         return Grid("rows", min(GROUP, _power(longest)), 1)
     tiles = Grid("tiles", TILE, TILE)
-    if _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
+    if not task.reports and _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
         return tiles
     width, rows = task.domain[-1], math.prod(task.domain[:-1])
     whole_words = is_packed(output.type) and output.channels != 4 and not task.scattered

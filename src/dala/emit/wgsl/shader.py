@@ -11,6 +11,7 @@ from dala.emit.wgsl.grid import SERIAL, Grid
 from dala.emit.wgsl.memory import Memory, atomic_type, element_type
 from dala.emit.wgsl.ops import Ops
 from dala.emit.wgsl.packing import is_packed, packed
+from dala.emit.wgsl.reports import BEGIN, END, PRIVATE, Reports
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable, tiled_reduction
 from dala.ir.nodes import AtomicUpdate, Program, Reduce, walk
 from dala.ir.types import U32
@@ -56,7 +57,9 @@ class Shader:
     inputs: tuple[int, ...]
     """The indices of the inputs that are bound; those computed in place are not."""
     reports: bool
-    """Whether the last binding is a status: exceeded limits, and iterations of all positions."""
+    """Whether a binding is a status: exceeded limits, and iterations of all positions."""
+    says: bool
+    """Whether the last binding is what positions say: checks that failed, and lines."""
     arguments: Arguments
 
 
@@ -73,6 +76,7 @@ class _Module:
         self.grid = grid
         self.loops = loops
         self.reports = loops != "free"
+        self.says = bool(program.sites)
         self.in_place = in_place
         self.ops = Ops()
         self.arguments = Arguments(program)
@@ -106,13 +110,14 @@ class _Module:
                 self.arguments.text,
                 *self._bindings(bound),
                 *([_FAILED] if self.reports else []),
+                *([PRIVATE] if self.says else []),
                 *([_WATCHDOG] if self.loops == "counted" else []),
                 *dict.fromkeys(self.shared),
                 *functions,
                 *parts,
             ]
         )
-        return Shader(text, bound, self.reports, self.arguments)
+        return Shader(text, bound, self.reports, self.says, self.arguments)
 
     def _bindings(self, bound: tuple[int, ...]) -> list[str]:
         output = self.program.output
@@ -128,10 +133,14 @@ class _Module:
             place = len(bound) + 2
             words = "var<storage, read_write> status: array<atomic<u32>, 2>;"
             lines.append(f"@group(0) @binding({place}) {words}")
+        if self.says:
+            place = len(bound) + 2 + self.reports
+            words = "var<storage, read_write> said: array<u32>;"
+            lines.append(f"@group(0) @binding({place}) {words}")
         return lines
 
     def _body(self) -> Memory:
-        body = Memory(self.program, self.ops, self.loops)
+        body = Reports(self.program, self.ops, self.loops)
         body.in_place, body.atomic = self.in_place, self.atomic
         return body
 
@@ -150,7 +159,11 @@ class _Module:
         body = self._body()
         if self.loops == "counted":
             body.line(_REFUEL)
+        if self.says:
+            body.line(BEGIN)
         results = body.block(self.program.body)
+        if self.says:
+            body.line(END)
         if self.reports:
             body.line(_REPORT)
         positions = "".join(f", p{axis}: i32" for axis in range(self.program.rank))

@@ -12,9 +12,11 @@ from dala.lang.lower import Definition
 from dala.lang.source import Source
 
 
-def checked_definition(source: Source, border: str, *, accumulate: bool) -> Definition:
+def checked_definition(
+    source: Source, border: str, *, accumulate: bool, checks: bool | None
+) -> Definition:
     """Returns a kernel as written; raises for mistakes that no dtypes and ranks would mend."""
-    definition = Definition(source, border_rule(border), accumulate)
+    definition = Definition(source, border_rule(border), accumulate, checks)
     if accumulate and definition.signature.out is None:
         raise source.error(
             KernelSyntaxError,

@@ -244,13 +244,14 @@ class Kernel(CalledKernel):
         border: Border = "clamp",
         replace: bool = False,
         accumulate: bool = False,
+        checks: bool | None = None,
         language: str = "dala",
         groups: Sequence[int] | Callable[[tuple[int, ...]], tuple[int, int, int]] | None = None,
     ) -> Kernel:
         """Returns a kernel known by name from now on: from text, a function, or another kernel.
 
-        `inputs` (a count or names) and `params` (names) are checked against the source. `border`
-        and `accumulate` are those of `dala.kernel`.
+        `inputs` (a count or names) and `params` (names) are checked against the source. `border`,
+        `accumulate` and `checks` are those of `dala.kernel`.
         `language="wgsl"` takes WGSL text, for WebGPU devices (docs/devices.md); there `params` may
         be a mapping that gives defaults, and `groups` says how many workgroups there are.
 
@@ -275,9 +276,9 @@ class Kernel(CalledKernel):
         elif isinstance(source, Kernel):
             kernel_ = source
         elif isinstance(source, str):
-            kernel_ = from_source(name, source, border, accumulate=accumulate)
+            kernel_ = from_source(name, source, border, accumulate=accumulate, checks=checks)
         else:
-            kernel_ = _checked(from_function(source), name, border, accumulate)
+            kernel_ = _checked(from_function(source), name, border, accumulate, checks)
         names = [item.name for item in kernel_.params]
         check_declared(kernel_.name, (inputs, kernel_.inputs), (params, names))
         KERNELS[name] = kernel_
@@ -327,7 +328,11 @@ def kernel(function: Callable[..., Any], /) -> Kernel: ...
 
 @overload
 def kernel(
-    *, border: Border = "clamp", name: str | None = None, accumulate: bool = False
+    *,
+    border: Border = "clamp",
+    name: str | None = None,
+    accumulate: bool = False,
+    checks: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 
@@ -339,22 +344,31 @@ def kernel(
     border: Border = "clamp",
     name: str | None = None,
     accumulate: bool = False,
+    checks: bool | None = None,
 ) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
     """Returns a kernel made from a function that gives the output's element at each position.
 
     `border` says what a read outside an input gives: clamp, mirror, reflect, wrap or zero. With
     `accumulate`, one that writes to `out: dala.Out` starts from what is there instead of zeros.
+    `checks` says whether `dala.check` checks anything: by default only if DALA_DEBUG is set.
     """
     border_rule(border)
     if function is None:
-        return edge(lambda given: _checked(from_function(given), name, border, accumulate))
-    return _checked(from_function(function), name, border, accumulate)
+        return edge(lambda given: _checked(from_function(given), name, border, accumulate, checks))
+    return _checked(from_function(function), name, border, accumulate, checks)
 
 
-def from_source(name: str, text: str, border: str = "clamp", *, accumulate: bool = False) -> Kernel:
+def from_source(
+    name: str,
+    text: str,
+    border: str = "clamp",
+    *,
+    accumulate: bool = False,
+    checks: bool | None = None,
+) -> Kernel:
     """Returns a kernel from its text, not registered."""
     source = from_text(text, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
-    return _checked(source, name, border, accumulate)
+    return _checked(source, name, border, accumulate, checks)
 
 
 def function(given: Callable[..., Any]) -> Function:
@@ -362,6 +376,8 @@ def function(given: Callable[..., Any]) -> Function:
     return Function(given)
 
 
-def _checked(source: Source, name: str | None, border: str, accumulate: bool) -> Kernel:
-    definition = checked_definition(source, border, accumulate=accumulate)
+def _checked(
+    source: Source, name: str | None, border: str, accumulate: bool, checks: bool | None
+) -> Kernel:
+    definition = checked_definition(source, border, accumulate=accumulate, checks=checks)
     return Kernel(name or definition.name, definition.source.doc, lambda: definition)

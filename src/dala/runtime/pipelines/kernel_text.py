@@ -17,7 +17,10 @@ from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel
 
 _OURS = Path(__file__).parents[2] / "kernels"
 """Where the kernels are that every dala has."""
-_KEYS = {"dala": {"source", "border", "accumulate"}, "wgsl": {"source", "defaults", "groups"}}
+_KEYS = {
+    "dala": {"source", "border", "accumulate", "checks"},
+    "wgsl": {"source", "defaults", "groups"},
+}
 
 
 def is_built_in(kernel: Kernel) -> bool:
@@ -50,8 +53,9 @@ def write_kernel(kernel: Kernel) -> dict[str, Any]:
             raise _not_text(kernel, f"it uses `{name}`, which is defined outside of it")
     lines = source.lines[source.tree.lineno - 1 : source.tree.end_lineno]
     found: dict[str, Any] = {"language": "dala", "border": border, "source": "\n".join(lines)}
-    if kernel.accumulates:
-        found["accumulate"] = True
+    for key in ("accumulate", "checks"):
+        if getattr(kernel.definition, key):
+            found[key] = True
     try:
         read_kernel(kernel.name, found)
     except KernelError as error:
@@ -80,11 +84,11 @@ def read_kernel(name: str, given: Any) -> Kernel:
         if numbers is False or not all(isinstance(item, int | float) for item in numbers):
             raise ArgumentError("`defaults` is a mapping of parameters to numbers.")
         return from_wgsl(name, given["source"], defaults, given.get("groups"))
-    accumulate = given.get("accumulate", False)
-    if not isinstance(accumulate, bool):
-        raise ArgumentError(f"`accumulate` is true or false, not {accumulate!r}.")
-    border = given.get("border", "clamp")
-    return from_source(name, given["source"], border, accumulate=accumulate)
+    said = {key: given[key] for key in ("accumulate", "checks") if key in given}
+    for key, value in said.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"`{key}` is true or false, not {value!r}.")
+    return from_source(name, given["source"], given.get("border", "clamp"), **said)
 
 
 def _free_names(tree: ast.FunctionDef) -> Iterator[str]:
