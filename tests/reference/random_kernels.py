@@ -57,6 +57,7 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         self.arguments: list[str] = []
         self.lines: list[str] = []
         self.indent = 1
+        self.method = ""
         self.returned: tuple[str, ...] = ()
         self.scope.buffers = [self._buffer(i) for i in range(rng.randint(1, 3))]
         self.scope.positions = ["i", "j", "l"][: len(self.shape)]
@@ -137,6 +138,8 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         rank = self.rng.choice([1, 2]) if adds else len(self.shape)
         shape = _random_shape(self.rng, rank)
         place = self._place()
+        # Of one kind: the order of different ones would matter.
+        self.method = self.rng.choice(["add", "add", "min", "max"])
         for _ in range(self.rng.randint(1, 2) if adds else 1):
             if self.maybe(0.4):
                 self.say(f"if {self.condition(1)}:")
@@ -175,14 +178,16 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
             place = ", ".join([*outer, way.format(last, part)])
             value = self.expression(self.rng.choice(TYPES), 2)
             adds = self.maybe(0.3)
-            self.say(f"out.add(({place},), {value})" if adds else f"out[{place}] = {value}")
+            method = self.rng.choice(["add", "min", "max"])
+            self.say(f"out.{method}(({place},), {value})" if adds else f"out[{place}] = {value}")
             self.indent = 1
         self.arguments.insert(0, "out: Out")
         return self._case(shape, dtype)
 
     def _addition(self, rank: int, value: str) -> str:
         place = ", ".join(self.index(self.rng.choice(SIZES), 2) for _ in range(rank))
-        return f"out.add({place if rank == 1 else f'({place})'}, {value})"
+        method = self.method
+        return f"out.{method}({place if rank == 1 else f'({place})'}, {value})"
 
     def _place(self) -> str:
         """An index that no two positions share."""
