@@ -100,8 +100,8 @@ def main() -> None:
     given = options.parse_args()
 
     picture = media.load(given.picture) if given.picture else sample.picture()
-    gray = filters.grayscale(filters.blur(np.ascontiguousarray(picture[..., :3]), radius=2))[..., 0]
-    edges = canny(np.ascontiguousarray(gray), given.low, given.high)
+    gray = filters.grayscale(filters.blur(picture[..., :3], radius=2))[..., 0]
+    edges = canny(gray, given.low, given.high)
     media.save(blueprint(edges, shape=(*edges.shape, 3), dtype="u8"), given.save)
 
 

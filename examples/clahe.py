@@ -92,7 +92,7 @@ def main() -> None:
         picture = media.load(given.picture)[..., :3]
     else:
         picture = (100 + 0.3 * sample.picture()[..., :3]).astype(np.uint8)  # on a misty morning
-    channels = (np.ascontiguousarray(picture[..., channel]) for channel in range(3))
+    channels = (picture[..., channel] for channel in range(3))
     clear = np.dstack([clahe(channel, given.clip) for channel in channels])
     if not given.picture:  # half of it, to see what the other half was like
         half = picture.shape[1] // 2

@@ -8,8 +8,6 @@ python examples/integral_image.py [picture] --save tilted.png
 
 import argparse
 
-import numpy as np
-
 import dala
 from dala import media
 from dala.gpu import compute
@@ -70,7 +68,7 @@ def main() -> None:
     given = options.parse_args()
 
     picture = media.load(given.picture) if given.picture else sample.picture()
-    image = compute.from_numpy(np.ascontiguousarray(picture[..., :3]))
+    image = compute.from_numpy(picture[..., :3])
     tilted = tilt_shift(image, focus=given.focus, strength=given.strength)
     media.save(compute.read(tilted), given.save)
 

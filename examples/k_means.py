@@ -81,7 +81,7 @@ def main() -> None:
     given = options.parse_args()
 
     picture = media.load(given.picture) if given.picture else sample.picture()
-    image = np.ascontiguousarray(picture[..., :3])
+    image = picture[..., :3]
     height, width, _ = image.shape
     pixels = image.reshape(-1, 3).astype(np.float32) / 255
     start = np.random.default_rng(given.seed).choice(pixels, given.inks, replace=False)

@@ -2,6 +2,7 @@
 
 import runpy
 import sys
+import wave
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,14 @@ ARGUMENTS = {
     "canny": [],
     "clahe": ["--clip", "2"],
     "distance_transform": ["--size", "160", "100"],
+    "fft_convolution": ["--radius", "5", "--size", "120", "90"],
     "integral_image": ["--focus", "0.4"],
     "k_means": ["--inks", "4"],
+    "lucas_kanade": [],
+    "n_body": ["--stars", "100", "--steps", "20", "--size", "160", "100"],
     "noise": ["--size", "80", "50"],
+    "ray_marching": ["--size", "64", "40"],
+    "spectrogram": ["--seconds", "0.3"],
 }
 """Those that take a picture paint one when they are given none."""
 ANIMATIONS = {"game_of_life", "heat_equation", "mandelbrot_zoom", "waves"}
@@ -41,8 +47,32 @@ def test_an_example_saves_a_picture(name, tmp_path, monkeypatch):
     assert len(np.unique(picture.reshape(-1, 3), axis=0)) > 3
 
 
+def test_flow_is_of_two_pictures(tmp_path, monkeypatch, capsys):
+    saved, paths = tmp_path / "flow.png", [tmp_path / "before.png", tmp_path / "after.png"]
+    pixels = np.random.default_rng(1).integers(0, 256, (30, 40, 3), np.uint8)
+    for path, shift in zip(paths, (0, 1), strict=True):
+        Image.fromarray(np.roll(pixels, shift, axis=1)).save(path)
+    run("lucas_kanade", *paths, "--save", saved, monkeypatch=monkeypatch)
+    with Image.open(saved) as picture:
+        assert picture.size == (40, 30)
+    with pytest.raises(SystemExit):
+        run("lucas_kanade", paths[0], monkeypatch=monkeypatch)
+    assert "two pictures are needed, not 1" in capsys.readouterr().err
+
+
+def test_a_spectrogram_is_made_of_a_file(tmp_path, monkeypatch):
+    sound, saved = tmp_path / "sound.wav", tmp_path / "sound.png"
+    with wave.open(str(sound), "wb") as file:
+        file.setparams((2, 2, 8000, 0, "NONE", None))
+        file.writeframes((8000 * np.sin(np.arange(20_000))).astype("<i2").repeat(2).tobytes())
+    run("spectrogram", sound, "--seconds", "2", "--save", saved, monkeypatch=monkeypatch)
+    with Image.open(saved) as picture:
+        assert picture.width == (16_000 - 4096) // 300
+
+
 @pytest.mark.parametrize(
-    "name", ["canny", "clahe", "distance_transform", "integral_image", "k_means"]
+    "name",
+    ["canny", "clahe", "distance_transform", "fft_convolution", "integral_image", "k_means"],
 )
 def test_an_example_takes_a_picture_with_alpha(name, tmp_path, monkeypatch):
     given, saved = tmp_path / "given.png", tmp_path / "picture.png"

@@ -1,6 +1,7 @@
 """The examples that simulate, each beside the same in NumPy and f64."""
 
 import game_of_life
+import n_body
 import noise
 import numpy as np
 import waves
@@ -75,3 +76,40 @@ def test_waves_are_those_of_the_difference_equation(device):
         now, before = np.where(wall, 0, later), now
     assert np.abs(now[:, waves.WALL + 5 :]).max() > 0.1, "nothing has passed the slits"
     np.testing.assert_allclose(compute.read(water), now, atol=1e-4)
+
+
+def pulls(positions, masses):
+    away = positions[None] - positions[:, None]
+    near = (away**2).sum(axis=2) + n_body.SOFTENING**2
+    return (masses[None, :, None] * away / near[..., None] ** 1.5).sum(axis=1)
+
+
+def energy(positions, velocities, masses):
+    away = positions[None] - positions[:, None]
+    near = np.sqrt((away**2).sum(axis=2) + n_body.SOFTENING**2)
+    pairs = masses[None] * masses[:, None] / near
+    return (masses * (velocities**2).sum(axis=1)).sum() / 2 - (pairs.sum() - pairs.trace()) / 2
+
+
+def test_stars_move_as_in_double_precision(device):
+    bodies = n_body.encounter(100, seed=1)
+    x, v, steps = n_body.simulation(*bodies)
+    compute.repeat(steps, 60)
+    positions, velocities, masses = (item.astype(np.float64) for item in bodies)
+    velocities += n_body.STEP / 2 * pulls(positions, masses)
+    for _ in range(60):
+        positions += n_body.STEP * velocities
+        velocities += n_body.STEP * pulls(positions, masses)
+    np.testing.assert_allclose(compute.read(x), positions, atol=2e-4)
+    np.testing.assert_allclose(compute.read(v), velocities, atol=2e-3)
+
+
+def test_no_energy_is_lost(device):
+    positions, velocities, masses = bodies = n_body.encounter(60, seed=2)
+    x, v, steps = n_body.simulation(*bodies)
+    compute.repeat(steps, 400)
+    after, half = compute.read(x).astype(np.float64), compute.read(v).astype(np.float64)
+    # Velocities are half a step ahead.
+    at_rest = half - n_body.STEP / 2 * pulls(after, masses)
+    before = energy(positions.astype(np.float64), velocities.astype(np.float64), masses)
+    assert abs(energy(after, at_rest, masses) / before - 1) < 0.01
