@@ -29,11 +29,12 @@ def run(
     With a generator, every float that is computed is off by up to a unit in the last place.
     """
     out = np.zeros(out_shape, out_dtype)
-    shape = out_shape
+    shape = ir.domain_of(out_shape, program.output.channels)
     if program.output.scattered and program.inputs:
-        shape = inputs[program.inputs[0].name].shape
+        first = program.inputs[0]
+        shape = ir.domain_of(inputs[first.name].shape, first.channels)
     with np.errstate(all="ignore"):
-        _Run(program, inputs, params, out, shape[: program.rank], shaken_by).store_results()
+        _Run(program, inputs, params, out, shape, shaken_by).store_results()
     return out
 
 
@@ -122,7 +123,8 @@ class _Run:
         stored = self.inputs[load.source]
         item = self.program.input(load.source)
         if item.channels is not None:
-            stored = stored.reshape(*stored.shape[:2], item.channels)[:, :, load.channel]
+            shape = ir.domain_of(stored.shape, item.channels)
+            stored = stored.reshape(*shape, item.channels)[..., load.channel]
         if load.index is None:
             return stored
         if stored.size == 0:

@@ -105,6 +105,8 @@ class _Kernel(Expressions):
 
     def scattered(self) -> Case:
         """A kernel that writes where it likes, so that the order does not matter."""
+        if self.maybe(0.4):
+            return self._own_elements()
         for _ in range(self.rng.randint(0, 2)):
             self.statement(1)
         adds = self.maybe(0.5)
@@ -118,6 +120,39 @@ class _Kernel(Expressions):
                 self.indent += 1
             value = self.expression(self.rng.choice(TYPES), 2)
             self.say(self._addition(rank, value) if adds else f"out[{place}] = {value}")
+            self.indent = 1
+        self.arguments.insert(0, "out: Out")
+        return self._case(shape, dtype)
+
+    def _own_elements(self) -> Case:
+        """A kernel each of whose positions writes several elements that no other writes."""
+        for _ in range(self.rng.randint(0, 2)):
+            self.statement(1)
+        dtype, parts = self.rng.choice(TYPES), self.rng.randint(1, 3)
+        names, width = self.scope.positions, self.shape[-1]
+        *outer, last = names
+        ways = {
+            "{0}, {1}": (width, parts),
+            "{1}, {0}": (parts, width),
+            "9 - {0}, {1}": (width, parts),
+            f"{{0}} * {parts} + {{1}}": (width * parts,),
+        }
+        way = self.rng.choice(list(ways))
+        shape = (*self.shape[:-1], *ways[way])
+        if len(ways[way]) == 1 and len(names) == 2 and self.maybe(0.5):
+            outer, last = [], f"({names[0]} * x.shape[1] + {last})"
+            shape = (self.shape[0] * shape[-1],)
+        for part in self.rng.sample(range(parts), parts):
+            if self.maybe(0.3):
+                self.say(f"if {self.condition(1)}:")
+                self.indent += 1
+            elif self.maybe(0.2):
+                self.say(f"for {self.fresh('n')} in range({self.rng.randint(0, 3)}):")
+                self.indent += 1
+            place = ", ".join([*outer, way.format(last, part)])
+            value = self.expression(self.rng.choice(TYPES), 2)
+            adds = self.maybe(0.3)
+            self.say(f"out.add(({place},), {value})" if adds else f"out[{place}] = {value}")
             self.indent = 1
         self.arguments.insert(0, "out: Out")
         return self._case(shape, dtype)

@@ -1,6 +1,7 @@
 """Programs that type checkers accept; right ones, though none of them is run."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
@@ -22,6 +23,26 @@ def smooth(a, share: dala.f32 = 0.5, rounds: dala.s32 = 1, sharp: dala.bool = Fa
     i, j = dala.position(2)
     return dala.mix(a[i, j], a[i + 1, j], share)
 
+
+class Ray(NamedTuple):
+    origin: dala.vec3
+    direction: dala.vec3 = (0.0, 0.0, 1.0)
+    length: dala.f32 = 1.0
+
+
+@dala.function
+def end_of(ray: Ray) -> dala.vec3:
+    return ray.origin + ray._replace(length=2.0).length * dala.normalize(ray.direction)
+
+
+@dala.kernel
+def ends(points: dala.Array[dala.vec3], turn: dala.mat3, ray: Ray) -> dala.vec3:
+    turned = dala.inverse(turn) @ dala.identity(3) @ (points * 2.0 - points[0])
+    return turned.xyz + end_of(Ray(ray.origin, length=3.0))
+
+
+# Points go in as they are, and named tuples as instances.
+moved: np.ndarray = ends(np.zeros((4, 3), np.float32), turn=np.eye(3), ray=Ray((0.0, 0.0, 0.0)))
 
 # An image comes back as what was given.
 array: np.ndarray = filters.blur(image, radius=3, sigma=1.5)

@@ -1,5 +1,7 @@
 """Programs that type checkers refuse, each at the line that says so."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 import dala
@@ -58,3 +60,17 @@ models.load_model("selfie_segmentation")(image)[0]  # refused
 models.load_model("own.onnx", like="yolo_v5")(image)[0].keypoint  # refused
 models.load_model("mobilenet_v2")(image, treshold=0.5)  # refused
 models.predict_frame(models.load_model("deeplab"), image).box  # refused
+
+
+class Ball(NamedTuple):
+    center: dala.vec3
+    radius: dala.f32 = 1.0
+
+
+@dala.function
+def inside(ball: Ball) -> dala.f32:
+    return ball.raduis  # refused
+
+
+Ball((0.0, 0.0, 0.0), radius="wide")  # refused
+dala.mat5  # refused

@@ -130,7 +130,7 @@ def _compiled(kernel: Kernel) -> str:
         program = definition.lower(special)
         inputs = tuple((item[0], _shape(item)) for item in special.inputs)
         output = (special.output[0], _shape(special.output))
-        names.append(_name(special))
+        names.append(_name(special, definition.is_image))
         try:
             task = Task(kernel.name, program, inputs, output)
         except ShapeError:  # it has its own rules for shapes
@@ -168,8 +168,8 @@ def _shape(spec: tuple[Any, int, int | None]) -> tuple[int, ...]:
     return (_EXTENT,) * rank + ((channels,) if channels is not None and channels > 1 else ())
 
 
-def _name(special: Specialization) -> str:
+def _name(special: Specialization, is_image: bool) -> str:
     scalar, rank, channels = special.output
-    if channels is None:
+    if channels is None or not is_image:
         return f"{scalar.name} of rank {rank}"
     return f"{scalar.name} {({1: 'gray', 3: 'RGB', 4: 'RGBA'})[channels]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from dala.ir.nodes import (
@@ -21,6 +22,7 @@ from dala.ir.nodes import (
     Value,
     While,
 )
+from dala.ir.siblings import grouped
 
 Written = TypeVar("Written")
 """An emitted value: its name or operand in the emitted code."""
@@ -37,9 +39,17 @@ class Statements(ABC, Generic[Written]):
 
     def block(self, block: Block) -> list[Written]:
         """Emits a block's statements and returns its results."""
-        for statement in block.statements:
-            self.statement(statement)
+        self.statements(block.statements)
         return [self.value(value) for value in block.results]
+
+    def statements(self, statements: Sequence[Statement]) -> None:
+        """Emits statements in order; sibling reductions become one loop."""
+        for group in grouped(statements):
+            reductions = [item for item in group if isinstance(item, Reduce)]
+            if reductions:
+                self.values.update(zip(reductions, self.reduce(reductions), strict=True))
+            else:
+                self.statement(group[0])
 
     def statement(self, node: Statement) -> None:
         match node:
@@ -48,7 +58,7 @@ class Statements(ABC, Generic[Written]):
             case Load():
                 self.values[node] = self.load(node)
             case Reduce():
-                self.values[node] = self.reduce(node)
+                (self.values[node],) = self.reduce([node])
             case If():
                 self._keep(node, self.branch(node))
             case For():
@@ -90,8 +100,8 @@ class Statements(ABC, Generic[Written]):
         """Emits the read of an element of an input."""
 
     @abstractmethod
-    def reduce(self, node: Reduce) -> Written:
-        """Emits the sum, minimum or maximum over a counter."""
+    def reduce(self, nodes: Sequence[Reduce]) -> list[Written]:
+        """Emits the sums, minima or maxima over a counter, all in one loop."""
 
     @abstractmethod
     def branch(self, node: If) -> list[Written]:

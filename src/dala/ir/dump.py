@@ -43,7 +43,7 @@ def dump(program: Program) -> str:
 
 def _describe(item: Input | Output) -> str:
     name = f"{item.name}: " if isinstance(item, Input) else ""
-    kind = "" if item.channels is None else f", image of {item.channels} channel(s)"
+    kind = "" if item.channels is None else f", {item.channels} channel(s)"
     scattered = ", written anywhere" if isinstance(item, Output) and item.scattered else ""
     return f"{name}{item.type}, rank {item.rank}{kind}{scattered}"
 

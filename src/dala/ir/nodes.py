@@ -162,12 +162,17 @@ class Block:
 
 @value
 class Input:
-    """An input; `channels` is None unless it is an image, whose rank is always 2."""
+    """An input; `channels` is None unless its elements have several: pixels, or vectors.
+
+    Those of an image, whose rank is always 2, may be a single one. `most` is the greatest that an
+    element can be, where that is known.
+    """
 
     name: str
     type: Scalar
     rank: int
     channels: int | None = None
+    most: int | None = None
 
 
 @value
@@ -193,6 +198,11 @@ class Program:
 
     def input(self, name: str) -> Input:
         return next(item for item in self.inputs if item.name == name)
+
+
+def domain_of(shape: tuple[int, ...], channels: int | None) -> tuple[int, ...]:
+    """Returns the axes that are iterated: all but that of channels, one axis for a scalar."""
+    return (shape[:-1] if channels is not None and channels > 1 else shape) or (1,)
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:

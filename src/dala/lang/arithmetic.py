@@ -12,7 +12,17 @@ from dala.ir.builder import Builder
 from dala.ir.nodes import Const, Value
 from dala.ir.ops import OPS
 from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
-from dala.lang.values import Literal, LoweredValue, Number, Pixel, Tuple, Vector, describe
+from dala.lang.values import (
+    Componentwise,
+    Literal,
+    LoweredValue,
+    Matrix,
+    Number,
+    Pixel,
+    Tuple,
+    Vector,
+    describe,
+)
 
 LARGEST_LITERAL_BITS = 4096
 """Larger integer literals are refused before they are computed."""
@@ -163,7 +173,7 @@ class Arithmetic:
 
     def binary(self, op: str, a: LoweredValue, b: LoweredValue) -> LoweredValue:
         """Returns the operation's result, computed per channel for pixels; tuples are refused."""
-        if isinstance(a, Pixel | Vector) or isinstance(b, Pixel | Vector):
+        if isinstance(a, Componentwise) or isinstance(b, Componentwise):
             return self.by_component(lambda x, y: self.binary(op, x, y), a, b)
         if isinstance(a, Literal) and isinstance(b, Literal):
             return Literal(_compute(op, a.value, b.value))
@@ -193,7 +203,7 @@ class Arithmetic:
         return Number(self.build.apply(op, left.value, right.value), weak)
 
     def unary(self, op: str, a: LoweredValue) -> LoweredValue:
-        if isinstance(a, Pixel | Vector):
+        if isinstance(a, Componentwise):
             return self.by_component(lambda x: self.unary(op, x), a)
         number = self.typed(a)
         if op == "neg" and number.type == BOOL:
@@ -215,6 +225,13 @@ class Arithmetic:
         wide = F64 if number.type == S64 else F32
         return Number(self.build.convert(number.value, wide), number.weak)
 
+    def floats_alike(self, *args: LoweredValue) -> list[Number]:
+        """Returns all arguments as floats of their common type."""
+        met = self.floating(args[0])
+        for arg in args[1:]:
+            met, _ = self.to_common_type(met, self.floating(arg))
+        return [self.convert(arg, met.type) for arg in args]
+
     def condition(self, a: LoweredValue) -> Number:
         """Returns the value as a bool; raises Mismatch for numbers."""
         number = self.typed(a)
@@ -232,11 +249,13 @@ class Arithmetic:
         if known is not None:
             then, otherwise = (then, then) if known else (otherwise, otherwise)
         if isinstance(then, Tuple) and isinstance(otherwise, Tuple):
-            if len(then.items) == len(otherwise.items):
+            if len(then.items) == len(otherwise.items) and then.named is otherwise.named:
                 pairs = zip(then.items, otherwise.items, strict=True)
-                return Tuple(tuple(self.choose(condition, a, b) for a, b in pairs))
-            raise Mismatch("the two sides are tuples of different lengths.", "Make them alike.")
-        if isinstance(then, Pixel | Vector) or isinstance(otherwise, Pixel | Vector):
+                chosen = tuple(self.choose(condition, a, b) for a, b in pairs)
+                return Tuple(chosen, then.named)
+            sides = f"{describe(then)} and {describe(otherwise)}"
+            raise Mismatch(f"the two sides differ: {sides}.", "Make them alike.")
+        if isinstance(then, Componentwise) or isinstance(otherwise, Componentwise):
             return self.by_component(lambda a, b: self.choose(condition, a, b), then, otherwise)
         if then == otherwise:
             return then
@@ -246,8 +265,10 @@ class Arithmetic:
 
     def by_component(
         self, operate: Callable[..., LoweredValue], *operands: LoweredValue
-    ) -> Pixel | Vector:
-        """Returns a pixel or a vector, computed component by component; scalars are broadcast."""
+    ) -> Componentwise:
+        """Returns a pixel, vector or matrix of computed components; scalars are broadcast."""
+        if any(isinstance(item, Matrix) for item in operands):
+            return self._by_row(operate, *operands)
         if not any(isinstance(item, Vector) for item in operands):
             return self._by_channel(operate, *operands)
         sizes = {len(item.items) for item in operands if isinstance(item, Vector)}
@@ -262,6 +283,22 @@ class Arithmetic:
             for i in range(sizes.pop())
         ]
         return Vector(tuple(self.typed(operate(*each)) for each in parts))
+
+    def _by_row(self, operate: Callable[..., LoweredValue], *operands: LoweredValue) -> Matrix:
+        sizes = {len(item.rows) for item in operands if isinstance(item, Matrix)}
+        if len(sizes) > 1 or any(isinstance(item, Pixel | Vector | Tuple) for item in operands):
+            raise Mismatch(
+                f"{' and '.join(map(describe, operands))} do not go together: elements are "
+                f"computed one by one.",
+                "For a product of matrices and vectors, write m @ v.",
+            )
+        rows: list[Vector] = []
+        for i in range(sizes.pop()):
+            parts = [item.rows[i] if isinstance(item, Matrix) else item for item in operands]
+            row = self.by_component(operate, *parts)
+            assert isinstance(row, Vector)
+            rows.append(row)
+        return Matrix(tuple(rows))
 
     def _by_channel(self, operate: Callable[..., LoweredValue], *operands: LoweredValue) -> Pixel:
         """Returns a pixel computed channel by channel; scalars are broadcast to all four channels.
@@ -279,14 +316,20 @@ class Arithmetic:
 
 
 def _not_a_number(lowered: LoweredValue) -> Mismatch:
-    return Mismatch(
-        f"a number is needed here, not {describe(lowered)}.",
-        "Take one of its items: unpack it, as in `(i,) = dala.position(1)`, or index it."
-        if isinstance(lowered, Tuple)
-        else "Take one of its components, v.x, or make a pixel of it: dala.rgba(v)."
-        if isinstance(lowered, Vector)
-        else "Use a scalar, or one of its elements.",
-    )
+    match lowered:
+        case Tuple(named=type() as cls):
+            instead = f"Take one of its fields: {', '.join(cls._fields)}."  # type: ignore[attr-defined]
+        case Tuple():
+            instead = (
+                "Take one of its items: unpack it, as in `(i,) = dala.position(1)`, or index it."
+            )
+        case Vector():
+            instead = "Take one of its components, v.x, or make a pixel of it: dala.rgba(v)."
+        case Matrix():
+            instead = "Take one of its elements, m[i, j]."
+        case _:
+            instead = "Use a scalar, or one of its elements."
+    return Mismatch(f"a number is needed here, not {describe(lowered)}.", instead)
 
 
 def _wider_advice(value: bool | int | float) -> str:

@@ -5,29 +5,41 @@ from __future__ import annotations
 import ast
 import functools
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from dala.errors import KernelSyntaxError, KernelTypeError
 from dala.ir.nodes import BORDERS
 from dala.ir.types import F32
 from dala.lang.arithmetic import Mismatch
+from dala.lang.composites import conform
 from dala.lang.expressions import Frame
 from dala.lang.hints import instead_of_call
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES, call_intrinsic
-from dala.lang.language_names import Annotation, Intrinsic, ScalarMarker, VectorMarker
+from dala.lang.language_names import (
+    Annotation,
+    Intrinsic,
+    MatrixMarker,
+    ScalarMarker,
+    VectorMarker,
+)
+from dala.lang.matrices import matrix
 from dala.lang.reductions import REDUCTIONS, Reductions
 from dala.lang.sampling import METHODS, from_uv
-from dala.lang.signature import static_number, static_object
+from dala.lang.signature import static_object, static_value
 from dala.lang.source import MISSING, Source, from_function
+from dala.lang.structs import changed, fields_of, is_struct, made, method_of, struct_of
 from dala.lang.values import (
+    Componentwise,
     InputRef,
     Literal,
     Local,
     LoweredValue,
+    Matrix,
     Number,
-    Pixel,
     Tuple,
     Vector,
+    describe,
 )
 from dala.lang.vectors import vector
 
@@ -40,6 +52,9 @@ class Function:
     """A function that kernels may call; it is inlined at each call."""
 
     def __init__(self, function: Any) -> None:
+        if isinstance(function, Source):
+            self.source = function
+            return
         self.source = from_function(function)
         functools.update_wrapper(self, function)
 
@@ -66,11 +81,16 @@ class Calls(Reductions):
         """Returns the return value of the innermost frame's function."""
 
     def call(self, node: ast.Call) -> LoweredValue:
-        if isinstance(node.func, ast.Attribute) and node.func.attr in SAMPLING:
+        if isinstance(node.func, ast.Attribute):
             owner = self.value(node.func.value)
-            if isinstance(owner, InputRef):
+            if isinstance(owner, InputRef) and node.func.attr in SAMPLING:
                 return self._sample(node, owner, node.func.attr)
+            if isinstance(owner, Tuple) and owner.named is not None:
+                return self._method(node, owner, node.func.attr)
         target = self.target_of(node)
+        if is_struct(target):
+            struct = struct_of(target, self.frame.source.resolve)
+            return made(self, struct, self._arguments(node), self._named_arguments(node))
         if node.keywords and not isinstance(target, Function):
             raise self.error(
                 node, "keyword arguments are only for your own functions.", "Leave them out."
@@ -88,6 +108,8 @@ class Calls(Reductions):
             return self._conversion(node, target)
         if isinstance(target, VectorMarker):
             return vector(self, target, self._arguments(node))
+        if isinstance(target, MatrixMarker):
+            return matrix(self, target, self._arguments(node))
         if isinstance(target, Function):
             return self._inline(node, target.source)
         if target is len:
@@ -106,6 +128,32 @@ class Calls(Reductions):
             return self.run_function(source.tree)
         finally:
             self.frames.pop()
+
+    def _method(self, node: ast.Call, owner: Tuple, name: str) -> LoweredValue:
+        """Returns what a method of a named tuple gives: `_replace`, or one of its class."""
+        method = method_of(owner.named, name)
+        if method is not None:
+            source = method.source if isinstance(method, Function) else source_of(method)
+            return self._inline(node, source, [owner])
+        if name != "_replace":
+            raise self.error(
+                node,
+                f"{describe(owner)} has no method `{name}`.",
+                "It has _replace(field=…), and those that its class defines.",
+                KernelTypeError,
+            )
+        if node.args:
+            raise self.error(
+                node, "_replace takes fields by name.", "Write _replace(field=…).", KernelTypeError
+            )
+        struct = struct_of(owner.named, self.frame.source.resolve)
+        return changed(self, struct, {**fields_of(owner), **self._named_arguments(node)})
+
+    def _named_arguments(self, node: ast.Call) -> dict[str, LoweredValue]:
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise self.error(node, "`**` is not part of the kernel language.", "Name each.")
+        return {str(keyword.arg): self.operand(keyword.value) for keyword in node.keywords}
 
     def _arguments(self, node: ast.Call) -> list[LoweredValue]:
         return [self.operand(arg) for arg in node.args]
@@ -177,7 +225,7 @@ class Calls(Reductions):
         lowered = self.operand(node.args[0])
         if isinstance(target, ScalarMarker):
             scalar = target.scalar
-            if isinstance(lowered, Pixel | Vector):
+            if isinstance(lowered, Componentwise):
                 return self.arithmetic.by_component(
                     lambda channel: self.arithmetic.convert(channel, scalar), lowered
                 )
@@ -194,9 +242,13 @@ class Calls(Reductions):
             return Number(self.build.extent(lowered.input.name, 0))
         if isinstance(lowered, Tuple | Vector | Local):
             return Literal(len(lowered.items))
+        if isinstance(lowered, Matrix):
+            return Literal(len(lowered.rows))
         raise self.error(node, "len takes an input or a tuple.", "Write len(x).", KernelTypeError)
 
-    def _inline(self, node: ast.Call, source: Source) -> LoweredValue:
+    def _inline(
+        self, node: ast.Call, source: Source, first: Sequence[LoweredValue] = ()
+    ) -> LoweredValue:
         if any(frame.source is source for frame in self.frames):
             raise self.error(
                 node,
@@ -209,16 +261,15 @@ class Calls(Reductions):
         if args.vararg or args.kwarg:
             raise self.error(node, f"`{source.name}` takes * arguments.", "Name each argument.")
         names = [arg.arg for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
-        values: dict[str, LoweredValue] = {}
-        for i, arg in enumerate(node.args):
-            if i >= len(names):
-                raise self.error(
-                    node,
-                    f"`{source.name}` takes {len(names)} arguments, not {len(node.args)}.",
-                    f"It is {source.name}({', '.join(names)}).",
-                    KernelTypeError,
-                )
-            values[names[i]] = self.value(arg)
+        given = [*first, *map(self.value, node.args)]
+        if len(given) > len(names):
+            raise self.error(
+                node,
+                f"`{source.name}` takes {len(names)} arguments, not {len(given)}.",
+                f"It is {source.name}({', '.join(names)}).",
+                KernelTypeError,
+            )
+        values = dict(zip(names, given, strict=False))
         for keyword in node.keywords:
             if keyword.arg not in names or keyword.arg in values:
                 raise self.error(
@@ -253,19 +304,19 @@ class Calls(Reductions):
             for arg, default in zip(args.kwonlyargs, args.kw_defaults, strict=True)
             if default is not None
         ]
-        numbers = {arg.arg: static_number(source, default) for arg, default in pairs}
-        return {name: Literal(number) for name, number in numbers.items() if number is not MISSING}
+        found = {arg.arg: (static_value(source, default), default) for arg, default in pairs}
+        return {name: self.static(*pair) for name, pair in found.items() if pair[0] is not MISSING}
 
     def _annotate(self, source: Source, values: dict[str, LoweredValue], node: ast.Call) -> None:
-        """Converts the arguments that are annotated with a scalar type."""
+        """Converts the arguments that are annotated with a type."""
         args = source.tree.args
         for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
             mark = static_object(source, arg.annotation) if arg.annotation else None
-            if isinstance(mark, ScalarMarker):
+            if isinstance(mark, ScalarMarker | VectorMarker | MatrixMarker) or is_struct(mark):
                 try:
-                    values[arg.arg] = self.arithmetic.convert(
-                        self.element(values[arg.arg]), mark.scalar
-                    )
+                    type = struct_of(mark, source.resolve) if is_struct(mark) else mark
+                    given = self.element(values[arg.arg])
+                    values[arg.arg] = conform(self, type, given, f"`{arg.arg}` of {source.name}")
                 except Mismatch as mismatch:
                     raise self.error(
                         node, mismatch.what, mismatch.instead, KernelTypeError

@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 from itertools import product
 
+from dala.base.record import remembered
 from dala.errors import KernelError, ShapeError
 from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
 from dala.lang.findings import Findings
-from dala.lang.language_names import INTRINSICS
-from dala.lang.lower import Definition, Specialization
+from dala.lang.language_names import INTRINSICS, MatrixMarker, VectorMarker
+from dala.lang.lower import Definition, Specialization, referred
 from dala.lang.signature import static_object
+from dala.lang.structs import is_struct
 
 _MOST_MIXED = 4
 """Kernels with more inputs are not tried with every combination of dtypes."""
@@ -33,14 +35,40 @@ def example_of(definition: Definition) -> Specialization:
     raise first
 
 
+@remembered
+def vector_size(definition: Definition) -> int | None:
+    """Returns the size of the vectors that a kernel returns; None where it returns none."""
+    signature = definition.signature
+    if signature.out is not None or signature.vector is not None or not _has_vectors(definition):
+        return signature.vector
+    findings = Findings()
+    try:
+        definition.lower(example_of(definition), findings=findings)
+    except (KernelError, ShapeError):
+        return None  # lowering for given buffers tells what is wrong
+    return findings.vector
+
+
+def _has_vectors(definition: Definition) -> bool:
+    signature = definition.signature
+    if any(item.vector for item in signature.inputs):
+        return True
+    if any(item.composite for item in signature.params):
+        return True
+    return any(
+        isinstance(found, VectorMarker | MatrixMarker) or is_struct(found) or is_struct(type(found))
+        for found in referred(definition.source)
+    )
+
+
 def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
 ) -> Specialization | KernelError | ShapeError:
     """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
-    ranks = _written_ranks(definition.source.tree)
+    ranks, vector = _written_ranks(definition.source.tree), definition.signature.vector
     first: KernelError | ShapeError | None = None
     for _ in range(len(definition.signature.inputs) + 2):
-        guess = _guess(definition, scalars, rank, own_rank, ranks)
+        guess = _guess(definition, scalars, rank, own_rank, ranks, vector)
         findings = Findings()
         try:
             definition.lower(guess, findings=findings)
@@ -48,9 +76,9 @@ def _fitted(
         except (KernelError, ShapeError) as error:
             first = first or error
         learned = {**ranks, **findings.indexed}
-        if learned == ranks:
+        if learned == ranks and vector == findings.vector:
             break
-        ranks = learned
+        ranks, vector = learned, definition.signature.vector or findings.vector
     assert first is not None
     return first
 
@@ -90,14 +118,17 @@ def _guess(
     rank: int,
     own_rank: int,
     ranks: dict[str, int],
+    vector: int | None,
 ) -> Specialization:
     signature, scalar = definition.signature, scalars[0]
     inputs = tuple(
-        (F32, 2, 4) if item.image else (own, ranks.get(item.name, own_rank), None)
+        (F32, 2, 4) if item.image else (own, ranks.get(item.name, own_rank), item.vector)
         for item, own in zip(signature.inputs, scalars, strict=False)
     )
     out_rank = ranks.get(signature.out or "", rank)
-    output = (F32, 2, 4) if definition.is_image and not signature.out else (scalar, out_rank, None)
+    output: tuple[Scalar, int, int | None] = (scalar, out_rank, vector)
+    if definition.is_image and not signature.out:
+        output = (F32, 2, vector or 4)
     consts = tuple(
         (item.name, 1 if item.required else item.default)
         for item in signature.params

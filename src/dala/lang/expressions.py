@@ -21,11 +21,14 @@ from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, dec
 from dala.lang.findings import Findings
 from dala.lang.hints import instead_of_name
 from dala.lang.language_names import Marker
+from dala.lang.matrices import matmul
 from dala.lang.source import MISSING, UNBOUND, Source
+from dala.lang.structs import is_struct, made, struct_of
 from dala.lang.values import (
     InputRef,
     Literal,
     LoweredValue,
+    Matrix,
     Number,
     Pixel,
     Static,
@@ -167,6 +170,8 @@ class Expressions(ABC):
                 return self._name(node)
             case ast.BinOp(op=ast.Pow()):
                 return self.power(self.operand(node.left), self.operand(node.right))
+            case ast.BinOp(op=ast.MatMult()):
+                return matmul(self, self.operand(node.left), self.operand(node.right))
             case ast.BinOp() if type(node.op) in _BINARY:
                 left, right = self.operand(node.left), self.operand(node.right)
                 return self.arithmetic.binary(_BINARY[type(node.op)], left, right)
@@ -261,6 +266,9 @@ class Expressions(ABC):
             found = found.item()
         if isinstance(found, bool | int | float):
             return Literal(found)
+        if is_struct(type(found)):
+            struct = struct_of(type(found), self.frame.source.resolve)
+            return made(self, struct, [self.static(item, node) for item in found], {})
         if isinstance(found, tuple | list | np.ndarray):
             count = found.size if isinstance(found, np.ndarray) else len(found)
             if count > LARGEST_TABLE:
@@ -326,10 +334,7 @@ class Expressions(ABC):
                     f"`{ast.unparse(node)}`: kernels compare with == != < <= > >= only.",
                     "Compare numbers.",
                 )
-            if isinstance(left, Pixel) or isinstance(right, Pixel):
-                raise Mismatch("pixels are not compared as a whole.", "Compare p.r, p.g, p.b, p.a.")
-            if isinstance(left, Vector) or isinstance(right, Vector):
-                raise Mismatch("vectors are not compared as a whole.", "Compare v.x, v.y, …")
+            _refuse_whole(left, right)
             found.append(self.arithmetic.binary(_COMPARE[type(op)], left, right))
         if len(found) == 1:
             return found[0]
@@ -362,6 +367,17 @@ class Expressions(ABC):
     @abstractmethod
     def inline_python(self, function: Any, args: list[LoweredValue]) -> LoweredValue:
         """Inlines one of our own functions of the language and returns its result."""
+
+
+def _refuse_whole(*compared: LoweredValue) -> None:
+    """Raises Mismatch for what is compared component by component only."""
+    for kind, name, instead in (
+        (Pixel, "pixels", "p.r, p.g, p.b, p.a."),
+        (Vector, "vectors", "v.x, v.y, …"),
+        (Matrix, "matrices", "their elements, m[i, j]."),
+    ):
+        if any(isinstance(item, kind) for item in compared):
+            raise Mismatch(f"{name} are not compared as a whole.", f"Compare {instead}")
 
 
 def _power(base: float, exponent: float) -> bool | int | float:

@@ -19,3 +19,5 @@ class Findings:
         """The types of what is returned, or written to `out`, before they are converted."""
         self.pixels = False
         """Whether the kernel returns pixels."""
+        self.vector: int | None = None
+        """The size of the vectors that the kernel returns, if it does."""

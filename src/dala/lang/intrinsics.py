@@ -12,6 +12,7 @@ from dala.lang import (
     hyperbolic,
     math_f32,
     math_f64,
+    matrices,
     random_numbers,
     trigonometry_f32,
     trigonometry_f64,
@@ -20,6 +21,7 @@ from dala.lang import (
 from dala.lang.arithmetic import Mismatch
 from dala.lang.language_names import ScalarMarker
 from dala.lang.values import (
+    Componentwise,
     Literal,
     Local,
     LoweredValue,
@@ -27,7 +29,6 @@ from dala.lang.values import (
     Pixel,
     Static,
     Tuple,
-    Vector,
     describe,
 )
 
@@ -58,7 +59,7 @@ def call_intrinsic(lower: Expressions, name: str, args: list[LoweredValue]) -> L
             f"dala.{name} takes {takes} argument{'s' * (arities != (1,))}, not {len(args)}.",
             f"See help(dala.{name}).",
         )
-    if name not in _PLAIN and any(isinstance(arg, Pixel | Vector) for arg in args):
+    if name not in _PLAIN and any(isinstance(arg, Componentwise) for arg in args):
         return lower.arithmetic.by_component(lambda *parts: handler(lower, *parts), *args)
     return handler(lower, *args)
 
@@ -178,16 +179,8 @@ def _sign(lower: Expressions, x: LoweredValue) -> LoweredValue:
     return lower.arithmetic.binary("sub", up, down)
 
 
-def floats_alike(lower: Expressions, *args: LoweredValue) -> list[Number]:
-    """Returns all arguments as floats of their common type."""
-    met = lower.arithmetic.floating(args[0])
-    for arg in args[1:]:
-        met, _ = lower.arithmetic.to_common_type(met, lower.arithmetic.floating(arg))
-    return [lower.arithmetic.convert(arg, met.type) for arg in args]
-
-
 def _mix(lower: Expressions, a: LoweredValue, b: LoweredValue, t: LoweredValue) -> LoweredValue:
-    a, b, t = floats_alike(lower, a, b, t)
+    a, b, t = lower.arithmetic.floats_alike(a, b, t)
     apart = lower.arithmetic.binary("sub", b, a)
     return lower.arithmetic.binary("add", a, lower.arithmetic.binary("mul", apart, t))
 
@@ -245,7 +238,7 @@ def _written(name: str) -> Handler:
             folded = _folded(name, [arg.value for arg in args if isinstance(arg, Literal)])
             if folded is not None:
                 return Literal(folded)
-        numbers = floats_alike(lower, *args)
+        numbers = lower.arithmetic.floats_alike(*args)
         type = numbers[0].type
         return lower.inline_python(_WRITTEN[f"{name}_{type}"], list(numbers))
 
@@ -312,6 +305,7 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     **{name: (_unary(name), _ONE) for name in ("popcount", "clz", "reverse_bits")},
     **random_numbers.HANDLERS,
     **vectors.HANDLERS,
+    **matrices.HANDLERS,
     **{name: (_written(name), _TWO) for name in ("pow", "atan2", "hypot", "fmod")},
     **{
         name: (_written(name), _ONE)
@@ -331,6 +325,7 @@ _PLAIN = {
     "bits",
     *random_numbers.HANDLERS,
     *vectors.HANDLERS,
+    *matrices.HANDLERS,
 }
 
 PYTHON_EQUALS: dict[Any, str] = {

@@ -15,6 +15,7 @@ from dala.lang.values import (
     Literal,
     Local,
     LoweredValue,
+    Matrix,
     Number,
     OutRef,
     Pixel,
@@ -102,6 +103,8 @@ class Iteration(Reads):
             return list(found.channels)
         if isinstance(found, Tuple | Vector | Local):
             return list(found.items)
+        if isinstance(found, Matrix):
+            return list(found.rows)
         instead = "Write `for k in range(n):` and index with k."
         if isinstance(found, InputRef):
             name = found.input.name

@@ -46,10 +46,33 @@ class VectorMarker(Marker):
         self.size = size
 
 
+class MatrixMarker(Marker):
+    """A matrix type: annotates a parameter or makes a matrix."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"mat{size}")
+        self.size = size
+
+
 class Annotation(Marker):
-    """An annotation of an argument: `Image`, `Out`, `const`, `number`."""
+    """An annotation of an argument: `Array`, `Image`, `Out`, `const`, `number`."""
 
     __slots__ = ()
+
+
+class ArrayMarker(Annotation):
+    """An annotation of an input; `Array[vec3]` is one whose elements are vectors."""
+
+    __slots__ = ("element",)
+
+    def __init__(self, element: Any = None) -> None:
+        super().__init__("Array")
+        self.element = element
+
+    def __getitem__(self, element: Any) -> ArrayMarker:
+        return ArrayMarker(element)
 
 
 class Intrinsic(Marker):
@@ -60,9 +83,19 @@ class Intrinsic(Marker):
 
 SCALARS = {scalar.name: ScalarMarker(scalar) for scalar in (*DTYPES.values(), BOOL)}
 IMAGE, OUT, CONST, NUMBER = (Annotation(name) for name in ("Image", "Out", "const", "number"))
-ANNOTATIONS = {mark.name: mark for mark in (IMAGE, OUT, CONST, NUMBER)}
+ARRAY = ArrayMarker()
+ANNOTATIONS = {mark.name: mark for mark in (ARRAY, IMAGE, OUT, CONST, NUMBER)}
+
+_PYTHON_SCALARS = ((float, "f32"), (int, "s32"), (bool, "bool"))
+
+
+def meant_by(mark: Any) -> Any:
+    """Returns the marker of what Python's own scalar types mean; anything else unchanged."""
+    return next((SCALARS[name] for python, name in _PYTHON_SCALARS if mark is python), mark)
+
 
 VECTORS = {f"vec{size}": VectorMarker(size) for size in (2, 3, 4)}
+MATRICES = {f"mat{size}": MatrixMarker(size) for size in (2, 3, 4)}
 
 _PLACES = ("position", "shape", "rgba", "local")
 _MATHS = (
@@ -74,8 +107,9 @@ _MATHS = (
     *("popcount", "clz", "reverse_bits"),
     *("mix", "step", "smoothstep", "luma", "isnan", "isinf", "bits"),
     *("dot", "cross", "length", "distance", "normalize", "reflect"),
+    *("identity", "transpose", "determinant", "inverse"),
 )
 INTRINSICS = {name: Intrinsic(name) for name in (*_PLACES, *_MATHS)}
 
-NAMES: dict[str, Marker] = {**SCALARS, **VECTORS, **ANNOTATIONS, **INTRINSICS}
+NAMES: dict[str, Marker] = {**SCALARS, **VECTORS, **MATRICES, **ANNOTATIONS, **INTRINSICS}
 """Every name of the language that is an attribute of `dala`."""

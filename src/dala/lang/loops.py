@@ -9,9 +9,10 @@ from dala.errors import KernelTypeError
 from dala.ir.nodes import For, Value, Variable, While
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Mismatch, is_weak
+from dala.lang.bundles import kind_of, rebuilt, scalars
 from dala.lang.early_exits import BROKEN, RESULT, assigned, breaks, structured
 from dala.lang.iteration import MOST_UNROLLED
-from dala.lang.statements import Statements, rebuilt, scalars
+from dala.lang.statements import Statements
 from dala.lang.values import Literal, LoweredValue, Number, Unset, describe
 
 _MOST_ROUNDS = 6
@@ -199,7 +200,7 @@ class Lowering(Statements):
         """Returns a value of the kind and the types that all those found have in common."""
         zero = found[0]
         for other in found:
-            if len(scalars(zero)) != len(scalars(other)):
+            if kind_of(zero) != kind_of(other):
                 raise self.error(
                     node,
                     f"what this returns differs in kind: {describe(zero)} and {describe(other)}.",
@@ -252,7 +253,7 @@ class Lowering(Statements):
                     "Set it always.",
                 )
             items = scalars(after)
-            if len(items) != len(kinds):
+            if kind_of(after) != kind_of(before[name]):
                 raise self.error(
                     node,
                     f"`{name}` is {describe(before[name])} before the loop and "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from dala.base.record import value
 from dala.errors import KernelSyntaxError, KernelTypeError
@@ -15,6 +17,7 @@ from dala.ir.types import F32, F64, S64, U8, U16, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function
+from dala.lang.composites import bundled
 from dala.lang.early_exits import assigned, structured
 from dala.lang.expressions import Domain
 from dala.lang.findings import Findings
@@ -22,14 +25,24 @@ from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
 from dala.lang.signature import Signature, read_signature, static_object
 from dala.lang.source import Source
-from dala.lang.values import InputRef, Literal, LoweredValue, Number, OutRef, Pixel, Vector
+from dala.lang.values import (
+    InputRef,
+    Literal,
+    LoweredValue,
+    Number,
+    OutRef,
+    Pixel,
+    Vector,
+    describe,
+)
 
 
 @value
 class Specialization:
     """What a kernel is compiled for: its buffers, constants and parameter types.
 
-    A buffer is given by dtype, rank, and channels if it is, or the output may be, an image.
+    A buffer is given by dtype, rank, and channels if it is, or the output may be, an image, or if
+    its elements are vectors.
     """
 
     inputs: tuple[tuple[Scalar, int, int | None], ...]
@@ -108,7 +121,10 @@ def _lower(
         _floats(specialization, signature),
     )
     lowering.findings = findings
-    variables: dict[str, LoweredValue] = {item.name: InputRef(item) for item in inputs}
+    variables: dict[str, LoweredValue] = {
+        item.name: InputRef(item, vectors=argument.vector is not None)
+        for item, argument in zip(inputs, signature.inputs, strict=True)
+    }
     if signature.out is not None:
         variables[signature.out] = OutRef(output, signature.out)
     consts, types = dict(specialization.consts), dict(specialization.types)
@@ -117,11 +133,11 @@ def _lower(
         if item.kind == "const":
             variables[item.name] = Literal(consts[item.name])
         else:
-            type = item.type or types[item.name]
-            found = [build.param(type, name) for name in item.components]
+            found = [build.param(type or types[name], name) for name, type in item.leaves]
             params += found
-            numbers = tuple(map(Number, found))
-            variables[item.name] = Vector(numbers) if item.size else numbers[0]
+            numbers = map(Number, found)
+            made = bundled(item.composite, numbers) if item.composite else next(numbers)
+            variables[item.name] = made
     lowering.frame.variables = variables
     lowering.frame.assigned = frozenset(assigned(source.tree.body))
     with build.block() as body:
@@ -130,7 +146,9 @@ def _lower(
         else:
             returned = lowering.run_function(source.tree)
             _note(lowering, returned)
-            if definition.is_image:
+            if isinstance(returned, Vector) or signature.vector is not None:
+                output = _vector_output(lowering, source.tree, returned, specialization, domain)
+            elif definition.is_image:
                 output = _image_output(lowering, source.tree, returned, specialization)
             body.results = stored(lowering, source.tree, returned, output, gray=definition.is_image)
     return Program(definition.name, inputs, tuple(params), output, domain, body)
@@ -146,7 +164,7 @@ def float_literals(program: Program, signature: Signature) -> Scalar:
 def _floats(specialization: Specialization, signature: Signature) -> Scalar:
     """Returns the type of float literals among themselves: f64 if the kernel uses f64 or s64."""
     given = [scalar for scalar, *_ in (*specialization.inputs, specialization.output)]
-    given += [item.type for item in signature.params if item.type]
+    given += [type for item in signature.params for _, type in item.leaves if type]
     given += [scalar for _, scalar in specialization.types]
     return F64 if F64 in given or S64 in given else F32
 
@@ -154,6 +172,9 @@ def _floats(specialization: Specialization, signature: Signature) -> Scalar:
 def _note(lowering: Lowering, returned: LoweredValue) -> None:
     """Notes what the kernel returns; what cannot be stored is refused where it is converted."""
     lowering.findings.pixels = isinstance(returned, Pixel)
+    if isinstance(returned, Vector):
+        lowering.findings.vector = len(returned.items)
+        returned = returned.items[0]
     if isinstance(returned, Literal | Number):
         lowering.findings.yielded.append(lowering.arithmetic.type_of(returned))
 
@@ -190,6 +211,28 @@ def _image_output(
     )
 
 
+def _vector_output(
+    lowering: Lowering,
+    tree: ast.FunctionDef,
+    returned: LoweredValue,
+    specialization: Specialization,
+    domain: int,
+) -> Output:
+    """Returns the output of a kernel that returns vectors, which are its last axis."""
+    scalar, rank, channels = specialization.output
+    size = len(returned.items) if isinstance(returned, Vector) else None
+    if size is not None and rank == domain and channels in (None, size):
+        return Output(scalar, rank, size)
+    wanted = f"vectors of {channels}" if channels else f"{scalar} of rank {rank}"
+    raise lowering.error(
+        _place(tree),
+        f"the kernel returns {describe(returned)}, but its output is {wanted}.",
+        "Annotate it with the vectors that it returns, as in `-> dala.vec3`: an output has one "
+        "axis more, of their components.",
+        KernelTypeError,
+    )
+
+
 def _place(tree: ast.FunctionDef) -> ast.AST:
     return next((item for item in ast.walk(tree) if isinstance(item, ast.Return)), tree)
 
@@ -202,6 +245,9 @@ def stored(
     A float returned by an image kernel is a gray pixel in 0..1.
     """
     try:
+        if isinstance(returned, Vector) and output.channels is not None:
+            items = returned.items
+            return tuple(lowering.arithmetic.convert(item, output.type).value for item in items)
         if output.channels is None:
             if gray and output.type == U8 and lowering.arithmetic.type_of(returned).is_float:
                 return (_channel(lowering, lowering.arithmetic.typed(returned), U8),)
@@ -245,17 +291,17 @@ def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
     return lowering.arithmetic.convert(channel, type).value
 
 
-def _makes_pixels(source: Source, seen: tuple[Source, ...] = ()) -> bool:
+def _makes_pixels(source: Source) -> bool:
     """Whether the function, or one that it calls, calls `dala.rgba`."""
+    return any(found is INTRINSICS["rgba"] for found in referred(source))
+
+
+def referred(source: Source, seen: tuple[Source, ...] = ()) -> Iterator[Any]:
+    """Yields the objects from outside that a function and those that it calls refer to."""
     for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call):
-            called = static_object(source, node.func)
-            if called is INTRINSICS["rgba"]:
-                return True
-            if (
-                isinstance(called, Function)
-                and called.source not in seen
-                and _makes_pixels(called.source, (*seen, source))
-            ):
-                return True
-    return False
+        if not isinstance(node, ast.Name | ast.Attribute):
+            continue
+        found = static_object(source, node)
+        yield found
+        if isinstance(found, Function) and found.source not in seen:
+            yield from referred(found.source, (*seen, source))

@@ -13,19 +13,23 @@ from typing import Any
 import numpy as np
 
 from dala.ir.builder import Builder
-from dala.ir.nodes import OUTPUT, Border, Const, Input, Program
+from dala.ir.nodes import OUTPUT, Border, Const, Input, Program, domain_of
 from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
 from dala.lang.calls import Function, source_of
+from dala.lang.composites import FieldType, bundled, conform, flattened, leaves
 from dala.lang.expressions import Domain
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
-from dala.lang.language_names import Intrinsic, ScalarMarker, VectorMarker
+from dala.lang.language_names import Intrinsic, MatrixMarker, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
 from dala.lang.lower import Definition, float_literals, stored
-from dala.lang.python_values import Components, Conversion, Evaluator, LocalList, Neutral, inside
+from dala.lang.matrices import matrix
+from dala.lang.python_composites import Components, Rows
+from dala.lang.python_values import Conversion, Evaluator, LocalList, Neutral, inside
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
 from dala.lang.source import MISSING, UNBOUND, Source
-from dala.lang.values import InputRef
+from dala.lang.structs import is_struct, struct_of
+from dala.lang.values import InputRef, Number
 from dala.lang.vectors import vector
 
 Arrays = Mapping[str, np.ndarray]
@@ -59,7 +63,8 @@ class _Run(Evaluator):
         self.place: tuple[int, ...] = ()
         scattered = program.output.scattered and program.inputs
         over = inputs[program.inputs[0].name] if scattered else out
-        self.domain = (over.shape or (1,))[: program.rank]
+        channels = program.inputs[0].channels if scattered else program.output.channels
+        self.domain = domain_of(over.shape, channels)
         self.functions: dict[Source, Any] = {}
         types = {param.name: param.type for param in program.params}
         self.given = {
@@ -67,11 +72,16 @@ class _Run(Evaluator):
             for item in definition.signature.params
         }
         self.border = definition.border
+        self.vectors = {item.name for item in definition.signature.inputs if item.vector}
         self.readers = {item.name: self._reader(item) for item in program.inputs}
 
     def _parameter(self, item: Parameter, types: Mapping[str, Scalar], value: Any) -> Any:
-        if item.size:
-            return self.vector_class(self, tuple(map(self.classes[F32], value)))
+        if item.composite is not None:
+            numbers = flattened(item.composite, value, item.name)
+            pairs = zip(numbers, leaves(item.composite, item.name), strict=True)
+            build = self.lowering.build
+            found = (Number(build.const(scalar, number)) for number, (_, scalar) in pairs)
+            return self.raised(bundled(item.composite, found))
         scalar = types.get(item.name, BOOL)
         return value if scalar == BOOL else self.classes[scalar](value)
 
@@ -123,19 +133,30 @@ class _Run(Evaluator):
                     scope[name] = self.meant(found)
             exec(compile(ast.Module([tree], []), source.file, "exec"), scope)
             function = scope[source.name]
-            types = {name: static_object(source, mark) for name, mark in marks.items()}
-            scalars = {k: m.scalar for k, m in types.items() if isinstance(m, ScalarMarker)}
+            types = self._types(source, marks)
             order = [arg.arg for arg in arguments]
 
             def call(*args: Any, **named: Any) -> Any:
                 given = {**dict(zip(order, args, strict=False)), **named}
-                for name, scalar in scalars.items():
+                for name, type_ in types.items():
                     if name in given:
-                        given[name] = self.convert(given[name], scalar)
+                        given[name] = self.conformed(type_, given[name], f"`{name}`")
                 return function(**given)
 
             self.functions[source] = function if source is self.definition.source else call
         return self.functions[source]
+
+    def _types(self, source: Source, marks: Mapping[str, ast.expr]) -> dict[str, Any]:
+        """Returns the types that arguments of a function are annotated with, by name."""
+        found = {name: static_object(source, mark) for name, mark in marks.items()}
+        return {
+            name: struct_of(mark, source.resolve) if is_struct(mark) else mark
+            for name, mark in found.items()
+            if is_struct(mark) or isinstance(mark, ScalarMarker | VectorMarker | MatrixMarker)
+        }
+
+    def conformed(self, type_: FieldType, value: Any, what: str) -> Any:
+        return self.attempt(lambda lower: conform(lower, type_, self.lowered(value), what))
 
     def meant(self, found: Any) -> Any:
         """Returns what an object from outside is inside a kernel."""
@@ -149,9 +170,15 @@ class _Run(Evaluator):
             return partial(self.intrinsic, found.name)
         if isinstance(found, VectorMarker):
             return partial(self.made_vector, found)
+        if isinstance(found, MatrixMarker):
+            return partial(self.made_matrix, found)
+        if is_struct(found):
+            return self.struct(found)
+        if is_struct(type(found)):
+            return self.raised(self.lowering.static(found, self.definition.source.tree))
         if isinstance(found, np.ndarray | np.generic):
             found = found.tolist()
-        if isinstance(found, list):
+        if isinstance(found, tuple | list):
             return tuple(map(self.meant, found))
         own = {range: self.counted, sum: self.summed, len: self.length, int: self.cut}
         for python, ours in own.items():
@@ -180,12 +207,18 @@ class _Run(Evaluator):
     def made_vector(self, mark: VectorMarker, *args: Any) -> Any:
         return self.raised(vector(self.lowering, mark, [self.lowered(arg) for arg in args]))
 
+    def made_matrix(self, mark: MatrixMarker, *args: Any) -> Any:
+        return self.attempt(lambda lower: matrix(lower, mark, [self.lowered(arg) for arg in args]))
+
     def counted(self, *bounds: Any) -> Iterable[Any]:
         wide = any(self.scalar_of(end) in (S64, U32) for end in bounds)
         return map(self.classes[S64 if wide else S32], range(*map(int, bounds)))
 
     def summed(self, values: Iterable[Any]) -> Any:
         items = list(values)
+        if items and isinstance(items[0], Components):
+            parts = (self.summed(part) for part in zip(*items, strict=True))
+            return self.vector_class(self, tuple(parts))
         first = self.scalar_of(items[0]) if items else None
         if first == F32:
             wide = [self.convert(item, F64) for item in items]
@@ -195,7 +228,7 @@ class _Run(Evaluator):
         return reduce(partial(self.binary, "add"), items) if items else 0
 
     def length(self, of: Any) -> Any:
-        return len(of) if isinstance(of, tuple | list | Components) else of.shape[0]
+        return len(of) if isinstance(of, tuple | list | Components | Rows) else of.shape[0]
 
     def cut(self, value: Any) -> Any:
         return self.converted(int, self.call("trunc", value))
@@ -219,7 +252,8 @@ class _Run(Evaluator):
 
     def _reader(self, item: Input) -> Any:
         array = self.inputs[item.name]
-        shape = (array.shape or (1,))[: item.rank]
+        vectors = item.name in self.vectors
+        shape = domain_of(array.shape, item.channels)
         sizes = tuple(self.classes[S32](size) for size in shape)
         stored_ = array.reshape(*shape, item.channels or 1)
 
@@ -235,6 +269,8 @@ class _Run(Evaluator):
         def element(values: np.ndarray, levels: bool) -> Any:
             if item.channels is None:
                 return self.classes[item.type](values[0])
+            if vectors:
+                return self.vector_class(self, tuple(map(self.classes[item.type], values)))
             build = self.lowering.build
             constants = [build.const(item.type, value) for value in values.tolist()]
             return self.raised(self.lowering.pixel(InputRef(item, levels=levels), constants))
@@ -270,6 +306,11 @@ class _Run(Evaluator):
             if item.channels is None:
                 kind = type(item.name, (self.classes[item.type],), members(False))
                 return kind(at(own, False) if own is not None else 0)
+            if vectors:
+                kind = type(item.name, (self.vector_class,), members(False))
+                zeros = np.zeros(item.channels, array.dtype)
+                vector_ = element(zeros, False) if own is None else at(own, False)
+                return kind(self, vector_.items)
             pixel = at(self.place, levels)
             kind = type(item.name, (self.pixel_class,), members(levels))
             made = kind(self, pixel.channels)

@@ -5,7 +5,8 @@ An operation on them is lowered as any other; on constants, lowering computes th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,24 @@ from dala.ir.nodes import Border, Const
 from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, F64, SCALARS, Scalar
 from dala.lang.arithmetic import Arithmetic, Mismatch
-from dala.lang.intrinsics import call_intrinsic, floats_alike
+from dala.lang.intrinsics import call_intrinsic
 from dala.lang.language_names import ScalarMarker
 from dala.lang.loops import Lowering
-from dala.lang.values import Literal, LoweredValue, Number, Pixel, Static, Tuple, Vector
-from dala.lang.vectors import swizzled
+from dala.lang.matrices import matmul
+from dala.lang.python_composites import Components, Rows, struct_class
+from dala.lang.source import Source
+from dala.lang.structs import is_struct
+from dala.lang.values import (
+    Componentwise,
+    Literal,
+    LoweredValue,
+    Matrix,
+    Number,
+    Pixel,
+    Static,
+    Tuple,
+    Vector,
+)
 
 _BINARY = {
     **{name: name for name in ("add", "sub", "mul", "floordiv", "mod", "and", "or", "xor")},
@@ -67,31 +81,6 @@ class Channels:
         return f"rgba({', '.join(map(str, self.channels))})"
 
 
-class Components:
-    """A vector: two to four numbers, and arithmetic on each."""
-
-    def __init__(self, evaluator: Evaluator, items: tuple[Any, ...]) -> None:
-        self.evaluator, self.items = evaluator, items
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.items)
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.items[index]
-
-    def __getattr__(self, name: str) -> Any:
-        found = None if name.startswith("_") else swizzled(self.evaluator.vector(self.items), name)
-        if found is None:
-            raise AttributeError(f"a vector of {len(self.items)} has no {name!r}")
-        return self.evaluator.raised(found)
-
-    def __repr__(self) -> str:
-        return f"vec{len(self.items)}({', '.join(map(str, self.items))})"
-
-
 class LocalList(list[Any]):
     """A local array: its elements keep their type, and an index outside of it changes none."""
 
@@ -110,7 +99,7 @@ class LocalList(list[Any]):
             super().__setitem__(int(index), self.evaluator.convert(value, self.scalar))
 
 
-class Evaluator:
+class Evaluator(ABC):
     """Computes with values by lowering operations on constants."""
 
     def __init__(self, lowering: Lowering) -> None:
@@ -124,6 +113,25 @@ class Evaluator:
                 self.classes[scalar], self.scalars[made] = made, scalar
         self.pixel_class = type("pixel", (Channels,), operators)
         self.vector_class = type("vector", (Components,), operators)
+        self.matrix_class = type("matrix", (Rows,), operators)
+        self.structs: dict[type, Any] = {}
+        """The classes of named tuples, by those that users define."""
+
+    @abstractmethod
+    def rebuilt(self, source: Source) -> Any:
+        """Returns a function of the same code, whose names mean what kernels mean."""
+
+    def struct(self, cls: type) -> Any:
+        """Returns a class of named tuples as kernels see it."""
+        if cls not in self.structs:
+            self.structs[cls] = struct_class(self, cls, self.rebuilt)
+        return self.structs[cls]
+
+    def _named(self, kind: type) -> type | None:
+        """Returns the class that a user defined for tuples of this class, or None."""
+        if not is_struct(kind):
+            return None
+        return next((cls for cls, own in self.structs.items() if own is kind), kind)
 
     def restart(self) -> None:
         """Forgets the constants of the position before."""
@@ -152,8 +160,11 @@ class Evaluator:
             return Pixel((red, green, blue, alpha))
         if isinstance(value, Components):
             return self.vector(value.items)
+        if isinstance(value, Rows):
+            return Matrix(tuple(self.vector(row.items) for row in value))
         if isinstance(value, tuple | list):
-            return Tuple(tuple(self.lowered(item) for item in value))
+            items = tuple(self.lowered(item) for item in value)
+            return Tuple(items, self._named(type(value)))
         return Static(value.marker) if isinstance(value, Conversion) else Literal(value)
 
     def raised(self, lowered: LoweredValue) -> Any:
@@ -162,13 +173,23 @@ class Evaluator:
             case Number():
                 return self.number(lowered)
             case Tuple():
-                return tuple(self.raised(item) for item in lowered.items)
+                items = tuple(self.raised(item) for item in lowered.items)
+                return items if lowered.named is None else self.struct(lowered.named)._make(items)
             case Pixel():
                 return self.pixel_class(self, tuple(map(self.number, lowered.channels)))
             case Vector():
                 return self.vector_class(self, tuple(map(self.number, lowered.items)))
+            case Matrix():
+                return self.matrix_class(self, tuple(map(self.raised, lowered.rows)))
         assert isinstance(lowered, Literal)
         return lowered.value
+
+    def attempt(self, lower: Callable[[Lowering], LoweredValue]) -> Any:
+        """Returns what lowering gives; raises KernelTypeError for values that do not fit."""
+        try:
+            return self.raised(lower(self.lowering))
+        except Mismatch as mismatch:
+            raise KernelTypeError(f"{mismatch.what} {mismatch.instead}") from None
 
     def number(self, lowered: Number) -> Any:
         """Returns a number; one that is made of literals alone is one of Python's own."""
@@ -183,7 +204,7 @@ class Evaluator:
         try:
             if name == "fmod" and not all(isinstance(item, Literal) for item in given):
                 # In the language it is a loop, which lowering does not run.
-                x, y = (self.number(item) for item in floats_alike(self.lowering, *given))
+                x, y = (self.number(item) for item in self.lowering.arithmetic.floats_alike(*given))
                 with np.errstate(all="ignore"):
                     return type(x)(np.fmod(x.item(), y.item(), dtype=type(x).__mro__[1]))
             return self.raised(call_intrinsic(self.lowering, name, given))
@@ -193,12 +214,11 @@ class Evaluator:
     def binary(self, op: str, a: Any, b: Any) -> Any:
         """Returns the result of an operation or a comparison."""
         left, right = self._met(a, b), self._met(b, a)
-        try:
-            if op == "pow":
-                return self.raised(self.lowering.power(left, right))
-            return self.raised(self.lowering.arithmetic.binary(op, left, right))
-        except Mismatch as mismatch:
-            raise KernelTypeError(f"{mismatch.what} {mismatch.instead}") from None
+        if op == "pow":
+            return self.attempt(lambda lower: lower.power(left, right))
+        if op == "matmul":
+            return self.attempt(lambda lower: matmul(lower, left, right))
+        return self.attempt(lambda lower: lower.arithmetic.binary(op, left, right))
 
     def choose(self, condition: bool, then: Any, otherwise: Any) -> Any:
         """Returns one of two values, in the type that both have in common."""
@@ -208,6 +228,8 @@ class Evaluator:
 
     def item(self, owner: Any, index: Any) -> Any:
         """Returns an element of an input or a tuple, inside of which a computed index is held."""
+        if isinstance(owner, Components) and type(owner) is self.vector_class:
+            owner = owner.items
         if not isinstance(owner, tuple | list) or self.scalar_of(index) is None or not owner:
             return owner[index]
         chosen = owner[0]
@@ -229,7 +251,7 @@ class Evaluator:
     def convert(self, value: Any, scalar: Scalar) -> Any:
         """Returns the value, or each component of it, as another type."""
         arithmetic, lowered = self.lowering.arithmetic, self.lowered(value)
-        if isinstance(lowered, Pixel | Vector):
+        if isinstance(lowered, Componentwise):
             return self.raised(
                 arithmetic.by_component(lambda item: arithmetic.convert(item, scalar), lowered)
             )
@@ -246,7 +268,7 @@ def _operators(evaluator: Evaluator) -> dict[str, Any]:
         return lambda self, other: evaluator.binary(op, other, self)
 
     methods: dict[str, Any] = {f"__{name}__": forward(name) for name in _COMPARED}
-    for name, op in {**_BINARY, "pow": "pow"}.items():
+    for name, op in {**_BINARY, "pow": "pow", "matmul": "matmul"}.items():
         methods |= {f"__{name}__": forward(op), f"__r{name}__": reflected(op)}
     return {
         **methods,

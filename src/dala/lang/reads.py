@@ -5,17 +5,21 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from dala.base.suggestions import hint
 from dala.errors import KernelTypeError, ShapeError
 from dala.ir.nodes import Input, Value
 from dala.ir.types import F32, S32, S64, U8, U32
 from dala.lang.expressions import Expressions
 from dala.lang.hints import instead_of_attribute
+from dala.lang.matrices import transposed
 from dala.lang.source import MISSING
+from dala.lang.structs import fields_of
 from dala.lang.values import (
     InputRef,
     Literal,
     Local,
     LoweredValue,
+    Matrix,
     Number,
     OutRef,
     Pixel,
@@ -33,7 +37,7 @@ class Reads(Expressions):
     """Lowers subscripts and attributes of inputs and other values."""
 
     def load(self, source: InputRef, index: tuple[Value, ...] | None) -> LoweredValue:
-        """Returns an element of a plain input, or a pixel of an image."""
+        """Returns an element of a plain input, a vector, or a pixel of an image."""
         item = source.input
         if index is None:
             self.findings.bare.add(item.name)
@@ -49,6 +53,8 @@ class Reads(Expressions):
             self.build.load(item.type, item.name, index, channel, self.border)
             for channel in range(item.channels)
         ]
+        if source.vectors:
+            return Vector(tuple(map(Number, stored)))
         return self.pixel(source, stored)
 
     def pixel(self, source: InputRef, stored: Sequence[Value]) -> Pixel:
@@ -106,27 +112,36 @@ class Reads(Expressions):
                 found = getattr(owner.object, name, MISSING)
                 if found is not MISSING:
                     return self.static(found, node)
-                hint = instead_of_attribute(owner.object, name)
-                raise self.error(node, f"`{ast.unparse(node)}` does not exist.", hint)
+                instead = instead_of_attribute(owner.object, name)
+                raise self.error(node, f"`{ast.unparse(node)}` does not exist.", instead)
             case Pixel() if name in _CHANNELS:
                 return owner.channels[_CHANNELS[name]]
             case Vector() if (found := swizzled(owner, name)) is not None:
                 return found
-            case InputRef() if name == "pixel" and owner.input.channels:
+            case Tuple() if name in fields_of(owner):
+                return fields_of(owner)[name]
+            case Matrix() if name == "T":
+                return transposed(owner)
+            case InputRef() if name == "pixel" and owner.is_image:
                 return self.load(owner, None)
-            case InputRef() if name == "levels" and owner.input.channels:
+            case InputRef() if name == "levels" and owner.is_image:
                 return InputRef(owner.input, levels=True)
-            case InputRef() if name == "shape" or (name == "size" and owner.input.channels):
+            case InputRef() if name == "shape" or (name == "size" and owner.is_image):
                 return self.extents(owner.input.name, owner.input.rank)
             case OutRef() if name == "shape":
                 return self.extents("out", owner.output.rank)
         has = {
             Pixel: "r, g, b and a",
             Vector: "its components by their letters: v.x, v.xy",
+            Matrix: "its transpose, m.T, and elements, m[i, j]",
             OutRef: "shape, and the method add",
             InputRef: "pixel, shape, levels, sample and sample_uv",
         }.get(type(owner), "no attributes")
-        if isinstance(owner, InputRef) and not owner.input.channels:
+        if isinstance(owner, Tuple) and owner.named is not None:
+            names = list(fields_of(owner))
+            what = f"{describe(owner)} has no `{name}`.{hint(name, names)}"
+            raise self.error(node, what, f"It has {', '.join(names)}.", KernelTypeError)
+        if isinstance(owner, InputRef) and not owner.is_image:
             has = "shape and sample; annotated with dala.Image, it would have pixel and levels, too"
         raise self.error(
             node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError
@@ -140,6 +155,8 @@ class Reads(Expressions):
             owner = Tuple(owner.channels)
         if isinstance(owner, Vector | Local):
             owner = Tuple(owner.items)
+        if isinstance(owner, Matrix):
+            return self._element(node, owner, self.operand(node.slice))
         if isinstance(owner, Tuple):
             return self._item(node, owner, self.operand(node.slice))
         if isinstance(owner, OutRef):
@@ -187,6 +204,22 @@ class Reads(Expressions):
             return number
         return self.arithmetic.convert(number, S64 if number.type == U32 else S32)
 
+    def _element(self, node: ast.Subscript, owner: Matrix, index: LoweredValue) -> LoweredValue:
+        """Returns a row of a matrix, or one of its elements."""
+        places = index.items if isinstance(index, Tuple) else (index,)
+        if len(places) not in (1, 2):
+            raise self.error(
+                node,
+                f"a matrix is indexed by 1 or 2 integers, not {len(places)}.",
+                "m[i] is a row, m[i, j] an element.",
+                KernelTypeError,
+            )
+        found = self._item(node, Tuple(owner.rows), places[0])
+        if len(places) == 1:
+            return found
+        assert isinstance(found, Vector)
+        return self._item(node, Tuple(found.items), places[1])
+
     def _item(self, node: ast.Subscript, owner: Tuple, index: LoweredValue) -> LoweredValue:
         count = len(owner.items)
         if isinstance(index, Literal) and type(index.value) is int:
@@ -194,7 +227,7 @@ class Reads(Expressions):
                 return owner.items[index.value]
             raise self.error(
                 node,
-                f"index {index.value} is outside a tuple of {count}.",
+                f"index {index.value} is outside: there are {count}.",
                 f"Use 0 to {count - 1}.",
                 KernelTypeError,
             )

@@ -11,7 +11,7 @@ from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, S32, U8, U32, Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.iteration import Iteration
-from dala.lang.values import Literal, LoweredValue, Number, Tuple, describe
+from dala.lang.values import Literal, LoweredValue, Number, Tuple, Vector, describe
 
 Op = OneOf["add", "min", "max"]
 REDUCTIONS: dict[Any, tuple[Op, bool]] = {
@@ -68,15 +68,26 @@ class Reductions(Iteration):
                 "a reduction counts by one.",
                 "Multiply: x[2 * k] for k in range(n // 2).",
             )
-        counter = Variable(counting, clause.target.id)
-        before = dict(self.frame.variables)
-        self.frame.variables[clause.target.id] = Number(counter)
-        with self.build.block() as body:
-            number = self.arithmetic.typed(self._term(node, op, generator, depth, conditions))
-            body.results = (number.value,)
-        self.frame.variables = before
-        reduced = Reduce(number.type, op, counter, start.value, stop.value, body)
-        return Number(self.build.reduce(reduced))
+        name = clause.target.id
+
+        def lower(component: int) -> tuple[LoweredValue, Number]:
+            """Returns the term and the reduction of its only number, or of a component."""
+            counter = Variable(counting, name)
+            before = dict(self.frame.variables)
+            self.frame.variables[name] = Number(counter)
+            with self.build.block() as body:
+                term = self._term(node, op, generator, depth, conditions)
+                part = term.items[component] if isinstance(term, Vector) else term
+                number = self.arithmetic.typed(part)
+                body.results = (number.value,)
+            self.frame.variables = before
+            reduced = Reduce(number.type, op, counter, start.value, stop.value, body)
+            return term, Number(self.build.reduce(reduced))
+
+        term, reduced = lower(0)
+        if not isinstance(term, Vector):
+            return reduced
+        return Vector((reduced, *(lower(i)[1] for i in range(1, len(term.items)))))
 
     def _reduce_items(
         self, node: ast.Call, op: Op, generator: ast.GeneratorExp, depth: int, conditions: bool
@@ -114,9 +125,14 @@ class Reductions(Iteration):
                 term = self.arithmetic.convert(self.arithmetic.condition(term), S32)
         if isinstance(term, Literal) and not clause.ifs:
             return term
+        if isinstance(term, Vector):
+            return Vector(tuple(self._counted_term(op, item, clause.ifs) for item in term.items))
+        return self._counted_term(op, term, clause.ifs)
+
+    def _counted_term(self, op: Op, term: LoweredValue, conditions: list[ast.expr]) -> Number:
         number = self.arithmetic.typed(term)
         number = self.arithmetic.convert(number, _summed(number.type, op))
-        for condition in clause.ifs:
+        for condition in conditions:
             holds = self.arithmetic.condition(self.operand(condition))
             neutral = self.build.const(number.type, neutral_of(op, number.type))
             number = Number(self.build.select(holds.value, number.value, neutral))

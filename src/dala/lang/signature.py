@@ -7,30 +7,36 @@ from typing import Any, Literal
 
 from dala.base.record import value
 from dala.errors import KernelSyntaxError
-from dala.ir.types import F32, Scalar
+from dala.ir.types import Scalar
+from dala.lang.arithmetic import Mismatch
+from dala.lang.composites import Composite, Struct, flattened, leaves
 from dala.lang.language_names import (
+    ARRAY,
     CONST,
     IMAGE,
     OUT,
     SCALARS,
     Annotation,
+    ArrayMarker,
+    MatrixMarker,
     ScalarMarker,
     VectorMarker,
+    meant_by,
 )
 from dala.lang.source import MISSING, Source
+from dala.lang.structs import is_struct, struct_of, untyped
 
-PYTHON_SCALARS = ((float, "f32"), (int, "s32"), (bool, "bool"))
-"""What Python's own types mean as annotations."""
 REQUIRED = MISSING
 """The default of a required parameter."""
 
 
 @value
 class InputArgument:
-    """An input; an image input yields pixels."""
+    """An input; an image input yields pixels, one of vectors has their size."""
 
     name: str
     image: bool = False
+    vector: int | None = None
 
 
 @value
@@ -44,13 +50,20 @@ class Parameter:
     kind: Literal["typed", "const", "number", "host"]
     type: Scalar | None
     default: Any = REQUIRED
-    size: int = 0
-    """The number of components of a vector; 0 for a number."""
+    composite: Composite | None = None
+    """What it is if not a number: a vector, a matrix, a named tuple."""
+
+    @property
+    def leaves(self) -> list[tuple[str, Scalar | None]]:
+        """The names of its numbers in a program, and their types: None where inputs decide."""
+        if self.composite is None:
+            return [(self.name, self.type)]
+        return [*leaves(self.composite, self.name)]
 
     @property
     def components(self) -> tuple[str, ...]:
-        """The names of its numbers in a program: its own, or one for each component."""
-        return tuple(f"{self.name}.{i}" for i in range(self.size)) or (self.name,)
+        """The names of its numbers in a program."""
+        return tuple(name for name, _ in self.leaves)
 
     @property
     def required(self) -> bool:
@@ -59,7 +72,7 @@ class Parameter:
     def describe(self) -> dict[str, Any]:
         """Returns its type, and its default if it has one."""
         kind = self.type.name if self.type else "any" if self.kind == "host" else self.kind
-        kind = f"vec{self.size}" if self.size else kind
+        kind = self.composite.name if self.composite else kind
         return {"type": kind} if self.required else {"type": kind, "default": self.default}
 
     def __str__(self) -> str:
@@ -76,6 +89,8 @@ class Signature:
     out: str | None
     returns: Scalar | None = None
     """The dtype that the return annotation names."""
+    vector: int | None = None
+    """The size of the vectors that the return annotation names."""
 
 
 def read_signature(source: Source) -> Signature:
@@ -103,7 +118,7 @@ def read_signature(source: Source) -> Signature:
                     KernelSyntaxError, arg, "a kernel has one output.", f"Keep `{out}: dala.Out`."
                 )
             out = arg.arg
-        elif mark is None or mark is IMAGE:
+        elif mark is None or mark is IMAGE or isinstance(mark, ArrayMarker):
             if default is not None:
                 raise source.error(
                     KernelSyntaxError,
@@ -111,28 +126,45 @@ def read_signature(source: Source) -> Signature:
                     f"input `{arg.arg}` has a default: an input is always given.",
                     f"A parameter has a scalar annotation: `{arg.arg}: dala.f32 = …`.",
                 )
-            inputs.append(InputArgument(arg.arg, image=mark is IMAGE))
+            size = _vector_size(source, arg, mark) if isinstance(mark, ArrayMarker) else None
+            inputs.append(InputArgument(arg.arg, image=mark is IMAGE, vector=size))
         else:
             params.append(_parameter(source, arg, mark, default))
-    return Signature(tuple(inputs), tuple(params), out, _returns(source))
+    return Signature(tuple(inputs), tuple(params), out, *_returns(source))
 
 
-def _returns(source: Source) -> Scalar | None:
-    """Returns the dtype that the return annotation names, if there is one."""
+def _vector_size(source: Source, arg: ast.arg, mark: ArrayMarker) -> int | None:
+    """Returns the size of the vectors that an input's elements are; None for numbers."""
+    if mark.element is None:
+        return None
+    if isinstance(mark.element, VectorMarker):
+        return mark.element.size
+    raise source.error(
+        KernelSyntaxError,
+        arg.annotation or arg,
+        f"the elements of `{arg.arg}` are to be {mark.element!r}; they can be numbers or vectors.",
+        "Write dala.Array[dala.vec3], or dala.Array for numbers, whose dtype is the buffer's.",
+    )
+
+
+def _returns(source: Source) -> tuple[Scalar | None, int | None]:
+    """Returns the dtype, or the size of vectors, that the return annotation names."""
     annotation = source.tree.returns
     if annotation is None:
-        return None
+        return None, None
     mark = _mark(source, annotation)
     if isinstance(mark, ScalarMarker):
-        return mark.scalar
+        return mark.scalar, None
+    if isinstance(mark, VectorMarker):
+        return None, mark.size
     if mark is None or mark is IMAGE:
-        return None
+        return None, None
     raise source.error(
         KernelSyntaxError,
         annotation,
         f"`{ast.unparse(annotation)}` does not say what a kernel returns.",
-        "Name the dtype of a call's result, as in `-> dala.u8`, or leave it out: then it is that "
-        "of the expression.",
+        "Name the dtype of a call's result, as in `-> dala.u8`, or its vectors, as in `-> "
+        "dala.vec3`, or leave it out: then it is as the expression is.",
     )
 
 
@@ -145,10 +177,11 @@ def _mark(source: Source, annotation: ast.expr) -> Any:
             return MISSING
     if isinstance(annotation, ast.Constant) and annotation.value is None:
         return None
-    mark = static_object(source, annotation)
-    for python_type, scalar in PYTHON_SCALARS:
-        if mark is python_type:
-            return SCALARS[scalar]
+    if isinstance(annotation, ast.Subscript):
+        owner = static_object(source, annotation.value)
+        element = static_object(source, annotation.slice)
+        return owner[element] if owner is ARRAY and element is not MISSING else MISSING
+    mark = meant_by(static_object(source, annotation))
     return None if mark is Any else mark
 
 
@@ -158,38 +191,74 @@ def _annotation(source: Source, arg: ast.arg) -> Any:
     mark = _mark(source, arg.annotation)
     if mark is None:
         return None
-    if isinstance(mark, Annotation | ScalarMarker | VectorMarker):
+    if isinstance(mark, Annotation | ScalarMarker | VectorMarker | MatrixMarker):
         return mark
+    if is_struct(mark):
+        return _parameter_struct(source, arg, mark)
     raise source.error(
         KernelSyntaxError,
         arg.annotation,
         f"`{ast.unparse(arg.annotation)}` does not annotate a kernel's argument.",
-        "Allowed: none or Any (an input), dala.Image, dala.Out, dala.const, dala.number, or a "
-        f"scalar type: dala.{', '.join(SCALARS)} (float and int are dala.f32 and dala.s32), or "
-        f"dala.vec2, vec3, vec4.",
+        "Allowed: none or Any (an input), dala.Array[dala.vec3], dala.Image, dala.Out, dala.const, "
+        f"dala.number, or a scalar type: dala.{', '.join(SCALARS)} (float and int are dala.f32 "
+        f"and dala.s32), or dala.vec2 to vec4, dala.mat2 to mat4, or a class of named tuples.",
     )
 
 
-def _vector_parameter(
-    source: Source, arg: ast.arg, mark: VectorMarker, default: ast.expr | None
+def _parameter_struct(source: Source, arg: ast.arg, mark: Any) -> Struct:
+    try:
+        struct = struct_of(mark, source.resolve)
+    except Mismatch as mismatch:
+        raise source.error(
+            KernelSyntaxError, arg.annotation or arg, mismatch.what, mismatch.instead
+        ) from None
+    for inner, name in untyped(struct):
+        raise source.error(
+            KernelSyntaxError,
+            arg.annotation or arg,
+            f"`{name}` of {inner} has no type, which a parameter's fields need.",
+            f"Annotate it, in class {inner}(NamedTuple): `{name}: dala.f32`.",
+        )
+    return struct
+
+
+def _composite_parameter(
+    source: Source, arg: ast.arg, mark: Composite, default: ast.expr | None
 ) -> Parameter:
     value: Any = REQUIRED
     if default is not None:
-        items = default.elts if isinstance(default, ast.Tuple) else []
-        value = tuple(static_number(source, item) for item in items)
-        if len(value) != mark.size or MISSING in value:
+        value = static_value(source, default)
+        try:
+            numbers = flattened(mark, value, f"`{arg.arg}`")
+            kinds = [scalar for _, scalar in leaves(mark, arg.arg)]
+            pairs = zip(numbers, kinds, strict=True)
+            fits = all(
+                isinstance(item, bool | int | float) and _fits(item, to) for item, to in pairs
+            )
+        except Mismatch:
+            fits = False
+        if not fits:
             raise source.error(
                 KernelSyntaxError,
                 default,
-                f"the default of `{arg.arg}` is not {mark.size} numbers.",
-                f"Write e.g. ({', '.join(['0.0'] * mark.size)}), or leave the default out.",
+                f"the default of `{arg.arg}` is not {_written(mark)}.",
+                "Write numbers of that form, or leave the default out.",
             )
-    return Parameter(arg.arg, "typed", F32, value, mark.size)
+    return Parameter(arg.arg, "typed", None, value, mark)
+
+
+def _written(mark: Composite) -> str:
+    match mark:
+        case VectorMarker():
+            return f"{mark.size} numbers"
+        case MatrixMarker():
+            return f"{mark.size} rows of {mark.size} numbers"
+    return f"a {mark.call}"
 
 
 def _parameter(source: Source, arg: ast.arg, mark: Any, default: ast.expr | None) -> Parameter:
-    if isinstance(mark, VectorMarker):
-        return _vector_parameter(source, arg, mark, default)
+    if isinstance(mark, Composite):
+        return _composite_parameter(source, arg, mark, default)
     value = REQUIRED if default is None else static_number(source, default)
     if default is not None and value is MISSING:
         raise source.error(
@@ -235,3 +304,19 @@ def static_number(source: Source, node: ast.expr) -> Any:
         return -number if isinstance(node.op, ast.USub) else number
     value = node.value if isinstance(node, ast.Constant) else static_object(source, node)
     return value if isinstance(value, bool | int | float) else MISSING
+
+
+def static_value(source: Source, node: ast.expr) -> Any:
+    """Returns the number, or the tuples and named tuples of numbers, of a default, or MISSING."""
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(static_value(source, item) for item in node.elts)
+    if isinstance(node, ast.Call):
+        cls = static_object(source, node.func)
+        named = {item.arg: static_value(source, item.value) for item in node.keywords if item.arg}
+        try:
+            given = [static_value(source, item) for item in node.args]
+            return cls(*given, **named) if is_struct(cls) else MISSING
+        except TypeError:
+            return MISSING
+    number = static_number(source, node)
+    return static_object(source, node) if number is MISSING else number

@@ -167,23 +167,32 @@ def from_text(text: str, names: Mapping[str, Any], file: str) -> Source:
             f"a kernel's source is text with one def, not {type(text).__name__}."
         )
     dedented = textwrap.dedent(text)
-    tree = _parse(dedented, file, 1)
+    return source_of_node(_parse(dedented, file, 1), dedented, names, file)
+
+
+def source_of_node(tree: ast.FunctionDef, text: str, names: Mapping[str, Any], file: str) -> Source:
+    """Returns the source of one of the functions that a text defines."""
     return Source(
         name=tree.name,
         file=file,
         first_line=1,
-        lines=dedented.splitlines(),
+        lines=text.splitlines(),
         tree=tree,
         doc=inspect.cleandoc(ast.get_docstring(tree) or ""),
         _scopes=(names, vars(builtins)),
     )
 
 
-def _parse(text: str, file: str, first_line: int) -> ast.FunctionDef:
+def parse_module(text: str, file: str, first_line: int) -> list[ast.stmt]:
+    """Returns the statements of a text; raises an error that points at what is not Python."""
     try:
-        body = ast.parse(text).body
+        return ast.parse(text).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         _refuse_syntax(error, text, file, first_line)
+
+
+def _parse(text: str, file: str, first_line: int) -> ast.FunctionDef:
+    body = parse_module(text, file, first_line)
     if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
         found = ", ".join(type(item).__name__ for item in body) or "nothing"
         raise KernelSyntaxError(

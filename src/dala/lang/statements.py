@@ -11,6 +11,7 @@ from dala.errors import KernelTypeError
 from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
 from dala.ir.types import Scalar
 from dala.lang.arithmetic import Mismatch, decided
+from dala.lang.bundles import kind_of, rebuilt, scalars
 from dala.lang.calls import Calls
 from dala.lang.early_exits import (
     RESULT,
@@ -21,15 +22,14 @@ from dala.lang.early_exits import (
     without_inner_returns,
 )
 from dala.lang.values import (
+    Componentwise,
     Literal,
     Local,
     LoweredValue,
     Number,
     OutRef,
-    Pixel,
     Tuple,
     Unset,
-    Vector,
     describe,
 )
 from dala.lang.vectors import components
@@ -148,7 +148,7 @@ class Statements(Calls):
                         found.append(value)
                 self.frame.variables[target.id] = value
             case ast.Tuple() | ast.List():
-                if isinstance(value, Pixel | Vector):
+                if isinstance(value, Componentwise):
                     value = Tuple(components(value))
                 if not isinstance(value, Tuple) or len(value.items) != len(target.elts):
                     raise self.error(
@@ -172,6 +172,12 @@ class Statements(Calls):
                         "`x = dala.local(9, dala.f32)`.",
                     )
                 self._store(Store, target.slice, owner, value, target)
+            case ast.Attribute():
+                owner, written = self.value(target.value), ast.unparse(target.value)
+                instead = f"Make a new one: {written} = {written}._replace({target.attr}=…)."
+                if not isinstance(owner, Tuple) or owner.named is None:
+                    instead = f"Make a new one, and assign that to `{written}`."
+                raise self.error(target, f"{describe(owner)} does not change.", instead)
             case _:
                 raise self.error(target, "this cannot be assigned to.", "Assign to a name.")
 
@@ -339,55 +345,18 @@ class Statements(Calls):
         return joined
 
     def _join_types(self, node: ast.AST, a: LoweredValue, b: LoweredValue) -> list[Scalar]:
-        first, second = scalars(a), scalars(b)
-        if len(first) != len(second) or _kind(a) is not _kind(b):
+        if kind_of(a) != kind_of(b):
             raise self.error(
                 node,
                 f"the two sides differ in kind: {describe(a)} and {describe(b)}.",
                 "Make both sides the same kind of value.",
                 KernelTypeError,
             )
-        return [self._common(node, x, y) for x, y in zip(first, second, strict=True)]
+        pairs = zip(scalars(a), scalars(b), strict=True)
+        return [self._common(node, x, y) for x, y in pairs]
 
     def _common(self, node: ast.AST, a: LoweredValue, b: LoweredValue) -> Scalar:
         try:
             return self.arithmetic.common_type_of(a, b)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
-
-
-def _kind(lowered: LoweredValue) -> type | None:
-    """Returns what values on two sides of a branch have to have in common."""
-    return type(lowered) if isinstance(lowered, Pixel | Vector | Local) else None
-
-
-def scalars(lowered: LoweredValue) -> tuple[LoweredValue, ...]:
-    """Returns the scalars that a value consists of."""
-    match lowered:
-        case Tuple():
-            return tuple(part for item in lowered.items for part in scalars(item))
-        case Pixel() | Vector():
-            return components(lowered)
-        case Local():
-            return lowered.items
-        case Literal() | Number():
-            return (lowered,)
-    raise Mismatch(f"{describe(lowered)} cannot change in a branch or a loop.", "Keep it as it is.")
-
-
-def rebuilt(like: LoweredValue, items: list[Number]) -> LoweredValue:
-    """Returns a value of the same kind with other scalars, taken from the front of `items`."""
-    pending = list(items)
-
-    def build(lowered: LoweredValue) -> LoweredValue:
-        if isinstance(lowered, Tuple):
-            return Tuple(tuple(build(item) for item in lowered.items))
-        if isinstance(lowered, Pixel):
-            return Pixel((pending.pop(0), pending.pop(0), pending.pop(0), pending.pop(0)))
-        if isinstance(lowered, Vector):
-            return Vector(tuple(pending.pop(0) for _ in lowered.items))
-        if isinstance(lowered, Local):
-            return Local(tuple(pending.pop(0) for _ in lowered.items), lowered.type)
-        return pending.pop(0)
-
-    return build(like)

@@ -37,9 +37,10 @@ class Number:
 
 @value
 class Tuple:
-    """Several values, to be unpacked or indexed."""
+    """Several values, to be unpacked or indexed; those of a named tuple have its class."""
 
     items: tuple[LoweredValue, ...]
+    named: type | None = None
 
 
 @value
@@ -51,9 +52,16 @@ class Pixel:
 
 @value
 class Vector:
-    """Two to four floats of one type; arithmetic is component by component."""
+    """Two to four numbers of one type; arithmetic is component by component."""
 
     items: tuple[Number, ...]
+
+
+@value
+class Matrix:
+    """Two to four vectors of as many floats, its rows; arithmetic is element by element."""
+
+    rows: tuple[Vector, ...]
 
 
 @value
@@ -70,6 +78,12 @@ class InputRef:
 
     input: Input
     levels: bool = False
+    vectors: bool = False
+
+    @property
+    def is_image(self) -> bool:
+        """Whether its elements are pixels."""
+        return self.input.channels is not None and not self.vectors
 
 
 @value
@@ -95,8 +109,10 @@ class Unset:
 
 
 LoweredValue = (
-    Literal | Number | Tuple | Pixel | Vector | Local | InputRef | OutRef | Static | Unset
+    Literal | Number | Tuple | Pixel | Vector | Matrix | Local | InputRef | OutRef | Static | Unset
 )
+Componentwise = Pixel | Vector | Matrix
+"""What arithmetic goes through component by component."""
 
 
 def describe(lowered: LoweredValue) -> str:
@@ -106,6 +122,8 @@ def describe(lowered: LoweredValue) -> str:
             return f"the number {lowered.value!r}"
         case Number():
             return f"a {lowered.type} value"
+        case Tuple(named=type() as cls):
+            return f"a named tuple {cls.__name__}"
         case Tuple():
             return f"a tuple of {len(lowered.items)}"
         case Pixel():
@@ -114,8 +132,10 @@ def describe(lowered: LoweredValue) -> str:
             return f"a local array of {len(lowered.items)}"
         case Vector():
             return f"a vector of {len(lowered.items)}"
+        case Matrix():
+            return f"a matrix of {len(lowered.rows)}×{len(lowered.rows)}"
         case InputRef():
-            kind = "image" if lowered.input.channels else "input"
+            kind = "image" if lowered.is_image else "input"
             return f"the {kind} {lowered.input.name}"
         case OutRef():
             return "the output"

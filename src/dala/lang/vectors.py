@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dala.lang.arithmetic import Mismatch
 from dala.lang.language_names import VectorMarker
-from dala.lang.values import Literal, LoweredValue, Number, Pixel, Tuple, Vector, describe
+from dala.lang.values import Literal, LoweredValue, Matrix, Number, Pixel, Tuple, Vector, describe
 
 if TYPE_CHECKING:
     from dala.lang.expressions import Expressions
@@ -27,16 +27,18 @@ def vector(lower: Expressions, mark: VectorMarker, args: list[LoweredValue]) -> 
             f"Write e.g. dala.{mark.name}({', '.join('xyzw'[: mark.size])}), or give one number "
             f"for all of them.",
         )
-    return Vector(tuple(_floats(lower, parts)))
+    return Vector(tuple(lower.arithmetic.floats_alike(*parts)))
 
 
 def components(lowered: LoweredValue) -> tuple[LoweredValue, ...]:
-    """Returns the numbers that a value contributes to a vector."""
+    """Returns the items of a value: components, channels or rows, or the value itself."""
     match lowered:
         case Vector() | Tuple():
             return lowered.items
         case Pixel():
             return lowered.channels
+        case Matrix():
+            return lowered.rows
     return (lowered,)
 
 
@@ -48,14 +50,6 @@ def swizzled(owner: Vector, name: str) -> LoweredValue | None:
             found = tuple(owner.items[known.index(letter)] for letter in name)
             return found[0] if len(found) == 1 else Vector(found)
     return None
-
-
-def _floats(lower: Expressions, parts: list[LoweredValue]) -> list[Number]:
-    """Returns all components as floats of one type."""
-    met = lower.arithmetic.floating(parts[0])
-    for part in parts[1:]:
-        met, _ = lower.arithmetic.to_common_type(met, lower.arithmetic.floating(part))
-    return [lower.arithmetic.convert(part, met.type) for part in parts]
 
 
 def _require(name: str, count: int | None, *args: LoweredValue) -> list[Vector]:
@@ -72,7 +66,8 @@ def _require(name: str, count: int | None, *args: LoweredValue) -> list[Vector]:
     return found
 
 
-def _dot(lower: Expressions, a: LoweredValue, b: LoweredValue) -> LoweredValue:
+def dot(lower: Expressions, a: LoweredValue, b: LoweredValue) -> LoweredValue:
+    """Returns the dot product of two vectors of one length."""
     first, second = _require("dot", None, a, b)
     total: LoweredValue | None = None
     for x, y in zip(first.items, second.items, strict=True):
@@ -99,7 +94,7 @@ def _cross(lower: Expressions, a: LoweredValue, b: LoweredValue) -> LoweredValue
 
 def _length(lower: Expressions, v: LoweredValue) -> LoweredValue:
     _require("length", None, v)
-    return lower.arithmetic.unary("sqrt", _dot(lower, v, v))
+    return lower.arithmetic.unary("sqrt", lower.arithmetic.floating(dot(lower, v, v)))
 
 
 def _distance(lower: Expressions, a: LoweredValue, b: LoweredValue) -> LoweredValue:
@@ -115,12 +110,12 @@ def _normalize(lower: Expressions, v: LoweredValue) -> LoweredValue:
 def _reflect(lower: Expressions, v: LoweredValue, normal: LoweredValue) -> LoweredValue:
     _require("reflect", None, v, normal)
     do = lower.arithmetic.binary
-    twice = do("mul", Literal(2.0), _dot(lower, normal, v))
+    twice = do("mul", Literal(2.0), dot(lower, normal, v))
     return do("sub", v, do("mul", twice, normal))
 
 
 HANDLERS: dict[str, tuple[Callable[..., LoweredValue], tuple[int, ...]]] = {
-    "dot": (_dot, (2,)),
+    "dot": (dot, (2,)),
     "cross": (_cross, (2,)),
     "length": (_length, (1,)),
     "distance": (_distance, (2,)),

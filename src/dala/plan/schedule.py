@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from dala.base.record import record
+from dala.plan.encoding import encode_between
 from dala.plan.fusion import FusionGroup, fuse
 from dala.plan.inlining import inline_producers
 from dala.plan.step import Overlaps, Step
@@ -70,7 +71,9 @@ def schedule(
         for number, group in enumerate(groups):
             others = groups[:number] + groups[number + 1 :]
             shared = {n for other in others for step in other.steps for n in step.buffers}
-            found.append(Scheduled(group, frozenset(live | shared)))
+            materialized = frozenset(live | shared)
+            work = encode_between(group, materialized) if line_buffers else group
+            found.append(Scheduled(work, materialized))
     return found
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 
 from dala.base.record import record
-from dala.ir.nodes import Program
-from dala.plan.task import Kind, Shape, Task, domain_of
+from dala.ir.nodes import Program, domain_of
+from dala.plan.task import Kind, Shape, Task
 
 Overlaps = Mapping[int, Set[int]]
 """For each buffer that aliases others, which ones."""

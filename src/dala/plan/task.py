@@ -7,8 +7,9 @@ import math
 from dala.base.record import changed, remembered
 from dala.errors import ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
-from dala.ir.nodes import OUTPUT, Load, Program, walk
+from dala.ir.nodes import OUTPUT, Load, Program, domain_of, walk
 from dala.ir.types import Scalar
+from dala.ir.writes import covers_output, writes_own_elements
 from dala.plan.watchdog import STEP_LIMIT, WATCHED_ITERATIONS, max_iterations
 
 Shape = tuple[int, ...]
@@ -34,6 +35,12 @@ class Task:
             self.program = flattened(program)
             self.domain = (math.prod(self.domain),)
         self.empty = 0 in self.domain
+        self.owns_elements = writes_own_elements(self.program, self.domain)
+        """Whether it scatters, and no two positions write the same element."""
+        self.covers_output = self.owns_elements and covers_output(
+            self.program, self.domain, self.shapes
+        )
+        """Whether it scatters to every element of the output, which need not hold zeros first."""
         self.max_iterations = max_iterations(self.program, self.shapes)
         """The most iterations of its loops at one position."""
         self.may_not_terminate = self.max_iterations > STEP_LIMIT
@@ -66,7 +73,7 @@ class Task:
 
     @property
     def shapes(self) -> dict[str, Shape]:
-        """The shape of each input and of the output, without an image's channels."""
+        """The shape of each input and of the output, without an axis of channels."""
         shapes = {
             item.name: domain_of(shape, item.channels)
             for item, (_, shape) in zip(self.program.inputs, self.inputs, strict=True)
@@ -93,11 +100,6 @@ def flattened(program: Program) -> Program:
         inputs=tuple(changed(item, rank=1) for item in program.inputs),
         output=changed(program.output, rank=1),
     )
-
-
-def domain_of(shape: Shape, channels: int | None) -> Shape:
-    """Returns the axes that are iterated: an image's height and width, one axis for a scalar."""
-    return (shape[:2] if channels else shape) or (1,)
 
 
 def _reads_own(program: Program, source: str) -> bool:

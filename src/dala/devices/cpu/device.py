@@ -18,6 +18,8 @@ from dala.devices.cpu.memory import HOST, HostMemory
 from dala.devices.device import Device, GroupRunner, MemoryStatistics, check_sizes, forget_oldest
 from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
+from dala.ir.dump import dump
+from dala.ir.fixed_point import in_fixed_point
 from dala.ir.nodes import Program, While, walk
 from dala.ir.types import U8
 from dala.plan.chunks import Chunks
@@ -150,7 +152,9 @@ class Cpu(Device):
         if any(isinstance(item, While) for item in walk(program.body)):
             target = changed(target, watched=True)
         emitted: Emitted = emit(program, target)
-        parts = [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
+        narrow = in_fixed_point(program)
+        parts = [] if narrow is program else ["in fixed point:", dump(narrow)]
+        parts += [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:
             text = self.compiler.assembly(emitted.text, emitted.options)
             parts += ["assembly:", text]

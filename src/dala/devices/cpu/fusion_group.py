@@ -12,7 +12,8 @@ from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.fusion_group import Member, emit_group
-from dala.plan.chunks import Chunks, cut, effort_of
+from dala.emit.partition import effort_per_position
+from dala.plan.chunks import Chunks, cut
 from dala.plan.fusion import FusionGroup
 from dala.plan.step import Step
 from dala.plan.task import Task, flattened
@@ -110,8 +111,11 @@ class CpuFusionGroup:
         return sizes_of(layout_of(program), self._domain(task), task.shapes)
 
     def _chunks(self) -> Chunks:
-        effort = sum(effort_of(step.program) for step in self.steps)
         *outer, width = self._domain(self.tasks[-1])
+        effort = sum(
+            effort_per_position(step.program, task.shapes, width)
+            for step, task in zip(self.steps, self.tasks, strict=True)
+        )
         rows = math.prod(outer)
         return cut(rows, width, effort, self.device.threads, whole_rows=not self.group.flat)
 

@@ -12,10 +12,10 @@ from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.functions import Target
-from dala.emit.partition import loops_over_rows
+from dala.emit.partition import effort_per_position, loops_over_rows
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicAdd, walk
-from dala.plan.chunks import MEMORY_COST, Chunks, cut, effort_of
+from dala.plan.chunks import MEMORY_COST, Chunks, cut
 from dala.plan.task import Task
 from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
 
@@ -50,10 +50,11 @@ class CpuRunner:
     def _chunks(self) -> Chunks:
         task = self.task
         *outer, width = task.domain
-        adds = any(isinstance(item, AtomicAdd) for item in walk(task.program.body))
+        updates = any(isinstance(item, AtomicAdd) for item in walk(task.program.body))
+        adds = updates and not task.owns_elements
         # Additions in a fixed order: the same bits every time, and no atomics needed.
         threads = 1 if adds else self.device.threads
-        effort = effort_of(task.program)
+        effort = effort_per_position(task.program, task.shapes, width)
         read = max((math.prod(shape) for _, shape in task.inputs), default=0)
         positions = max(1, math.prod(task.domain))
         whole = loops_over_rows(task.program)
@@ -69,10 +70,13 @@ class CpuRunner:
         task = self.task
         check_sizes(task.name, (*inputs, output), self.sizes_bytes)
         in_place = self.in_place(inputs, output)
-        if task.empty or in_place is None or task.may_not_terminate or task.scattered:
+        over_inputs = in_place is None or (task.scattered and bool(in_place))
+        if task.empty or over_inputs or task.may_not_terminate:
             self._run_aside(inputs, output, params)
-        else:
-            self._run_into(inputs, output.address, params, in_place)
+            return
+        if task.scattered and not task.covers_output:
+            ctypes.memset(output.address, 0, output.size_bytes)
+        self._run_into(inputs, output.address, params, in_place or frozenset())
 
     def _run_into(
         self,
@@ -104,7 +108,8 @@ class CpuRunner:
         task = self.task
         if task.empty and not task.scattered:
             return
-        aside = self.device.allocate(output.size_bytes, zeroed=task.scattered)
+        covered = task.covers_output and not task.empty
+        aside = self.device.allocate(output.size_bytes, zeroed=task.scattered and not covered)
         if not task.empty:
             self._run_into(inputs, aside.address, params)
         self.device.copy(aside, output)

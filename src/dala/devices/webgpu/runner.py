@@ -74,10 +74,11 @@ class WebGpuRunner:
                 device.copy(device.allocate(output.size_bytes), output)
             return
         in_place = self._in_place(inputs, output)
-        if in_place is not None and self.loops == "free" and not task.scattered:
+        overwrites = not task.scattered or (task.covers_output and not in_place)
+        if in_place is not None and self.loops == "free" and overwrites:
             self._dispatch(inputs, output, params, in_place)
             return
-        aside = device.allocate(output.size_bytes, zeroed=task.scattered)
+        aside = device.allocate(output.size_bytes, zeroed=task.scattered and not task.covers_output)
         self._dispatch(inputs, aside, params, frozenset())
         device.copy(aside, output)
 

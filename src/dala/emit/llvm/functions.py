@@ -16,9 +16,10 @@ from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
-from dala.emit.llvm.memory import Memory
+from dala.emit.llvm.scatters import Scatters
 from dala.emit.partition import PAIR, Partition
 from dala.ir.channels import over_channels
+from dala.ir.fixed_point import in_fixed_point
 from dala.ir.nodes import For, Program, Reduce
 from dala.plan.watchdog import has_loops
 
@@ -60,10 +61,10 @@ class Functions:
     """Emits the functions that compute a chunk of a program; `prefix` keeps their names unique."""
 
     def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
-        self.program = program
+        self.program = in_fixed_point(program)
         self.target = target
         self.prefix = prefix
-        self.partition = Partition(program, target.vector_bits, wide=target.wide)
+        self.partition = Partition(self.program, target.vector_bits, wide=target.wide)
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
@@ -74,7 +75,7 @@ class Functions:
         self.loops = self.row_loops or self.span_loops
         self.declarations: set[str] = set()
         # If all channels are treated alike, vectors hold interleaved channels, without shuffles.
-        flat = over_channels(program) if self.lanes > 1 and not target.watched else None
+        flat = over_channels(self.program) if self.lanes > 1 and not target.watched else None
         self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
 
     @property
@@ -150,7 +151,7 @@ class Functions:
     def _span(self, name: str, lanes: int) -> str:
         """Emits the function for the positions x.begin to x.end of one row."""
         writer = Writer(lanes)
-        body = Memory(self.program, writer, self.variance, free_order=self.lanes == 1)
+        body = Scatters(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.interior = lanes > 1
         body.in_place = self.target.in_place
         body.watched = self._refuel
@@ -171,8 +172,7 @@ class Functions:
             body.left = writer.emit("i64", "sub nsw i64 %x.end, %x")
             short = writer.emit("i32", f"trunc {body.left} to i32")
             body.mask = writer.below(lanes, short)
-        for statement in self.partition.of_position:
-            body.statement(statement)
+        body.statements(self.partition.of_position)
         if not self.program.output.scattered:
             results = [body.value(value) for value in self.program.body.results]
             for pointer in ("%out", "%twin")[: 1 + self.target.tee]:
@@ -200,7 +200,7 @@ class Functions:
         else:
             writer.line(f"br label %{name}.head{metadata}")
 
-    def _set_position(self, body: Memory) -> None:
+    def _set_position(self, body: Scatters) -> None:
         writer, last = body.writer, self.program.rank - 1
         x = writer.emit("i32", "trunc i64 %x to i32")
         if writer.lanes > 1:
@@ -213,7 +213,7 @@ class Functions:
     def _rows(self) -> str:
         """Emits the function that iterates over the rows of a chunk."""
         writer = Writer()
-        body = Memory(self.program, writer, self.variance, free_order=True)
+        body = Scatters(self.program, writer, self.variance, free_order=True)
         body.in_place = self.target.in_place
         body.watched = self._refuel
         if self.loops:
@@ -230,8 +230,7 @@ class Functions:
         self._positions(writer)
         if self.row_loops:
             watchdog.begin_position(writer)
-        for statement in self.partition.of_row:
-            body.statement(statement)
+        body.statements(self.partition.of_row)
         if self.flat is None:
             self._spans(writer, body, begin, end)
         else:
@@ -267,7 +266,7 @@ class Functions:
 
     def _interior(self, writer: Writer) -> tuple[Operand, Operand]:
         """Emits the bounds of the interior: the positions whose reads all stay in their rows."""
-        body = Memory(self.program, writer, self.variance, free_order=True)
+        body = Scatters(self.program, writer, self.variance, free_order=True)
         begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
         for source, axis, offset in self.partition.boundary_reads():
             if offset < 0:
@@ -305,10 +304,9 @@ class Functions:
     ) -> None:
         """Emits the calls for one row whose interior is computed over interleaved channels."""
         ops, channels = body.ops, self.program.output.channels
-        row = Memory(flat.program, writer, flat.variance, free_order=True)
+        row = Scatters(flat.program, writer, flat.variance, free_order=True)
         row.in_place = self.target.in_place
-        for statement in flat.partition.of_row:
-            row.statement(statement)
+        row.statements(flat.partition.of_row)
         if self.target.streaming:
             begin = self._aligned(writer, begin)
         begin = ops.intrinsic("smin", begin, Operand("%x1", "i64"))

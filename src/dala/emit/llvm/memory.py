@@ -1,4 +1,4 @@
-"""Emits reads and writes of buffers: borders, pixels, vectors, gathers, scatters."""
+"""Emits reads of buffers and writes of rows: borders, pixels, vectors, gathers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dala.emit.llvm.borders import bordered, inside
 from dala.emit.llvm.ir_writer import Operand, llvm_type
 from dala.emit.llvm.loops import Loops
 from dala.ir.access import offset_from
-from dala.ir.nodes import AtomicAdd, Load, Store, Value
+from dala.ir.nodes import Load, Value
 from dala.ir.types import BOOL, S64, U8, Scalar
 
 X = Operand("%x", "i64")
@@ -79,7 +79,7 @@ class Memory(Loops):
                     if node.border == "zero":
                         beyond = self.ops.unary("not", BOOL, inside(self.writer, wide, size))
                         outside = beyond if outside is None else self._or(outside, beyond)
-            element = index if element is None else self._row_major(element, size, index)
+            element = index if element is None else self.row_major(element, size, index)
         assert element is not None
         return element, outside
 
@@ -96,7 +96,7 @@ class Memory(Loops):
         a, b = self.writer.alike(a, b)
         return self.ops.binary("or", BOOL, a, b)
 
-    def _row_major(self, element: Operand, size: Operand, index: Operand) -> Operand:
+    def row_major(self, element: Operand, size: Operand, index: Operand) -> Operand:
         element, size, index = self.writer.alike(element, size, index)
         rows = self.ops.emit(element, element.type, f"mul nsw {element}, {size.text}")
         return self.ops.emit(rows, rows.type, f"add nsw {rows}, {index.text}")
@@ -113,7 +113,7 @@ class Memory(Loops):
         if self.left is None:
             whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
         else:
-            function = f"llvm.masked.load.{_vector(lanes * channels, name)}.p0"
+            function = f"llvm.masked.load.{vector_suffix(lanes * channels, name)}.p0"
             align, rest = Operand(str(type.size_bytes), "i32"), Operand("zeroinitializer", wide)
             whole = writer.call(function, wide, place, align, self._there(channels), rest)
         if channels == 1:
@@ -162,31 +162,6 @@ class Memory(Loops):
 
     # -- writes ----------------------------------------------------------------------------------
 
-    def store(self, node: Store | AtomicAdd) -> None:
-        """Emits a scattered write, skipped outside the output; additions run on a single thread."""
-        writer, name = self.writer, llvm_type(self.program.output.type)
-        fits: Operand | None = None
-        element: Operand | None = None
-        for axis, value in enumerate(node.index):
-            size = Operand(f"%out.size.{axis}", "i64")
-            index = self.wide_index(value)
-            within = inside(writer, index, size)
-            fits = within if fits is None else self.ops.binary("and", BOOL, fits, within)
-            element = index if element is None else self._row_major(element, size, index)
-        assert fits is not None
-        assert element is not None
-        value_ = self.value(node.value)
-        write, skip = writer.label("write"), writer.label("written")
-        writer.branch(fits, write, skip)
-        writer.begin(write)
-        place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {element}")
-        if isinstance(node, AtomicAdd):
-            old = writer.emit(name, f"load {name}, {place}")
-            value_ = self.ops.binary("add", self.program.output.type, old, value_)
-        writer.line(f"store {value_}, {place}")
-        writer.jump(skip)
-        writer.begin(skip)
-
     def write_row(self, values: Sequence[Operand], pointer: str, *, streaming: bool) -> None:
         """Emits the store of the output elements here; `streaming` stores bypass the cache."""
         writer, type = self.writer, self.program.output.type
@@ -203,7 +178,7 @@ class Memory(Loops):
         size = writer.lanes * channels * type.size_bytes
         if self.left is not None:
             align = Operand(str(type.size_bytes), "i32")
-            name = _vector(writer.lanes * channels, llvm_type(type))
+            name = vector_suffix(writer.lanes * channels, llvm_type(type))
             writer.call_void(
                 f"llvm.masked.store.{name}.p0", whole, place, align, self._there(channels)
             )
@@ -239,7 +214,8 @@ class Memory(Loops):
             for lane in range(lanes)
             for channel in range(len(values))
         )
-        text = f"shufflevector {halves[0]}, {halves[1]}, <{count} x i32> <{order}>"
+        rest = halves[1] if len(halves) > 1 else Operand("poison", pair, vector=True)
+        text = f"shufflevector {halves[0]}, {rest}, <{count} x i32> <{order}>"
         return writer.emit(f"<{count} x {element}>", text, vector=True)
 
 
@@ -247,5 +223,6 @@ def _short(name: str) -> str:
     return {"float": "f32", "double": "f64"}.get(name, name)
 
 
-def _vector(lanes: int, name: str) -> str:
+def vector_suffix(lanes: int, name: str) -> str:
+    """Returns the suffix of intrinsics on vectors of a type."""
     return f"v{lanes}{_short(name)}"

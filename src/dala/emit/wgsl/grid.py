@@ -34,13 +34,15 @@ class Grid:
 
     `flat` counts positions through all rows; `grid` has separate columns and rows; in `rows` a
     workgroup shares one row, in `tiles` a square of rows and columns; in `serial` a single
-    invocation computes everything, in as many dispatches as that takes.
+    invocation computes everything, in as many dispatches as that takes. Where positions scatter to
+    elements of their own, they update them without atomics.
     """
 
     kind: Kind
     columns: int
     rows: int
     step: int = 1
+    own_elements: bool = False
 
     def dispatch(self, domain: tuple[int, ...]) -> tuple[int, int, int]:
         """Returns the number of workgroups along each axis that covers a domain."""
@@ -73,7 +75,10 @@ def spread(groups: int) -> tuple[int, int, int]:
 def grid_for(task: Task) -> Grid:
     """Returns the best grid for a task."""
     program, output = task.program, task.program.output
-    if any(isinstance(item, AtomicAdd) and item.value.type == F64 for item in walk(program.body)):
+    own = task.owns_elements
+    if not own and any(
+        isinstance(item, AtomicAdd) and item.value.type == F64 for item in walk(program.body)
+    ):
         return Grid("serial", 1, 1)  # no GPU has atomic addition of f64
     longest = _longest_row(task)
     if longest >= SHARED_FROM:
@@ -87,8 +92,8 @@ def grid_for(task: Task) -> Grid:
     units = width // step
     columns = min(_power(units), WIDEST if rows > 1 else GROUP)
     if len(task.domain) == 1 or width % step or units > MOST_GROUPS * columns:
-        return Grid("flat", GROUP, 1, step)
-    return Grid("grid", columns, min(_power(rows), GROUP // columns), step)
+        return Grid("flat", GROUP, 1, step, own)
+    return Grid("grid", columns, min(_power(rows), GROUP // columns), step, own)
 
 
 def _suits_tiles(task: Task) -> bool:

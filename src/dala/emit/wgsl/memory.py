@@ -179,7 +179,9 @@ class Memory(Body):
         self._exchange(word_index(scalar, element), f"{without} | ({text} << {offset})")
 
     def _add(self, element: str, scalar: Scalar, text: str) -> None:
-        if scalar in (S32, U32):
+        if not self.atomic:
+            self.line(f"out[{element}] = out[{element}] + {text};")
+        elif scalar in (S32, U32):
             self.line(f"atomicAdd(&out[{element}], {text});")
         elif scalar == S64:
             bits, low = self.let(S64, text), self.name("w")
@@ -192,8 +194,6 @@ class Memory(Body):
         elif is_packed(scalar):
             total = f"(((old >> {bit_offset(scalar, element)}) + {text}) & {field(scalar)})"
             self._exchange_part(scalar, element, total)
-        else:
-            self.line(f"out[{element}] = out[{element}] + {text};")
 
     def _exchange(self, word: str, changed: str) -> None:
         """Emits a compare-and-exchange of a word; `changed` is computed from its `old` value."""

@@ -84,7 +84,8 @@ class _Module:
         output = self.program.output
         if output.scattered:
             adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
-            return is_packed(output.type) or (adds and output.type != F64)
+            shared = adds and not self.grid.own_elements
+            return is_packed(output.type) or (shared and output.type != F64)
         shared = self.grid.kind in ("rows", "tiles")
         return shared and is_packed(output.type) and output.channels != 4
 
@@ -142,7 +143,9 @@ class _Module:
         output = self.program.output
         if output.channels == 4:
             return element_type(output)
-        return f"vec3<{output.type.wgsl}>" if output.channels == 3 else output.type.wgsl
+        if output.channels in (2, 3):
+            return f"vec{output.channels}<{output.type.wgsl}>"
+        return output.type.wgsl
 
     def _element(self) -> str:
         """Emits the function that computes the element of one position."""
@@ -235,10 +238,10 @@ class _Module:
         output = self.program.output
         if output.scattered:
             body.line(f"{call};")
-        elif output.channels == 3:
+        elif output.channels in (2, 3):
             body.line(f"let pixel = {call};")
-            for i, component in enumerate("xyz"):
-                body.line(f"out[{element} * 3u + {i}u] = pixel.{component};")
+            for i, component in enumerate("xyz"[: output.channels]):
+                body.line(f"out[{element} * {output.channels}u + {i}u] = pixel.{component};")
         else:
             body.line(f"out[{element}] = {call};")
 
@@ -267,17 +270,18 @@ class _Module:
             else:
                 call = f"element(first + {k}u{outer}, i32(column * {per_word}u + {k}u))"
             body.line(f"let b{k} = {call};")
-        if output.channels != 3:
+        if output.channels not in (2, 3):
             others = packed(output.type, [f"b{k}" for k in range(1, per_word)], 1)
             body.line(f"out[unit] = b0 | {others};")
             return
-        parts = [f"b{k}.{component}" for k in range(per_word) for component in "xyz"]
-        for word in range(3):
+        channels = output.channels
+        parts = [f"b{k}.{letter}" for k in range(per_word) for letter in "xyz"[:channels]]
+        for word in range(channels):
             first = per_word * word
             text = packed(output.type, parts[first : first + per_word])
-            test = f"unit * {3 * per_word}u + {first}u < {count} * 3u"
+            test = f"unit * {channels * per_word}u + {first}u < {count} * {channels}u"
             guard = f"if ({test}) " if count and word else ""
-            body.line(f"{guard}{{ out[unit * 3u + {word}u] = {text}; }}")
+            body.line(f"{guard}{{ out[unit * {channels}u + {word}u] = {text}; }}")
 
     # -- rows that a workgroup shares ------------------------------------------------------------
 
@@ -302,8 +306,7 @@ class _Module:
             body.line(f"let p{last} = i32(column);")
             if self.loops == "counted":
                 body.line(_REFUEL)
-            for statement in partition.of_position:
-                body.statement(statement)
+            body.statements(partition.of_position)
             self._store_results(body)
         if self.reports:
             body.line(_REPORT)
@@ -353,7 +356,7 @@ class _Module:
         """Emits a reduction shared by the workgroup: partial results, then a tree reduction."""
         size, type = self.grid.columns, node.type.wgsl
         trips = body.trips(node, 1)
-        total = body.reduce_strided(node, trips, "local", size)
+        (total,) = body.reduce_strided([node], trips, "local", size)
         half = body.name("n")
         parts = f"parts_{node.type}"
         self.shared.append(f"var<workgroup> {parts}: array<{type}, {size}>;")

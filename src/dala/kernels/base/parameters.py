@@ -145,7 +145,7 @@ def annotate(
             item.kind,
             item.type,
             item.default,
-            item.size,
+            item.composite,
             changed(declared[item.name], default=item.default),
         )
         for item in params

@@ -12,6 +12,8 @@ from dala.base.suggestions import hint
 from dala.devices.device import Device
 from dala.errors import ArgumentError, DeviceError, DeviceLostError
 from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
+from dala.lang.arithmetic import Mismatch
+from dala.lang.composites import Composite, flattened, leaves
 from dala.lang.signature import Parameter
 from dala.runtime.buffers.buffer import Buffer
 
@@ -63,15 +65,16 @@ def number(kernel: str, parameter: Parameter, value: Any) -> bool | int | float:
     return value if scalar is None else fitted(kernel, parameter.name, scalar, value)
 
 
-def vector(kernel: str, parameter: Parameter, value: Any) -> list[bool | int | float]:
-    """Returns the components of a vector parameter; raises ArgumentError unless they fit."""
-    items = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(items, list | tuple) or len(items) != parameter.size:
-        raise ArgumentError(
-            f"{kernel}: parameter {parameter} is {parameter.size} numbers, such as "
-            f"({', '.join(['1.0'] * parameter.size)}), not {value!r}."
-        )
-    return [number(kernel, parameter, item) for item in items]
+def composite(kernel: str, name: str, type: Composite, value: Any) -> list[bool | int | float]:
+    """Returns the numbers of a vector, matrix or named tuple; raises where they do not fit."""
+    try:
+        given = flattened(type, value, f"parameter {name!r}")
+    except Mismatch as mismatch:
+        raise ArgumentError(f"{kernel}: {mismatch.what}") from None
+    return [
+        number(kernel, Parameter(own, "typed", scalar), item)
+        for item, (own, scalar) in zip(given, leaves(type, name), strict=True)
+    ]
 
 
 def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) -> bool | int | float:

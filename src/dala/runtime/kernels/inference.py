@@ -11,10 +11,11 @@ from dala.errors import InternalError, KernelError, ShapeError
 from dala.ir.access import accesses
 from dala.ir.nodes import Program
 from dala.ir.types import DTYPES, F32, S64, U8, Scalar, promote
+from dala.lang.example_specialization import vector_size
 from dala.lang.findings import Findings
 from dala.lang.lower import Definition, Specialization
 from dala.plan.task import Kind, Shape
-from dala.runtime.kernels.specialization import Consts, Types, specialize
+from dala.runtime.kernels.specialization import Consts, Types, positions, specialize
 
 MOST_KINDS = 1024
 Sized = list[tuple[str, Shape]]
@@ -56,6 +57,8 @@ def _infer(
         shape = _domain(name, definition, inputs, program, findings)
         if findings.pixels:
             shape += _channels(definition, inputs)
+        elif findings.vector is not None:
+            shape += (findings.vector,)
     return definition.signature.returns or _dtype(definition, inputs, findings), shape
 
 
@@ -84,12 +87,17 @@ def _tried(
     shape: Shape | None,
 ) -> tuple[Program, Findings]:
     """Returns the kernel as lowered for the rank that it asks for, and what that has shown."""
-    own = max((len(given) or 1 for _, given in inputs), default=1)
-    rank = own if shape is None else len(shape) or 1
+    arguments, size = definition.signature.inputs, vector_size(definition)
+    axes = [
+        len(positions(given, item.vector)) or 1
+        for item, (_, given) in zip(arguments, inputs, strict=True)
+    ]
+    rank = max(axes, default=1) if shape is None else len(positions(shape, size)) or 1
+    last_axis = () if size is None else (size,)
     for last in (shape is not None, True):
-        output: Kind = (inputs[0][0] if inputs else F32, (1,) * rank)
+        output: Kind = (inputs[0][0] if inputs else F32, ((1,) * rank) + last_axis)
         if definition.is_image:
-            output = (F32, (1, 1))
+            output = (F32, (1, 1, *last_axis))
         special = specialize(name, definition, inputs, output, consts, types)
         findings = Findings()
         try:
@@ -109,8 +117,8 @@ def _stretching(definition: Definition, special: Specialization) -> Specializati
         rank = special.inputs[0][1]
     broadcast = tuple(
         (item.name, (False,) * own)
-        for item, (_, own, channels) in zip(arguments, special.inputs, strict=True)
-        if channels is None and own < rank
+        for item, (_, own, _) in zip(arguments, special.inputs, strict=True)
+        if not item.image and own < rank
     )
     return changed(special, broadcast=broadcast)
 
@@ -125,7 +133,7 @@ def _domain(
     """Returns the positions that the kernel runs over, by how it reads its inputs."""
     arguments = definition.signature.inputs
     sized = [
-        (item.name, shape[:2] if item.image else shape)
+        (item.name, shape[:2] if item.image else positions(shape, item.vector))
         for item, (_, shape) in zip(arguments, inputs, strict=True)
     ]
     asked = 2 if definition.is_image else findings.asked_rank

@@ -22,17 +22,18 @@ from dala.lang.example_specialization import example_of
 from dala.lang.language_names import NAMES
 from dala.lang.lower import Definition
 from dala.lang.signature import Parameter
-from dala.lang.source import from_function, from_text
+from dala.lang.source import from_function
+from dala.lang.text_definitions import from_definitions
 from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import (
     Params,
     check_buffers,
     complete,
+    composite,
     fitted,
     number,
     number_type,
-    vector,
 )
 from dala.runtime.kernels.call import CalledKernel
 from dala.runtime.kernels.inference import inferred
@@ -162,8 +163,8 @@ class Kernel(CalledKernel):
         types: list[tuple[str, Scalar]] = []
         values: list[bool | int | float] = []
         for item in declared:
-            if item.size:
-                values += vector(self.name, item, given[item.name])
+            if item.composite is not None:
+                values += composite(self.name, item.name, item.composite, given[item.name])
                 continue
             value = number(self.name, item, given[item.name])
             if item.kind == "const":
@@ -338,7 +339,7 @@ def kernel(
 
 def from_source(name: str, text: str, border: str = "clamp") -> Kernel:
     """Returns a kernel from its text, not registered."""
-    source = from_text(text, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
+    source = from_definitions(text, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
     return _checked(Definition(source, _border(border)), name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dala.errors import ShapeError
 from dala.ir.types import F32, U8, U16, Scalar
+from dala.lang.example_specialization import vector_size
 from dala.lang.lower import Definition, Specialization
 from dala.lang.lowering_cache import lowered
 from dala.plan.task import Kind, Shape, Task
@@ -46,20 +47,43 @@ def specialize(
     specs = tuple(
         _image(name, f"input {item.name!r}", kind)
         if item.image
-        else (kind[0], len(kind[1]) or 1, None)
+        else _vectors(name, f"the elements of input {item.name!r}", kind, item.vector)
         for item, kind in zip(arguments, inputs, strict=True)
     )
-    channels = image_channels(output) if definition.is_image else None
-    domain = output[1][:2] if definition.is_image else output[1]
+    size = vector_size(definition)
+    written = _vectors(name, "what it returns", output, size)
+    domain = positions(output[1], size)
+    if definition.is_image and size is None:
+        written = (*written[:2], image_channels(output))
+        domain = output[1][:2]
+    sized = [
+        (item.name, shape[:2] if item.image else positions(shape, item.vector))
+        for item, (_, shape) in zip(arguments, inputs, strict=True)
+    ]
     if definition.signature.out is not None and inputs:
-        domain = inputs[0][1][:2] if arguments[0].image else inputs[0][1]
+        domain = sized[0][1]
     broadcast = tuple(
         (item.name, stretched)
-        for item, (_, shape) in zip(arguments, inputs, strict=True)
+        for item, (_, shape) in zip(arguments, sized, strict=True)
         if not item.image and (stretched := stretched_axes(shape, domain)) is not None
     )
-    written = (output[0], len(output[1]) or 1, channels)
     return Specialization(specs, written, consts, types, broadcast)
+
+
+def positions(shape: Shape, vector: int | None) -> Shape:
+    """Returns the axes of a buffer's elements: all, but for the last where these are vectors."""
+    return shape if vector is None else shape[:-1]
+
+
+def _vectors(name: str, what: str, kind: Kind, size: int | None) -> tuple[Scalar, int, int | None]:
+    """Returns a buffer's dtype, rank and channels; raises ShapeError for other vectors."""
+    scalar, shape = kind
+    if size is not None and shape[-1:] != (size,):
+        raise ShapeError(
+            f"{name}: {what} are vectors of {size}, so the last axis of the buffer has {size}; it "
+            f"is {scalar} {shape}."
+        )
+    return scalar, len(positions(shape, size)) or 1, size
 
 
 def stretched_axes(shape: Shape, domain: Shape) -> tuple[bool, ...] | None:
