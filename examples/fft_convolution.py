@@ -25,23 +25,20 @@ def product(a, b):
 
 
 @dala.kernel
-def combine(x, span: int, sign: float):
-    """One pass of Stockham's FFT along the rows: transforms of `span` become ones of twice that."""
-    i, j, part = dala.position(3)
-    _, columns, _ = dala.shape(3)
-    place = j % (2 * span)
+def combine(x: dala.Array[dala.vec2], span: int, sign: float):
+    """One pass of Stockham's FFT along rows: transforms of `span` become ones of twice that."""
+    i, j = dala.position(2)
+    _, columns = dala.shape(2)
     source = j // (2 * span) * span + j % span
-    even = dala.vec2(x[i, source, 0], x[i, source, 1])
-    odd = dala.vec2(x[i, source + columns // 2, 0], x[i, source + columns // 2, 1])
-    angle = sign * math.pi * place / span
-    return (even + product(odd, dala.vec2(dala.cos(angle), dala.sin(angle))))[part]
+    angle = sign * math.pi * (j % (2 * span)) / span
+    turn = dala.vec2(dala.cos(angle), dala.sin(angle))
+    return x[i, source] + product(turn, x[i, source + columns // 2])
 
 
 @dala.kernel
-def multiply(x, y, scale: float):
-    i, j, part = dala.position(3)
-    a, b = dala.vec2(x[i, j, 0], x[i, j, 1]), dala.vec2(y[i, j, 0], y[i, j, 1])
-    return scale * product(a, b)[part]
+def multiply(x: dala.Array[dala.vec2], y: dala.Array[dala.vec2], scale: float):
+    i, j = dala.position(2)
+    return scale * product(x[i, j], y[i, j])
 
 
 def transform(x, sign):
@@ -55,10 +52,10 @@ def transform(x, sign):
 
 
 @dala.kernel(border="zero")
-def as_complex(x) -> dala.f32:
+def as_complex(x):
     """Real numbers as complex ones, with room around them for what a convolution adds."""
-    i, j, part = dala.position(3)
-    return x[i, j] if part == 0 else 0.0
+    i, j = dala.position(2)
+    return dala.vec2(x[i, j], 0.0)
 
 
 def convolve(x, y):

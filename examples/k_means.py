@@ -16,16 +16,15 @@ from dala.media.showcase import sample
 @dala.function
 def nearest(color, inks):
     """The number of the ink that is most like a color."""
-    best, least = 0, 1.0e9
-    for k in range(inks.shape[0]):
-        away = dala.distance(color, dala.vec3(inks[k, 0], inks[k, 1], inks[k, 2]))
-        if away < least:
-            best, least = k, away
+    best = 0
+    for k in range(len(inks)):
+        if dala.distance(color, inks[k]) < dala.distance(color, inks[best]):
+            best = k
     return best
 
 
 @dala.kernel
-def gather(image: dala.Image, inks, out: dala.Out):
+def gather(image: dala.Image, inks: dala.Array[dala.vec3], out: dala.Out):
     """For each ink the sum of all pixels that it is nearest to, and how many they are."""
     p = image.pixel
     ink = nearest(dala.vec3(p.r, p.g, p.b), inks)
@@ -34,16 +33,16 @@ def gather(image: dala.Image, inks, out: dala.Out):
 
 
 @dala.kernel
-def average(sums, inks):
+def average(sums: dala.Array[dala.vec4], inks: dala.Array[dala.vec3]):
     """Each ink becomes the mean of its pixels; one that has none stays as it is."""
-    ink, channel = dala.position(2)
-    return sums[ink, channel] / sums[ink, 3] if sums[ink, 3] > 0.0 else inks
+    (ink,) = dala.position(1)
+    count = sums[ink].a
+    return sums[ink].rgb / count if count > 0.0 else inks
 
 
 @dala.kernel
-def is_settled(before, after, tolerance: float = 0.0005):
-    inks = before.shape[0]
-    return all(abs(before[k, c] - after[k, c]) <= tolerance for k in range(inks) for c in range(3))
+def is_settled(before: dala.Array[dala.vec3], after: dala.Array[dala.vec3]):
+    return all(dala.distance(before[k], after[k]) < 0.0005 for k in range(len(before)))
 
 
 def k_means(image, inks, limit=100):
@@ -60,16 +59,14 @@ def k_means(image, inks, limit=100):
 
 
 @dala.kernel
-def paint(image: dala.Image, inks):
+def paint(image: dala.Image, inks: dala.Array[dala.vec3]):
     """The picture in these inks, and below it their swatches."""
     i, j = dala.position(2)
     height, width = image.shape
     if i >= height:
-        k = j * inks.shape[0] // width
-    else:
-        p = image[i, j]
-        k = nearest(dala.vec3(p.r, p.g, p.b), inks)
-    return dala.rgba(inks[k, 0], inks[k, 1], inks[k, 2], 1.0)
+        return dala.rgba(inks[j * len(inks) // width])
+    p = image[i, j]
+    return dala.rgba(inks[nearest(dala.vec3(p.r, p.g, p.b), inks)])
 
 
 def main() -> None:

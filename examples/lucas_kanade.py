@@ -32,31 +32,32 @@ def halve(x):
     return total / 256.0
 
 
+@dala.function
+def slope(x, i, j):
+    """How much the picture changes to the right, and down."""
+    return 0.5 * dala.vec2(x[i, j + 1] - x[i, j - 1], x[i + 1, j] - x[i - 1, j])
+
+
 @dala.kernel
-def follow(before, after, coarse, out: dala.Out):
+def follow(before, after, coarse: dala.Array[dala.vec2]):
     """Where the window around each pixel has gone, from a guess at half the size."""
     i, j = dala.position(2)
-    # How much the window's slopes tell about each direction: a flat window tells nothing.
-    xx, xy, yy = 0.001, 0.0, 0.001
+    # What the window's slopes tell of each direction: a flat window tells nothing.
+    told = 0.001 * dala.identity(2)
     for a in range(-RADIUS, RADIUS + 1):
         for b in range(-RADIUS, RADIUS + 1):
-            dx = 0.5 * (before[i + a, j + b + 1] - before[i + a, j + b - 1])
-            dy = 0.5 * (before[i + a + 1, j + b] - before[i + a - 1, j + b])
-            xx, xy, yy = xx + dx * dx, xy + dx * dy, yy + dy * dy
-    flow = 2.0 * dala.vec2(coarse[i // 2, j // 2, 0], coarse[i // 2, j // 2, 1])
+            d = slope(before, i + a, j + b)
+            told += dala.mat2(d.x * d.x, d.x * d.y, d.x * d.y, d.y * d.y)
+    solve = dala.inverse(told)
+    flow = 2.0 * coarse[i // 2, j // 2]
     for _ in range(STEPS):
         wrong = dala.vec2(0.0)
         for a in range(-RADIUS, RADIUS + 1):
             for b in range(-RADIUS, RADIUS + 1):
-                dx = 0.5 * (before[i + a, j + b + 1] - before[i + a, j + b - 1])
-                dy = 0.5 * (before[i + a + 1, j + b] - before[i + a - 1, j + b])
                 found = after.sample(i + a + flow.y, j + b + flow.x)
-                wrong += dala.vec2(dx, dy) * (before[i + a, j + b] - found)
-        # Newton's step: two equations for two unknowns.
-        step = dala.vec2(yy * wrong.x - xy * wrong.y, xx * wrong.y - xy * wrong.x)
-        flow += step / (xx * yy - xy * xy)
-    out[i, j, 0] = flow.x
-    out[i, j, 1] = flow.y
+                wrong += slope(before, i + a, j + b) * (before[i + a, j + b] - found)
+        flow += solve @ wrong
+    return flow
 
 
 def optical_flow(before, after):
@@ -82,14 +83,13 @@ def turned(image: dala.Image, angle: float):
 
 
 @dala.kernel
-def paint(flow, gray, farthest: float):
+def paint(flow: dala.Array[dala.vec2], gray, farthest: float):
     """Directions as hues over the picture in gray."""
     i, j = dala.position(2)
-    u, v = flow[i, j, 0], flow[i, j, 1]
-    turn = dala.atan2(v, u)
-    far = min(dala.hypot(u, v) / farthest, 1.0)
+    turn = dala.atan2(flow[i, j].y, flow[i, j].x)
+    far = min(dala.sqrt(dala.length(flow) / farthest), 1.0)
     hue = 0.5 + 0.5 * dala.cos(turn - dala.vec3(0.0, 2.0 * math.pi / 3.0, 4.0 * math.pi / 3.0))
-    return dala.rgba(dala.mix(dala.vec3(0.3), hue, far) * (0.4 + gray[i, j]))
+    return dala.rgba(dala.mix(dala.vec3(0.4), hue, far) * (0.45 + gray))
 
 
 def main() -> None:

@@ -20,17 +20,14 @@ EXPOSURE = 4
 
 
 @dala.kernel
-def kick(velocities, positions, masses, step: float):
+def kick(velocities: dala.Array[dala.vec3], positions: dala.Array[dala.vec3], masses, step: float):
     """The velocities after all others have pulled for the time of a step."""
-    body, axis = dala.position(2)
-    here = dala.vec3(positions[body, 0], positions[body, 1], positions[body, 2])
     pull = dala.vec3(0.0)
     for other in range(len(masses)):
-        there = dala.vec3(positions[other, 0], positions[other, 1], positions[other, 2])
-        away = there - here
+        away = positions[other] - positions
         near = dala.dot(away, away) + SOFTENING * SOFTENING
         pull += masses[other] * away * (dala.rsqrt(near) / near)
-    return velocities + step * pull[axis]
+    return velocities + step * pull
 
 
 @dala.kernel
@@ -75,16 +72,16 @@ def encounter(stars, seed):
 
 
 @dala.kernel
-def expose(masses, positions, zoom: float, out: dala.Out):
-    """Adds the light of each star to the pixels around where it is seen."""
+def expose(positions: dala.Array[dala.vec3], masses, zoom: float, out: dala.Out):
+    """Adds the light of each star to the four pixels around where it is seen."""
     (star,) = dala.position(1)
-    height, width = out.shape[0], out.shape[1]
-    x = 0.5 * width + zoom * height * positions[star, 0]
-    y = 0.5 * height - zoom * height * positions[star, 1]
+    height, width, _ = out.shape
+    x = 0.5 * width + zoom * height * positions[star].x
+    y = 0.5 * height - zoom * height * positions[star].y
     left, top = int(dala.floor(x)), int(dala.floor(y))
-    first = 2 * star < len(masses)
     warm, cold = dala.vec3(1.0, 0.62, 0.35), dala.vec3(0.4, 0.62, 1.0)
-    light = (warm if first else cold) * (30.0 if masses > 0.5 else 1.0)
+    light = warm if 2 * star < len(masses) else cold
+    light *= 30.0 if masses > 0.5 else 1.0
     for a in range(2):
         for b in range(2):
             share = (1.0 - abs(x - left - b)) * (1.0 - abs(y - top - a))
@@ -93,19 +90,19 @@ def expose(masses, positions, zoom: float, out: dala.Out):
 
 
 @dala.kernel
-def develop(light) -> dala.u8:
+def develop(light: dala.Array[dala.vec3]) -> dala.vec3:
     """The picture on film, with a glow around what is bright."""
-    i, j, channel = dala.position(3)
-    glow = 0.0
+    i, j = dala.position(2)
+    glow = dala.vec3(0.0)
     for a in range(-6, 7):
         for b in range(-6, 7):
-            glow += light[i + a, j + b, channel] * dala.exp(-0.12 * dala.f32(a * a + b * b))
-    return 255.0 * dala.sqrt(1.0 - dala.exp(-0.05 * light - 0.006 * glow))
+            glow += light[i + a, j + b] * dala.exp(-0.12 * dala.f32(a * a + b * b))
+    return 255.0 * dala.sqrt(1.0 - dala.exp(-0.1 * light - 0.012 * glow))
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--stars", type=int, default=4000, help="in both galaxies together")
+    options.add_argument("--stars", type=int, default=6000, help="in both galaxies together")
     options.add_argument("--steps", type=int, default=400)
     options.add_argument("--size", type=int, nargs=2, default=(960, 600), metavar=("W", "H"))
     options.add_argument("--save", default="galaxies.png", help="the file to write")
@@ -119,8 +116,8 @@ def main() -> None:
     light = np.zeros((height, width, 3), np.float32)
     for _ in range(EXPOSURE):
         compute.repeat(steps, 1)
-        light += compute.read(expose(masses, positions, zoom=0.18, shape=light.shape))
-    media.save(develop(light), given.save)
+        light += compute.read(expose(positions, masses, zoom=0.21, shape=light.shape))
+    media.save(develop(light, dtype="u8"), given.save)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,39 @@
 """A scene without a single triangle: rays walk as far as nothing is near, until they arrive.
 
 python examples/ray_marching.py --save scene.png
-python examples/ray_marching.py --camera 4 1 -2 --save scene.png
+python examples/ray_marching.py --eye 4 1 -2 --save scene.png
 """
 
 import argparse
+from typing import NamedTuple
+
+import numpy as np
 
 import dala
 from dala import media
 
-FAR = 40.0
-CAMERA = (3.2, 1.5, -4.4)
+
+class Ray(NamedTuple):
+    origin: dala.vec3
+    direction: dala.vec3
+
+    def at(self, way):
+        return self.origin + way * self.direction
+
+
+class Camera(NamedTuple):
+    eye: dala.vec3
+    axes: dala.mat3
+    zoom: float = 2.4
+
+    def ray(self, y, x):
+        """The ray through a place of the picture."""
+        height, width = dala.shape(2)
+        aim = dala.vec3((2.0 * x - width) / height, (height - 2.0 * y) / height, self.zoom)
+        return Ray(self.eye, dala.normalize(self.axes @ aim))
+
+
+EYE, FAR = (3.2, 1.5, -4.4), 40.0
 PEARLS = ((-1.0, 0.28), (-0.45, 0.4), (0.3, 0.55), (1.1, 0.4))
 """Where each one lies, and its radius."""
 
@@ -21,9 +44,9 @@ def distances(p):
     ring = dala.length(dala.vec2(dala.length(p.xy - dala.vec2(0.0, 1.15)) - 1.0, p.z)) - 0.1
     pearls = FAR
     for x, radius in PEARLS:
-        pearl = dala.distance(p, dala.vec3(x, radius, 0.6 * x - 0.2)) - radius
-        melt = max(0.2 - abs(pearls - pearl), 0.0)
-        pearls = min(pearls, pearl) - 1.25 * melt * melt
+        near = dala.distance(p, dala.vec3(x, radius, 0.6 * x - 0.2)) - radius
+        melt = max(0.2 - abs(pearls - near), 0.0)
+        pearls = min(pearls, near) - 1.25 * melt * melt
     return ring, pearls
 
 
@@ -35,11 +58,11 @@ def scene(p):
 
 
 @dala.function
-def march(origin, ray):
+def march(ray):
     """How far a ray gets."""
     way = 0.0
     for _ in range(200):
-        near = scene(origin + way * ray)
+        near = scene(ray.at(way))
         way += near
         if near < 0.0005 * way or way > FAR:
             return way
@@ -54,9 +77,9 @@ def normal(p):
 
 
 @dala.function
-def sky(ray):
+def sky(direction):
     dusk, night = dala.vec3(0.98, 0.62, 0.38), dala.vec3(0.1, 0.2, 0.42)
-    return dala.mix(dusk, night, dala.smoothstep(-0.05, 0.45, ray.y))
+    return dala.mix(dusk, night, dala.smoothstep(-0.05, 0.45, direction.y))
 
 
 @dala.function
@@ -71,7 +94,7 @@ def surface(p):
 
 
 @dala.function
-def lit(p, up, ray):
+def lit(p, up, direction):
     """The color of a surface in the light of the sun and of the sky."""
     light = dala.normalize(dala.vec3(-0.75, 0.4, -0.25))
     share, way = 1.0, 0.02
@@ -85,65 +108,62 @@ def lit(p, up, ray):
     # Corners are dark: other surfaces keep out the light of the sky.
     open_sky = dala.clamp(scene(p + 0.3 * up) / 0.3, 0.0, 1.0) * (0.6 + 0.4 * up.y)
     color = surface(p) * (2.4 * sun * dala.vec3(1.0, 0.8, 0.58) + 0.7 * open_sky * sky(up))
-    return color + 1.5 * sun * max(dala.dot(dala.reflect(ray, up), light), 0.0) ** 60.0
+    return color + 1.5 * sun * max(dala.dot(dala.reflect(direction, up), light), 0.0) ** 60.0
 
 
 @dala.function
-def seen(origin, ray):
+def seen(ray):
     """What comes back along a ray that is reflected once."""
     color, strength = dala.vec3(0.0), 1.0
     for _ in range(2):
-        way = march(origin, ray)
+        way = march(ray)
         if way > FAR:
-            return color + strength * sky(ray)
-        p = origin + way * ray
-        up = normal(p)
+            return color + strength * sky(ray.direction)
+        up = normal(ray.at(way))
+        p = ray.at(way) + 0.003 * up
+        # What is seen at a low angle is a mirror, and what is far away is in haze.
+        mirror = 0.08 + 0.8 * (1.0 + min(dala.dot(ray.direction, up), 0.0)) ** 5.0
         haze = dala.smoothstep(6.0, FAR, way)
-        # What is seen at a low angle is a mirror.
-        mirror = 0.08 + 0.8 * (1.0 + min(dala.dot(ray, up), 0.0)) ** 5.0
-        origin = p + 0.003 * up
-        clear = strength * (1.0 - haze)
-        color += strength * haze * sky(ray) + clear * (1.0 - mirror) * lit(origin, up, ray)
-        ray, strength = dala.reflect(ray, up), clear * mirror
+        own = dala.mix((1.0 - mirror) * lit(p, up, ray.direction), sky(ray.direction), haze)
+        color += strength * own
+        ray, strength = Ray(p, dala.reflect(ray.direction, up)), strength * (1.0 - haze) * mirror
     return color
 
 
-@dala.function
-def ray_through(y, x, camera):
-    """The direction of a place in the picture, for a camera that looks at the ring."""
-    height, width = dala.shape(2)
-    ahead = dala.normalize(dala.vec3(0.0, 0.85, 0.0) - camera)
-    right = dala.normalize(dala.cross(dala.vec3(0.0, 1.0, 0.0), ahead))
-    across, down = (2.0 * x - width) / height, (2.0 * y - height) / height
-    return dala.normalize(2.4 * ahead + across * right - down * dala.cross(ahead, right))
-
-
 @dala.kernel
-def depth(camera: dala.vec3):
+def depth(camera: Camera):
     """How far away is what each pixel shows."""
     y, x = dala.position(2)
-    return march(camera, ray_through(y + 0.5, x + 0.5, camera))
+    return march(camera.ray(y + 0.5, x + 0.5))
 
 
 @dala.kernel
-def picture(camera: dala.vec3):
+def picture(camera: Camera):
     y, x = dala.position(2)
     color = dala.vec3(0.0)
     for k in range(4):  # four rays through each pixel make outlines smooth
-        ray = ray_through(y + 0.25 + 0.5 * (k // 2), x + 0.25 + 0.5 * (k % 2), camera)
-        color += 0.25 * seen(camera, ray)
+        color += 0.25 * seen(camera.ray(y + 0.25 + 0.5 * (k // 2), x + 0.25 + 0.5 * (k % 2)))
     return dala.rgba(dala.sqrt(color / (1.0 + 0.3 * color)))
+
+
+def looking_at(target, eye):
+    """Returns a camera that is at `eye` and looks at `target`, upright."""
+    ahead = np.subtract(target, eye)
+    right = np.cross((0.0, 1.0, 0.0), ahead)
+    axes = np.stack([right, np.cross(ahead, right), ahead], axis=1)
+    return Camera(eye, axes / np.linalg.norm(axes, axis=0))
 
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--size", type=int, nargs=2, default=(960, 600), metavar=("W", "H"))
-    options.add_argument("--camera", type=float, nargs=3, default=CAMERA, metavar=("X", "Y", "Z"))
+    options.add_argument("--eye", type=float, nargs=3, default=EYE, metavar=("X", "Y", "Z"))
     options.add_argument("--save", default="scene.png", help="the file to write")
     given = options.parse_args()
 
     width, height = given.size
-    media.save(picture(given.camera, shape=(height, width, 3), dtype="u8"), given.save)
+    camera = looking_at((0.0, 0.85, 0.0), given.eye)
+    media.save(picture(camera, shape=(height, width, 3), dtype="u8"), given.save)
 
 
 if __name__ == "__main__":

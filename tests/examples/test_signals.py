@@ -91,13 +91,12 @@ def distance(p):
 
 def test_rays_end_where_the_scene_begins(device):
     height, width = 24, 40
-    camera = np.array(ray_marching.CAMERA)
-    found = ray_marching.depth(ray_marching.CAMERA, shape=(height, width))
+    camera = np.array(ray_marching.EYE)
+    target = (0.0, 0.85, 0.0)
+    found = ray_marching.depth(ray_marching.looking_at(target, camera), shape=(height, width))
 
-    ahead = np.array([0.0, 0.85, 0.0]) - camera
-    ahead /= np.linalg.norm(ahead)
-    right = np.cross((0.0, 1.0, 0.0), ahead)
-    right /= np.linalg.norm(right)
+    ahead = (target - camera) / np.linalg.norm(target - camera)
+    right = np.array([ahead[2], 0.0, -ahead[0]]) / np.hypot(ahead[0], ahead[2])
     i, j = np.mgrid[:height, :width] + 0.5
     across, down = ((2 * j - width) / height)[..., None], ((2 * i - height) / height)[..., None]
     rays = 2.4 * ahead + across * right - down * np.cross(ahead, right)
