@@ -97,14 +97,7 @@ def surface(p):
 def lit(p, up, direction):
     """The color of a surface in the light of the sun and of the sky."""
     light = dala.normalize(dala.vec3(-0.75, 0.4, -0.25))
-    share, way = 1.0, 0.02
-    for _ in range(60):  # light that just passes by something leaves half a shadow
-        near = scene(p + way * light)
-        share = min(share, 12.0 * near / way)
-        way += dala.clamp(near, 0.02, 0.3)
-        if share < 0.005 or way > 8.0:
-            break
-    sun = dala.smoothstep(0.0, 1.0, share) * max(dala.dot(up, light), 0.0)
+    sun = max(dala.dot(up, light), 0.0) if march(Ray(p, light)) > FAR else 0.0
     # Corners are dark: other surfaces keep out the light of the sky.
     open_sky = dala.clamp(scene(p + 0.3 * up) / 0.3, 0.0, 1.0) * (0.6 + 0.4 * up.y)
     color = surface(p) * (2.4 * sun * dala.vec3(1.0, 0.8, 0.58) + 0.7 * open_sky * sky(up))
