@@ -14,14 +14,14 @@ from dala import media
 from dala.gpu import compute
 
 SOFTENING = 0.1
-"""Stars that come nearer than this pull no harder: they are stars of many, not points."""
+"""Within this distance pulls no longer grow, so that close encounters stay smooth."""
 STEP = 0.01
 EXPOSURE = 4
 
 
 @dala.kernel
 def kick(velocities: dala.Array[dala.vec3], positions: dala.Array[dala.vec3], masses, step: float):
-    """The velocities after all others have pulled for the time of a step."""
+    """The velocities after every body has pulled on every other for the time of a step."""
     pull = dala.vec3(0.0)
     for other in range(len(masses)):
         away = positions[other] - positions
@@ -38,8 +38,8 @@ def drift(positions, velocities, step: float):
 def simulation(positions, velocities, masses):
     """Returns the positions and velocities on the device, and a pipeline that moves them a step.
 
-    Velocities are half a step ahead of positions. This leapfrog is as simple as can be, and yet
-    of second order, and no energy leaks away however long it goes on.
+    Velocities run half a step ahead of positions: leapfrog, which is of second order although it
+    evaluates the forces once a step, and which neither gains nor loses energy in the long run.
     """
     x, v, m = (compute.from_numpy(item) for item in (positions, velocities, masses))
     kick(v, x, m, step=STEP / 2, out=v)
