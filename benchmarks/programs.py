@@ -98,7 +98,8 @@ def black_scholes(price, strike, years, rate: float, volatility: float):
     spread = volatility * dala.sqrt(years)
     d1 = (dala.log(price / strike) + (rate + 0.5 * volatility * volatility) * years) / spread
     d2 = d1 - spread
-    below1, below2 = (0.5 + 0.5 * dala.erf(d * 0.70710678) for d in (d1, d2))
+    below1 = 0.5 + 0.5 * dala.erf(d1 * 0.70710678)
+    below2 = 0.5 + 0.5 * dala.erf(d2 * 0.70710678)
     return price * below1 - strike * dala.exp(-rate * years) * below2
 
 

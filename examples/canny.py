@@ -19,15 +19,14 @@ WEAK, STRONG = 1, 2
 
 
 @dala.kernel
-def slope(gray, down: int, right: int) -> dala.f32:
-    """Sobel's derivative of the gray levels, in one of two directions."""
+def slopes(gray):
+    """Sobel's derivatives of the gray levels, to the right and down."""
     i, j = dala.position(2)
-    total = 0.0
+    dx, dy = 0.0, 0.0
     for k, weight in ((-1, 1.0), (0, 2.0), (1, 1.0)):
-        ahead = gray[i + down + k * right, j + right + k * down]
-        behind = gray[i - down + k * right, j - right + k * down]
-        total += weight * (dala.f32(ahead) - dala.f32(behind))
-    return total
+        dx += weight * (dala.f32(gray[i + k, j + 1]) - dala.f32(gray[i + k, j - 1]))
+        dy += weight * (dala.f32(gray[i + 1, j + k]) - dala.f32(gray[i - 1, j + k]))
+    return dx, dy
 
 
 @dala.kernel(border="zero")
@@ -67,7 +66,7 @@ def is_settled(before, after):
 def canny(gray, low, high):
     """Returns 255 on edges and 0 elsewhere: what `cv2.Canny` gives for gray levels of 0 to 255."""
     gray = compute.from_numpy(gray)
-    dx, dy = slope(gray, down=0, right=1), slope(gray, down=1, right=0)
+    dx, dy = slopes(gray)
     edges = ridges(dx, dy, low, high)
     after, flag = compute.buffer_zeros(edges.shape, "u8"), compute.buffer_zeros((1,), "u8")
     # Edges are followed on the device; the host looks once in a while whether they still grow.

@@ -24,7 +24,7 @@ ARGUMENTS = {
     "spectrogram": ["--seconds", "0.3"],
 }
 """Those that take a picture paint one when they are given none."""
-ANIMATIONS = {"game_of_life", "heat_equation", "mandelbrot_zoom", "waves"}
+ANIMATIONS = {"game_of_life", "heat_equation", "mandelbrot_zoom", "water_waves", "waves"}
 """Those that tests/surfaces runs."""
 
 

@@ -114,12 +114,28 @@ def test_plain_arrays_of_bytes_are_narrow_too(device):
     assert np.abs(k(x) - (0.75 * x + 7.0)).max() <= 0.5
 
 
-@pytest.mark.parametrize("taps", [3, 11])
-@pytest.mark.parametrize("equal", [True, False])
-def test_floats_between_two_steps_may_be_sixteen_bits(device, taps, equal):
-    weights = np.ones(taps) if equal else np.arange(1, taps + 1) ** 1.5
-    weights = tuple((weights / weights.sum()).tolist())
+@pytest.mark.parametrize(
+    "formula", ["0.5 * x", "x + 0.5", "0.25 * x + 0.5 * y", "x - 0.5 * y + 0.25", "1.5 * x - 3.0"]
+)
+def test_the_middle_of_two_levels_goes_to_the_even_one(device, formula):
+    kernel = compute.Kernel.register("k", f"def k(x, y) -> dala.u8:\n    return {formula}")
+    x, y = (part.ravel().astype(np.uint8) for part in np.mgrid[:256, :256:7])
+    real = eval(formula, {"x": x.astype(float), "y": y.astype(float)})
+    assert np.array_equal(kernel(x, y), np.rint(real).clip(0, 255))
 
+
+@pytest.mark.parametrize("value", [0.5, -0.5, 7.5, 0.25, -300.5, 254.5])
+def test_so_it_does_if_a_parameter_makes_it_the_middle(device, value):
+    @dala.kernel
+    def k(x, y, value: float) -> dala.u8:
+        return 0.5 * x + y + value
+
+    x, y = (part.ravel().astype(np.uint8) for part in np.mgrid[:256, :256:7])
+    want = np.rint(0.5 * x + y.astype(float) + value).clip(0, 255)
+    assert np.array_equal(k(x, y, value=value), want)
+
+
+def blur_of(weights: tuple[float, ...]):
     @dala.kernel
     def down(image: dala.Image):
         y, x = dala.position(2)
@@ -136,17 +152,57 @@ def test_floats_between_two_steps_may_be_sixteen_bits(device, taps, equal):
             total += image[y, x + k - 1] * weights[k]
         return total
 
+    return down, across
+
+
+@pytest.mark.parametrize("dtype", ["f32", "u8"])
+@pytest.mark.parametrize("weights", [(1 / 3,) * 3, (1 / 11,) * 11, (0.5, 0.5), (0.2, 0.5, 0.3)])
+def test_fused_steps_give_the_bytes_of_steps_run_one_by_one(weights, dtype):
     image = random.integers(0, 256, (64, 83, 4), np.uint8)
-    out = compute.buffer_zeros(image.shape, "u8")
-    between = compute.scratch(image.shape, "f32")
-    pipeline = compute.pipeline().add(
-        kernel=down, inputs=[compute.from_numpy(image)], output=between
-    )
-    pipeline.add(kernel=across, inputs=[between], output=out).run()
-    padded = np.pad(image.astype(float), ((1, taps), (1, taps), (0, 0)), "edge")
-    lines = sum(w * padded[k : k + 64] for k, w in enumerate(weights))
-    real = sum(w * lines[:, k : k + 83] for k, w in enumerate(weights))
-    assert np.abs(compute.read(out) - real).max() <= 0.5 + 2 * LARGEST_ERROR
+    down, across = blur_of(weights)
+    with compute.device("cpu"):
+        source = compute.from_numpy(image)
+        between = compute.buffer_zeros(image.shape, dtype)
+        alone = compute.buffer_zeros(image.shape, "u8")
+        compute.run_kernel(down, [source], between)
+        compute.run_kernel(across, [between], alone)
+        fused, scratch = (
+            compute.buffer_zeros(image.shape, "u8"),
+            compute.scratch(image.shape, dtype),
+        )
+        pipeline = compute.pipeline().add(kernel=down, inputs=[source], output=scratch)
+        pipeline.add(kernel=across, inputs=[scratch], output=fused).run()
+    assert np.array_equal(compute.read(fused), compute.read(alone))
+
+
+def test_a_float_between_inlined_steps_is_rounded_as_by_itself():
+    @dala.kernel
+    def half(x) -> dala.f32:
+        return 0.3 * x
+
+    @dala.kernel
+    def lift(x) -> dala.u8:
+        return x + 0.2 * x + 0.1
+
+    x = np.arange(256, dtype=np.uint8)
+    with compute.device("cpu"):
+        source, fused = compute.from_numpy(x), compute.buffer_zeros(256, "u8")
+        scratch = compute.scratch(256, "f32")
+        pipeline = compute.pipeline().add(kernel=half, inputs=[source], output=scratch)
+        pipeline.add(kernel=lift, inputs=[scratch], output=fused).run()
+        assert np.array_equal(compute.read(fused), lift(half(x)))
+
+
+@pytest.mark.parametrize(("count", "is_encoded"), [(3, True), (11, True), (4, False)])
+def test_sums_between_steps_are_kept_in_sixteen_bits_if_no_result_can_change(count, is_encoded):
+    down, across = blur_of((1 / count,) * count)
+    with compute.device("cpu"):
+        image, out = (compute.buffer_zeros((64, 83, 4), "u8") for _ in range(2))
+        between = compute.scratch(image.shape, "f32")
+        pipeline = compute.pipeline().add(kernel=down, inputs=[image], output=between)
+        pipeline.add(kernel=across, inputs=[between], output=out)
+    said = pipeline.explain()
+    assert ("in 16 bits" in said) == is_encoded
 
 
 def test_a_float_that_somebody_can_see_stays_a_float(device):

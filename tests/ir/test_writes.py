@@ -17,7 +17,7 @@ def scattering(body: str, rank: int = 1, out: int = 1) -> Program:
     names = ", ".join("ij"[:rank]) + ","
     lines = "".join(f"    {line}\n" for line in (f"{names} = position({rank})", *body.split("; ")))
     source = f"def k(x, a: s32, out: Out):\n{lines}"
-    special = Specialization(((F32, rank, None),), (F32, out, None), (), (("a", S32),))
+    special = Specialization(((F32, rank, None),), ((F32, out, None),), (), (("a", S32),))
     return Definition(from_text(source, NAMES, "<test>")).lower(special)
 
 
@@ -97,7 +97,7 @@ def test_a_store_under_a_condition_covers_nothing():
 
 
 def lowered(source: str) -> Program:
-    special = Specialization(((F32, 2, None),), (F32, 2, None))
+    special = Specialization(((F32, 2, None),), ((F32, 2, None),))
     return Definition(from_text(source, NAMES, "<test>")).lower(special)
 
 

@@ -9,7 +9,7 @@ from dala.ir.types import dtype_of
 from dala.lang.language_names import NAMES
 from dala.lang.lower import Definition, Specialization
 from dala.lang.source import from_text
-from reference.interpreter import run
+from reference.interpreter import run_all
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,13 @@ class Case:
     params: dict[str, bool | int | float] = field(default_factory=dict)
     consts: dict[str, int] = field(default_factory=dict)
     border: str = "clamp"
+    others: tuple[str, ...] = ()
+    """The dtypes of further outputs, of the same shape."""
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtype of each output."""
+        return (self.dtype, *self.others)
 
     @property
     def definition(self) -> Definition:
@@ -32,7 +39,7 @@ class Case:
         given = ", ".join(f"{item.dtype}{item.shape}" for item in self.inputs)
         return (
             f"{self.source}\ninputs {given}; params {self.params}; consts {self.consts}; "
-            f"border {self.border}; output {self.dtype} {self.shape}"
+            f"border {self.border}; output {', '.join(self.dtypes)} {self.shape}"
         )
 
 
@@ -46,8 +53,9 @@ def lower(case: Case, *, fold: bool = True) -> Program:
     channels = None
     if definition.is_image:
         channels = 1 if len(case.shape) == 2 else case.shape[2]
-    output = (dtype_of(case.dtype), 2 if channels else len(case.shape), channels)
-    return definition.lower(Specialization(inputs, output, tuple(case.consts.items())), fold=fold)
+    rank = 2 if channels else len(case.shape)
+    outputs = tuple((dtype_of(dtype), rank, channels) for dtype in case.dtypes)
+    return definition.lower(Specialization(inputs, outputs, tuple(case.consts.items())), fold=fold)
 
 
 def _special(item: np.ndarray, *, image: bool) -> tuple:
@@ -58,10 +66,10 @@ def _special(item: np.ndarray, *, image: bool) -> tuple:
 
 def run_reference(
     case: Case, *, fold: bool = True, shaken_by: np.random.Generator | None = None
-) -> np.ndarray:
-    """What the case's output holds afterwards, by the interpreter."""
+) -> tuple[np.ndarray, ...]:
+    """What the case's outputs hold afterwards, by the interpreter."""
     program = lower(case, fold=fold)
     names = [item.name for item in program.inputs]
     inputs = dict(zip(names, case.inputs, strict=True))
-    dtype = dtype_of(case.dtype).numpy
-    return run(program, inputs, case.params, case.shape, dtype, shaken_by)
+    wanted = [(case.shape, dtype_of(dtype).numpy) for dtype in case.dtypes]
+    return run_all(program, inputs, case.params, wanted, shaken_by)

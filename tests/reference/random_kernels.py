@@ -31,7 +31,11 @@ def random_kernel(seed: int) -> Case:
     kind = rng.random()
     if kind < 0.12:
         return random_image_kernel(rng, f"k{seed}", rng.choice(BORDERS))
-    return _Kernel(rng, f"k{seed}").scattered() if kind < 0.3 else _Kernel(rng, f"k{seed}").plain()
+    if kind < 0.3:
+        return _Kernel(rng, f"k{seed}").scattered()
+    chosen = Random(f"outputs of {seed}")
+    count = chosen.choice([2, 2, 3, 4]) if chosen.random() < 0.3 else 1
+    return _Kernel(rng, f"k{seed}").plain(count)
 
 
 class _Kernel(Expressions):
@@ -47,7 +51,7 @@ class _Kernel(Expressions):
         self.arguments: list[str] = []
         self.lines: list[str] = []
         self.indent = 1
-        self.returned: str | None = None
+        self.returned: tuple[str, ...] = ()
         self.scope.buffers = [self._buffer(i) for i in range(rng.randint(1, 3))]
         self.scope.positions = ["i", "j", "l"][: len(self.shape)]
         self._add_parameters()
@@ -77,20 +81,27 @@ class _Kernel(Expressions):
 
     # -- whole kernels ---------------------------------------------------------------------------
 
-    def plain(self) -> Case:
-        """A kernel that returns its element."""
+    def plain(self, count: int) -> Case:
+        """A kernel that returns the elements of so many outputs."""
         hashed = self.maybe(0.6)
-        returned = self.returned = "s64" if hashed else self.rng.choice(TYPES)
+        first = "s64" if hashed else self.rng.choice(TYPES)
+        self.returned = (first, *(self.rng.choice(TYPES) for _ in range(count - 1)))
         for _ in range(self.rng.randint(1, 2)):
             self.assign(0)
         for _ in range(self.rng.randint(0, 3)):
             self.statement(2)
             if self.maybe(0.1):
                 self.say(f"if {self.condition(1)}:")
-                self.say(f"    return {self.expression(returned, 1)}")
-        self.say(f"return {self._hash() if hashed else self.expression(returned, 3)}")
+                self.say(f"    return {self._values(1)}")
+        value = self._hash() if hashed else self.expression(first, 3)
+        others = [self.expression(kind, 2) for kind in self.returned[1:]]
+        self.say(f"return {', '.join([value, *others])}")
         dtype = self.rng.choice(["s64", "s64", "s32", "u32"] if hashed else TYPES)
-        return self._case(self.shape, dtype)
+        return self._case(self.shape, dtype, tuple(self.rng.choice(TYPES) for _ in others))
+
+    def _values(self, depth: int) -> str:
+        """What an early `return` gives: one value for each output."""
+        return ", ".join(self.expression(kind, depth) for kind in self.returned)
 
     def _hash(self) -> str:
         """Every bit of every variable in one s64: nothing that was computed is in vain."""
@@ -166,11 +177,11 @@ class _Kernel(Expressions):
         ways = ["{0}", "{0} * 2 + 1", "16 - {0}", "{0} - 2", "{0} + 3", "~{0}"]
         return ", ".join(self.rng.choice(ways).format(name) for name in self.scope.positions)
 
-    def _case(self, shape: tuple[int, ...], dtype: str) -> Case:
+    def _case(self, shape: tuple[int, ...], dtype: str, others: tuple[str, ...] = ()) -> Case:
         head = ", ".join([*(item.name for item in self.buffers), *self.arguments])
         source = f"def {self.name}({head}):\n" + "\n".join(self.lines) + "\n"
         arrays = tuple(random_array(self.rng, item.dtype, item.shape) for item in self.buffers)
-        return Case(source, arrays, shape, dtype, self.params, self.consts, self.border)
+        return Case(source, arrays, shape, dtype, self.params, self.consts, self.border, others)
 
     @property
     def buffers(self) -> list[Buffer]:
@@ -296,8 +307,8 @@ class _Kernel(Expressions):
         if self.maybe(0.4):
             self.say(f"    if {self.condition(1)}:")
             leave = ["break", "continue"]
-            if self.returned is not None:
-                leave.append(f"return {self.expression(self.returned, 1)}")
+            if self.returned:
+                leave.append(f"return {self._values(1)}")
             self.say(f"        {self.rng.choice(leave)}")
         self.block(self.rng.randint(1, 2), depth - 1)
         self.turns //= max(1, turns)

@@ -11,7 +11,7 @@ from PIL import Image
 
 from dala.surfaces.surface import Surface
 
-NAMES = ("game_of_life", "heat_equation", "mandelbrot_zoom", "waves")
+NAMES = ("game_of_life", "heat_equation", "mandelbrot_zoom", "water_waves", "waves")
 EXAMPLES = [Path(__file__).parents[2] / "examples" / f"{name}.py" for name in NAMES]
 
 

@@ -20,6 +20,7 @@ class Slot:
     ]
     source: str = ""
     axis: int = 0
+    """The axis of a size, or which of the outputs."""
     scalar: Scalar | None = None
 
     @property
@@ -37,7 +38,8 @@ def layout_of(program: Program) -> tuple[Slot, ...]:
     indexed = {
         item.source for item in statements if isinstance(item, Load) and item.index is not None
     }
-    slots = [Slot("out"), *(Slot("input", item.name) for item in program.inputs)]
+    slots = [Slot("out", axis=number) for number in range(len(program.outputs))]
+    slots += [Slot("input", item.name) for item in program.inputs]
     slots += [Slot("size", axis=axis) for axis in range(program.rank)]
     slots += [
         Slot("input size", item.name, axis)

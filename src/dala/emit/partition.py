@@ -113,7 +113,8 @@ def effort_per_position(program: Program, shapes: Shapes, width: int) -> int:
     """Returns roughly how many operations a position takes, with its share of those of its row."""
     partition = Partition(program, vector_bits=128, wide=False)
     of_row = effort_of(partition.of_row, shapes) // max(1, width)
-    return MEMORY_COST + effort_of(partition.of_position, shapes) + of_row
+    written = MEMORY_COST * len(program.outputs)
+    return written + effort_of(partition.of_position, shapes) + of_row
 
 
 def _maker(value: Value) -> object:
@@ -216,5 +217,5 @@ def _widest(program: Program, variance: Variance) -> Scalar:
         for item in walk(program.body)
         if isinstance(item, Apply | Load) and item in variance and offset_from(item, last) is None
     ]
-    types.append(program.output.type)
+    types += [item.type for item in program.outputs]
     return max(types, key=lambda scalar: scalar.bits)

@@ -34,7 +34,7 @@ def dump(program: Program) -> str:
     lines = [f"kernel {program.name}"]
     lines += [f"  in    {_describe(item)}, read at {reads[item.name]}" for item in program.inputs]
     lines += [f"  param {param.name}: {param.type}" for param in program.params]
-    lines.append(f"  out   {_describe(program.output)}")
+    lines += [f"  out   {_describe(item)}" for item in program.outputs]
     lines.append(f"  over  {program.rank} ax{'i' if program.rank == 1 else 'e'}s")
     printer = _Printer()
     printer.block(program.body, "  ", "return")

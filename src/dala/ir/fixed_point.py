@@ -10,20 +10,27 @@ from __future__ import annotations
 
 from dala.base.record import changed, record, remembered
 from dala.ir.level_forms import Form, form_of, leaf_form
-from dala.ir.level_plans import BETWEEN_BITS, CLOSE, common_weight, plan_between, plan_of
+from dala.ir.level_plans import CLOSE, Close, Exact, plan_of
 from dala.ir.level_sums import LevelSums
 from dala.ir.nodes import Apply, Load, Program, Statement, Value
 from dala.ir.ops import CONVERT, SELECT
 from dala.ir.simplify import Rewriter, drop_dead
 from dala.ir.types import U8, U16
 
+MOST_APART = 512
+"""The largest odd denominator whose fractions are farther from a half than float errors are."""
+
 
 @record
 class Narrowed:
-    """A program in fixed point, and whether all that it stores is."""
+    """A program in fixed point.
+
+    `never_ties` says that all it stores are exact sums that no float arithmetic could round to
+    another level: none is ever near the middle between two.
+    """
 
     program: Program
-    wholly: bool
+    never_ties: bool = False
 
 
 @record
@@ -43,48 +50,45 @@ def in_fixed_point(program: Program) -> Program:
 @remembered
 def narrowed(program: Program) -> Narrowed:
     """Returns the program in fixed point."""
-    if not _is_straight(program) or not any(map(_is_rounded, program.body.results)):
-        return Narrowed(program, wholly=False)
+    if not _is_straight(program) or not any(map(_is_rounded, program.body.statements)):
+        return Narrowed(program)
     rewriter = _Fixed(program)
     with rewriter.builder.block() as body:
-        plain = rewriter.copy(program.body)
-        body.results, wholly = rewriter.stored(program.body.results)
-    if body.results == plain:
-        return Narrowed(program, wholly=False)
+        body.results = rewriter.copy(program.body)
+    if not rewriter.rounded:
+        return Narrowed(program)
     drop_dead(body)
-    return Narrowed(changed(program, body=body), wholly)
+    plans = [rewriter.plans.get(value) for value in program.body.results]
+    return Narrowed(changed(program, body=body, stored=frozenset()), all(map(_never_ties, plans)))
 
 
 @remembered
 def encoded(program: Program) -> Encoded | None:
-    """Returns the program with its float results as integers of 16 bits, or None."""
+    """Returns the program with its float results as exact integers of 16 bits, or None.
+
+    That is so where each is a sum of levels that all have the same weight.
+    """
     results = program.body.results
-    if not _is_straight(program) or not results or not all(item.type.is_float for item in results):
+    is_float = len(program.outputs) == 1 and all(item.type.is_float for item in results)
+    if not _is_straight(program) or not results or not is_float:
         return None
     rewriter = _Fixed(program)
     with rewriter.builder.block() as body:
         rewriter.copy(program.body)
         forms = [rewriter.form(value) for value in results]
-        sums = [form for form in forms if form is not None]
-        if len(sums) != len(forms) or (highest := max(form.range[1] for form in sums)) <= 0:
+        sums = [form for form in forms if form is not None and form.is_plain_sum]
+        weights = {weight for form in sums for weight in form.levels.values()}
+        most = max((sum(level.most for level in form.levels) for form in sums), default=0)
+        if len(sums) != len(forms) or len(weights) != 1 or most > U16.highest:
             return None
-        scale = 1 / common if (common := common_weight(sums)) else (255 << BETWEEN_BITS) / highest
-        plans = [plan_between(form, scale) for form in sums]
-        fitting = [plan for plan in plans if plan is not None]
-        if len(fitting) != len(plans):
-            return None
-        body.results = tuple(
-            rewriter.sums.total(plan, round(form.constant * scale))
-            for form, (plan, _) in zip(sums, fitting, strict=True)
-        )
+        body.results = tuple(rewriter.sums.sum(tuple(form.levels)) for form in sums)
     drop_dead(body)
     output = changed(program.output, type=U16)
-    made = changed(program, body=body, output=output)
-    return Encoded(made, 1 / scale, max(most for _, most in fitting))
+    return Encoded(changed(program, body=body, outputs=(output,)), weights.pop(), most)
 
 
 def decoding(program: Program, name: str, unit: float, most: int) -> Program | None:
-    """Returns the program with a float input encoded, or None if it would not be narrow then."""
+    """Returns the program with a float input encoded, or None if that could change a result."""
     if not _is_straight(program):
         return None
     inputs = tuple(
@@ -95,16 +99,25 @@ def decoding(program: Program, name: str, unit: float, most: int) -> Program | N
         body.results = rewriter.copy(program.body)
     drop_dead(body)
     made = changed(program, inputs=inputs, body=body)
-    return made if narrowed(made).wholly else None
+    return made if narrowed(made).never_ties else None
+
+
+def _never_ties(plan: Exact | Close | None) -> bool:
+    """Whether sums are exact and so far from the middle of two levels that floats round alike."""
+    if not isinstance(plan, Exact) or plan.divisor << plan.shift > MOST_APART:
+        return False
+    return bool(plan.divisor % 2) and not plan.shift and plan.is_plain
 
 
 def _is_straight(program: Program) -> bool:
     return all(isinstance(item, Apply | Load) for item in program.body.statements)
 
 
-def _is_rounded(value: Value) -> bool:
-    """Whether a value is a number that is converted to a level."""
-    return isinstance(value, Apply) and value.op == CONVERT and value.type == U8
+def _is_rounded(value: Value | Statement) -> bool:
+    """Whether a value is a float that is converted to a level; integers wrap."""
+    if not isinstance(value, Apply) or value.op != CONVERT or value.type != U8:
+        return False
+    return value.args[0].type.is_float
 
 
 class _Decoding(Rewriter):
@@ -130,11 +143,17 @@ class _Fixed(Rewriter):
     def __init__(self, program: Program) -> None:
         super().__init__()
         self.sums = LevelSums(self.builder)
+        self._stored = program.stored
         self._most = {item.name: item.most for item in program.inputs}
         self._forms: dict[Value, Form | None] = {}
+        self.rounded: set[Value] = set()
+        """The values of the old program that are levels now."""
+        self.plans: dict[Value, Exact | Close] = {}
 
     def form(self, old: Value) -> Form | None:
         """Returns the form of a value of the old program, over values of the new."""
+        if old in self._stored and old.type.is_float:
+            return None
         known = self._forms.get(old)
         return known or leaf_form(self.value(old), self._bound(old))
 
@@ -146,8 +165,18 @@ class _Fixed(Rewriter):
 
     def statement(self, old: Statement) -> None:
         super().statement(old)
-        if isinstance(old, Apply) and not _is_rounded(old):
+        if not isinstance(old, Apply):
+            return
+        if not _is_rounded(old):
             self._forms[old] = form_of(old, self.form, self._merged)
+        elif (form := self.form(old.args[0])) is not None:
+            level = self._moved(form)
+            if level is None and (plan := plan_of(form)) is not None:
+                self.plans[old] = plan
+                level = self.sums.rounded(form, plan)
+            if level is not None:
+                self._new[old] = level
+                self.rounded.add(old)
 
     def _merged(self, op: str, *values: Value) -> Value:
         """Returns an extreme of levels, or a choice, whose condition is one of the old program."""
@@ -155,28 +184,6 @@ class _Fixed(Rewriter):
             return self.builder.apply(op, *values)
         condition, a, b = values
         return self.builder.select(self.value(condition), a, b)
-
-    def stored(self, results: tuple[Value, ...]) -> tuple[tuple[Value, ...], bool]:
-        """Returns what is stored; sums are approximated only if that narrows all of the program."""
-        forms = [self._rounded_form(value) for value in results]
-        moved = [None if form is None else self._moved(form) for form in forms]
-        plans = [None if form is None else plan_of(form) for form in forms]
-        wholly = all(a is not None or b is not None for a, b in zip(moved, plans, strict=True))
-        stored = []
-        for old, form, level, plan in zip(results, forms, moved, plans, strict=True):
-            if level is not None:
-                stored.append(level)
-            elif wholly and form is not None and plan is not None:
-                stored.append(self.sums.rounded(form, plan))
-            else:
-                stored.append(self.value(old))
-        return tuple(stored), wholly
-
-    def _rounded_form(self, old: Value) -> Form | None:
-        """Returns the form of what is converted to a level."""
-        if not isinstance(old, Apply) or not _is_rounded(old):
-            return None
-        return self.form(old.args[0])
 
     def _moved(self, form: Form) -> Value | None:
         """Returns a level that is only moved, or taken from 255; else None."""

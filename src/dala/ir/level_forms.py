@@ -55,6 +55,12 @@ class Form:
         return {level: weight for level, weight in self.levels.items() if weight}
 
     @property
+    def is_plain_sum(self) -> bool:
+        """Whether it has nothing but levels with positive weights."""
+        plain = not self.uniforms and not self.constant and self.limits == EVERYTHING
+        return plain and bool(self.levels) and all(item > 0 for item in self.levels.values())
+
+    @property
     def is_constant(self) -> bool:
         return not self.levels and not self.uniforms
 

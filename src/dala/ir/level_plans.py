@@ -10,15 +10,13 @@ import math
 from fractions import Fraction
 
 from dala.base.record import record
-from dala.ir.level_forms import EVERYTHING, Form, Level
+from dala.ir.level_forms import Form, Level
 
 ROOM = (1 << 16) - 1
 """The greatest number of 16 bits."""
 LARGEST_ERROR = 1 / 16
 """How far off a close sum may be before it is rounded, in levels."""
 MOST_FRACTION_BITS = 8
-BETWEEN_BITS = 7
-"""Those of what lies between two steps: the sum of two still fits 16 bits."""
 LARGEST_DENOMINATOR = 10_000
 MOST_SPLIT = 8
 """The most weights that are worth two multiplications each."""
@@ -37,6 +35,8 @@ class Exact:
     shift: int
     divisor: int
     base: int
+    is_plain: bool
+    """Whether nothing is added to the levels."""
 
 
 @record
@@ -75,32 +75,12 @@ def offset_bounds(form: Form) -> tuple[float, float]:
     return (-(high + 1), 256 - low) if form.uniforms else (0.0, 0.0)
 
 
-def plan_between(form: Form, scale: float) -> tuple[Close, int] | None:
-    """Returns how to compute a form times `scale` for another step and its greatest value."""
-    low, high = form.range
-    if form.uniforms or form.limits != EVERYTHING or low < 0 or not form.weights:
-        return None
-    groups = _groups(form.scaled(scale), 1)
-    rough = sum(group.shift is not None for group in groups)
-    most = math.ceil(high * scale) + rough + 1
-    if most > ROOM or any(abs(group.factor) > ROOM for group in groups):
-        return None
-    return Close(groups, 0, 0, rough // 2), most
-
-
-def common_weight(forms: list[Form]) -> float | None:
-    """Returns the weight of all levels of some sums, or None if there are several."""
-    weights = {weight for form in forms for weight in form.weights.values()}
-    if len(weights) != 1 or any(form.constant for form in forms):
-        return None
-    return weights.pop()
-
-
 def _range(form: Form) -> tuple[int, float]:
     """Returns how many levels below 0 a sum may be, and the greatest that it is above that."""
     low, high = form.range
     lowest, highest = offset_bounds(form)
     base = max(0, math.ceil(-(low + lowest)) + 1)
+    base += base % 2  # so that even levels stay even
     return base, base + max(0.0, high + highest) + 1
 
 
@@ -110,13 +90,15 @@ def _range(form: Form) -> tuple[int, float]:
 def _exact(form: Form) -> Exact | None:
     fractions = {level: _fraction(weight) for level, weight in form.weights.items()}
     denominator = math.lcm(*(item.denominator for item in fractions.values()))
+    if is_binary(denominator) and form.constant * 256 == round(form.constant * 256):
+        denominator = math.lcm(denominator, Fraction(form.constant).denominator)
     if denominator > LARGEST_DENOMINATOR:
         return None
     base, most = _range(form)
     shift = 0
     while most * (denominator >> shift) > ROOM:
         shift += 1
-        if denominator % (1 << shift):
+        if denominator % (1 << shift) or is_binary(denominator):
             return None
     weights: dict[int, list[Level]] = {}
     for level, fraction in fractions.items():
@@ -130,7 +112,12 @@ def _exact(form: Form) -> Exact | None:
         return None
     if any(sum(level.most for level in levels) > ROOM for levels, _, _ in groups):
         return None
-    return Exact(groups, shift, denominator >> shift, base)
+    return Exact(groups, shift, denominator >> shift, base, form.is_plain_sum)
+
+
+def is_binary(denominator: int) -> bool:
+    """Whether it is a power of two: floats are exact then, and so are ties."""
+    return denominator & (denominator - 1) == 0
 
 
 def _fraction(weight: float) -> Fraction:

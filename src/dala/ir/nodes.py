@@ -7,8 +7,9 @@ is undefined: any statement may be executed speculatively, except `Store`, `Atom
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from dala.base.record import record, value
 from dala.ir.types import Scalar
@@ -17,7 +18,8 @@ Border = Literal["clamp", "mirror", "reflect", "wrap", "zero"]
 BORDERS: tuple[Border, ...] = ("clamp", "mirror", "reflect", "wrap", "zero")
 
 OUTPUT = "out"
-"""The source name with which `Extent` refers to the output."""
+"""The source name with which `Extent` refers to the outputs, which have the same size."""
+T = TypeVar("T")
 
 
 @record
@@ -177,7 +179,7 @@ class Input:
 
 @value
 class Output:
-    """The output; a scattered one is written by `Store` and `AtomicAdd`."""
+    """An output; a scattered one is written by `Store` and `AtomicAdd`."""
 
     type: Scalar
     rank: int
@@ -187,14 +189,24 @@ class Output:
 
 @record
 class Program:
-    """A kernel specialized for dtypes, ranks and constants; `body` yields the output element."""
+    """A kernel specialized for dtypes, ranks and constants; `body` yields the outputs' elements.
+
+    All outputs have the same domain; one that is scattered is the only one. `stored` are the
+    values of inlined producers, which would stand in buffers by themselves.
+    """
 
     name: str
     inputs: tuple[Input, ...]
     params: tuple[Param, ...]
-    output: Output
+    outputs: tuple[Output, ...]
     rank: int
     body: Block
+    stored: frozenset[Value] = frozenset()
+
+    @property
+    def output(self) -> Output:
+        """The first output."""
+        return self.outputs[0]
 
     def input(self, name: str) -> Input:
         return next(item for item in self.inputs if item.name == name)
@@ -203,6 +215,17 @@ class Program:
 def domain_of(shape: tuple[int, ...], channels: int | None) -> tuple[int, ...]:
     """Returns the axes that are iterated: all but that of channels, one axis for a scalar."""
     return (shape[:-1] if channels is not None and channels > 1 else shape) or (1,)
+
+
+def by_output(outputs: tuple[Output, ...], items: Sequence[T]) -> list[list[T]]:
+    """Returns the results of a body by output: one each, or one for each channel."""
+    left = list(items)
+    found = []
+    for output in outputs:
+        count = output.channels or 1
+        found.append(left[:count])
+        del left[:count]
+    return found
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:

@@ -32,10 +32,16 @@ def verify(program: Program) -> Program:
     """Returns the program; raises InternalError if it is malformed."""
     checker = _Checker(program)
     checker.block(program.body, frozenset())
-    output = program.output
     left = [value.type for value in program.body.results]
-    wanted = [] if output.scattered else [output.type] * (output.channels or 1)
-    checker.require(left == wanted, f"the body leaves {left}, the output takes {wanted}")
+    wanted = [
+        item.type
+        for item in program.outputs
+        if not item.scattered
+        for _ in range(item.channels or 1)
+    ]
+    checker.require(left == wanted, f"the body leaves {left}, the outputs take {wanted}")
+    alone = len(program.outputs) == 1 or not any(item.scattered for item in program.outputs)
+    checker.require(alone, "a scattered output is one of several")
     return program
 
 

@@ -11,7 +11,7 @@ from dala.errors import KernelError, ShapeError
 from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
 from dala.lang.findings import Findings
 from dala.lang.language_names import INTRINSICS, MatrixMarker, VectorMarker
-from dala.lang.lower import Definition, Specialization, referred
+from dala.lang.lower import Definition, Spec, Specialization, referred
 from dala.lang.signature import static_object
 from dala.lang.structs import is_struct
 
@@ -36,17 +36,31 @@ def example_of(definition: Definition) -> Specialization:
 
 
 @remembered
-def vector_size(definition: Definition) -> int | None:
-    """Returns the size of the vectors that a kernel returns; None where it returns none."""
-    signature = definition.signature
-    if signature.out is not None or signature.vector is not None or not _has_vectors(definition):
-        return signature.vector
+def vector_sizes(definition: Definition) -> tuple[int | None, ...]:
+    """Returns the size of the vectors of each output; None for one of numbers or pixels.
+
+    Where no output has vectors, one None stands for all of them.
+    """
+    said = _said_sizes(definition)
+    if definition.signature.out is not None or any(said) or not _has_vectors(definition):
+        return said
     findings = Findings()
     try:
         definition.lower(example_of(definition), findings=findings)
     except (KernelError, ShapeError):
-        return None  # lowering for given buffers tells what is wrong
-    return findings.vector
+        return said  # lowering for given buffers tells what is wrong
+    return _sizes(definition, findings)
+
+
+def _said_sizes(definition: Definition) -> tuple[int | None, ...]:
+    """Returns the sizes of vectors that the return annotation names."""
+    return tuple(size for _, size in definition.signature.returns)
+
+
+def _sizes(definition: Definition, findings: Findings) -> tuple[int | None, ...]:
+    """Returns the sizes of vectors that an annotation names, or that were found returned."""
+    said, found = _said_sizes(definition), tuple(item.vector for item in findings.returned)
+    return said if any(said) or not found else found
 
 
 def _has_vectors(definition: Definition) -> bool:
@@ -65,20 +79,22 @@ def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
 ) -> Specialization | KernelError | ShapeError:
     """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
-    ranks, vector = _written_ranks(definition.source.tree), definition.signature.vector
+    ranks = _written_ranks(definition.source.tree)
+    sizes: tuple[int | None, ...] = _said_sizes(definition)
     first: KernelError | ShapeError | None = None
-    for _ in range(len(definition.signature.inputs) + 2):
-        guess = _guess(definition, scalars, rank, own_rank, ranks, vector)
+    for _ in range(len(definition.signature.inputs) + 3):
+        guess = _guess(definition, scalars, rank, own_rank, ranks, sizes)
         findings = Findings()
         try:
             definition.lower(guess, findings=findings)
             return guess
         except (KernelError, ShapeError) as error:
-            first = first or error
+            found = _sizes(definition, findings)
+            first = first or (error if len(found) == len(sizes) else None)
         learned = {**ranks, **findings.indexed}
-        if learned == ranks and vector == findings.vector:
+        if learned == ranks and found == sizes:
             break
-        ranks, vector = learned, definition.signature.vector or findings.vector
+        ranks, sizes = learned, found
     assert first is not None
     return first
 
@@ -118,7 +134,7 @@ def _guess(
     rank: int,
     own_rank: int,
     ranks: dict[str, int],
-    vector: int | None,
+    sizes: tuple[int | None, ...],
 ) -> Specialization:
     signature, scalar = definition.signature, scalars[0]
     inputs = tuple(
@@ -126,16 +142,16 @@ def _guess(
         for item, own in zip(signature.inputs, scalars, strict=False)
     )
     out_rank = ranks.get(signature.out or "", rank)
-    output: tuple[Scalar, int, int | None] = (scalar, out_rank, vector)
+    outputs: tuple[Spec, ...] = tuple((scalar, out_rank, size) for size in sizes)
     if definition.is_image and not signature.out:
-        output = (F32, 2, vector or 4)
+        outputs = tuple((F32, 2, size or 4) for size in sizes)
     consts = tuple(
         (item.name, 1 if item.required else item.default)
         for item in signature.params
         if item.kind == "const"
     )
     types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
-    return Specialization(inputs, output, consts, types)
+    return Specialization(inputs, outputs, consts, types)
 
 
 def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:

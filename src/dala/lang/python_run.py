@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
 from types import ModuleType
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dala.ir.builder import Builder
-from dala.ir.nodes import OUTPUT, Border, Const, Input, Program, domain_of
+from dala.ir.nodes import OUTPUT, Border, Const, Input, Output, Program, domain_of
 from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
 from dala.lang.calls import Function, source_of
 from dala.lang.composites import FieldType, bundled, conform, flattened, leaves
@@ -21,7 +21,7 @@ from dala.lang.expressions import Domain
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
 from dala.lang.language_names import Intrinsic, MatrixMarker, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
-from dala.lang.lower import Definition, float_literals, stored
+from dala.lang.lower import Definition, float_literals, returned_items, stored
 from dala.lang.matrices import matrix
 from dala.lang.python_composites import Components, Rows
 from dala.lang.python_values import Conversion, Evaluator, LocalList, Neutral, inside
@@ -29,7 +29,7 @@ from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
 from dala.lang.source import MISSING, UNBOUND, Source
 from dala.lang.structs import is_struct, struct_of
-from dala.lang.values import InputRef, Number
+from dala.lang.values import InputRef, LoweredValue, Number
 from dala.lang.vectors import vector
 
 Arrays = Mapping[str, np.ndarray]
@@ -41,10 +41,10 @@ def run_python(
     program: Program,
     inputs: Arrays,
     values: Mapping[str, Any],
-    out: np.ndarray,
+    outputs: Sequence[np.ndarray],
 ) -> None:
-    """Fills `out` with what the kernel's own function returns at each position."""
-    _Run(definition, program, inputs, values, out).fill()
+    """Fills the outputs with what the kernel's own function returns at each position."""
+    _Run(definition, program, inputs, values, outputs).fill()
 
 
 class _Run(Evaluator):
@@ -54,15 +54,16 @@ class _Run(Evaluator):
         program: Program,
         inputs: Arrays,
         values: Mapping[str, Any],
-        out: np.ndarray,
+        outputs: Sequence[np.ndarray],
     ) -> None:
         floats = float_literals(program, definition.signature)
         domain = Domain(program.rank, OUTPUT)
         super().__init__(Lowering(Builder(), definition.source, definition.border, domain, floats))
-        self.definition, self.program, self.inputs, self.out = definition, program, inputs, out
+        self.definition, self.program, self.inputs = definition, program, inputs
+        self.outputs, self.out = outputs, outputs[0]
         self.place: tuple[int, ...] = ()
         scattered = program.output.scattered and program.inputs
-        over = inputs[program.inputs[0].name] if scattered else out
+        over = inputs[program.inputs[0].name] if scattered else self.out
         channels = program.inputs[0].channels if scattered else program.output.channels
         self.domain = domain_of(over.shape, channels)
         self.functions: dict[Source, Any] = {}
@@ -88,7 +89,7 @@ class _Run(Evaluator):
     def fill(self) -> None:
         """Runs the function at every position, in order."""
         function = self.rebuilt(self.definition.source)
-        output, signature = self.program.output, self.definition.signature
+        signature = self.definition.signature
         written = {} if signature.out is None else {signature.out: _Out(self)}
         for place in np.ndindex(*self.domain):
             self.restart()
@@ -97,17 +98,20 @@ class _Run(Evaluator):
             returned = function(**elements, **self.given, **written)
             if written:
                 continue
-            found = stored(
-                self.lowering,
-                self.definition.source.tree,
-                self.lowered(returned),
-                output,
-                gray=self.definition.is_image,
-            )
-            planes = self.out.reshape(*self.domain, len(found))
-            for channel, value in enumerate(found):
-                assert isinstance(value, Const)
-                planes[(*place, channel)] = value.value
+            values = returned_items(self.lowered(returned))
+            for value, output, out in zip(values, self.program.outputs, self.outputs, strict=True):
+                self._store(place, value, output, out)
+
+    def _store(
+        self, place: tuple[int, ...], value: LoweredValue, output: Output, out: np.ndarray
+    ) -> None:
+        """Stores what was returned for an output at a position."""
+        tree, gray = self.definition.source.tree, self.definition.is_image
+        found = stored(self.lowering, tree, value, output, gray=gray)
+        planes = out.reshape(*self.domain, len(found))
+        for channel, element in enumerate(found):
+            assert isinstance(element, Const)
+            planes[(*place, channel)] = element.value
 
     # -- functions -------------------------------------------------------------------------------
 

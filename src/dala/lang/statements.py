@@ -143,7 +143,7 @@ class Statements(Calls):
         match target:
             case ast.Name():
                 if target.id == RESULT:
-                    value = self.element(value)
+                    value = self.settled(value)
                     for found in self.returned_values:
                         found.append(value)
                 self.frame.variables[target.id] = value
@@ -280,7 +280,7 @@ class Statements(Calls):
                 pairs.append((self.element(a), self.element(b)))
                 merged.append(name)
         if then_value is not None and else_value is not None:
-            pairs.append((then_value, else_value))
+            pairs.append((self.settled(then_value), self.settled(else_value)))
         joined = self._join(node, condition, then, otherwise, pairs)
         self.frame.variables.update(zip(merged, joined, strict=False))
         return joined[-1] if then_value is not None else None
@@ -293,6 +293,12 @@ class Statements(Calls):
             if isinstance(self.frame.variables.get(name), Local)
         ]
         return list(dict.fromkeys([*assigned(statements), *items]))
+
+    def settled(self, returned: LoweredValue) -> LoweredValue:
+        """Returns what is returned, with elements in place of inputs."""
+        if isinstance(returned, Tuple):
+            return Tuple(tuple(map(self.settled, returned.items)), returned.named)
+        return self.element(returned)
 
     def settle_inputs(self, names: list[str]) -> None:
         """Replaces inputs that are assigned to by their elements, which can change."""

@@ -21,17 +21,14 @@ def encode_between(group: FusionGroup, materialized: Set[int]) -> FusionGroup:
     """Returns the group with what lies between its steps encoded where it can be."""
     steps = list(group.steps)
     for place, step in enumerate(steps[:-1]):
-        if step.output in materialized or not step.kinds[-1][0].is_float:
-            continue
-        if [other.output for other in steps].count(step.output) != 1:
-            continue
-        made = encoded(step.program)
-        if made is None:
+        (number, *others), made = step.outputs, encoded(step.program)
+        written = [output for other in steps for output in other.outputs]
+        if made is None or others or number in materialized or written.count(number) != 1:
             continue
         readers = {
-            at: _decoding(other, step.output, made)
+            at: _decoding(other, number, made)
             for at, other in enumerate(steps)
-            if step.output in other.inputs
+            if number in other.inputs
         }
         found = {at: reader for at, reader in readers.items() if reader is not None}
         if not found or len(found) != len(readers):

@@ -51,11 +51,13 @@ def schedule(
     enabled: bool,
     line_buffers: bool,
     should_fuse: ShouldFuse,
+    most_buffers: int | None = None,
 ) -> list[Scheduled]:
     """Returns the work for a launch graph, in order.
 
     `visible` are the buffers that users can read. With `enabled=False` every step stays by itself.
-    `line_buffers` says that the device walks through a group row by row.
+    `line_buffers` says that the device walks through a group row by row, `most_buffers` how many
+    buffers it can use at a time.
     """
     regions = _split(items)
     found: list[Scheduled] = []
@@ -66,7 +68,9 @@ def schedule(
         live = visible | set(overlaps) | _used_elsewhere(regions, place)
         groups = [FusionGroup((step,), "fusion is off") for step in region]
         if enabled:
-            steps = inline_producers(region, live, overlaps, line_buffers=line_buffers)
+            steps = inline_producers(
+                *(region, live, overlaps), line_buffers=line_buffers, most_buffers=most_buffers
+            )
             groups = fuse(steps, overlaps, partial(should_fuse, materialized=live))
         for number, group in enumerate(groups):
             others = groups[:number] + groups[number + 1 :]

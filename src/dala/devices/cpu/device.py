@@ -24,7 +24,7 @@ from dala.ir.nodes import Program, While, walk
 from dala.ir.types import U8
 from dala.plan.chunks import Chunks
 from dala.plan.fusion import FusionGroup
-from dala.plan.task import Task
+from dala.plan.task import InPlace, Task
 
 if TYPE_CHECKING:
     from dala.devices.cpu.compiler import Code, Compiler
@@ -140,7 +140,7 @@ class Cpu(Device):
         *,
         wide: bool = False,
         streaming: bool = False,
-        in_place: frozenset[str] = frozenset(),
+        in_place: InPlace = frozenset(),
         tee: bool = False,
         watched: bool = False,
     ) -> Target:

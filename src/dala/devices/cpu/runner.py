@@ -16,7 +16,7 @@ from dala.emit.partition import effort_per_position, loops_over_rows
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicAdd, walk
 from dala.plan.chunks import MEMORY_COST, Chunks, cut
-from dala.plan.task import Task
+from dala.plan.task import InPlace, Task
 from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
 
 if TYPE_CHECKING:
@@ -40,12 +40,10 @@ class CpuRunner:
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
         self.sizes_bytes = task.sizes_bytes
         self.total_iterations = total_iterations(task.program) if task.may_not_terminate else None
-        scalar, shape = task.output
-        self.pixel_bytes = scalar.size_bytes * (task.program.output.channels or 1)
-        large = scalar.size_bytes * math.prod(shape) >= STREAMED_BYTES
-        # Streaming stores write full cache lines, so elements must divide them.
-        self.streaming = large and 64 % self.pixel_bytes == 0 and not task.scattered
-        self._executables: dict[tuple[frozenset[str], bool, bool], Executable] = {}
+        self.pixel_bytes = pixel_bytes(task)
+        large = sum(task.sizes_bytes[len(task.inputs) :]) >= STREAMED_BYTES
+        self.streaming = large and self.pixel_bytes > 0 and not task.scattered
+        self._executables: dict[tuple[InPlace, bool, bool], Executable] = {}
 
     def _chunks(self) -> Chunks:
         task = self.task
@@ -64,34 +62,35 @@ class CpuRunner:
         return cut(rows, width, effort, threads, whole_rows=whole, most_effort=most)
 
     def run(
-        self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
+        self, inputs: Sequence[HostMemory], outputs: Sequence[HostMemory], params: Sequence[Number]
     ) -> None:
-        """Computes the output; on failure it is unchanged."""
+        """Computes the outputs; on failure they are unchanged."""
         task = self.task
-        check_sizes(task.name, (*inputs, output), self.sizes_bytes)
-        in_place = self.in_place(inputs, output)
+        check_sizes(task.name, (*inputs, *outputs), self.sizes_bytes)
+        in_place = self.in_place(inputs, outputs)
         over_inputs = in_place is None or (task.scattered and bool(in_place))
         if task.empty or over_inputs or task.may_not_terminate:
-            self._run_aside(inputs, output, params)
+            self._run_aside(inputs, outputs, params)
             return
         if task.scattered and not task.covers_output:
-            ctypes.memset(output.address, 0, output.size_bytes)
-        self._run_into(inputs, output.address, params, in_place or frozenset())
+            ctypes.memset(outputs[0].address, 0, outputs[0].size_bytes)
+        self._run_into(inputs, outputs, params, in_place or frozenset())
 
     def _run_into(
         self,
         inputs: Sequence[HostMemory],
-        address: int,
+        outputs: Sequence[HostMemory],
         params: Sequence[Number],
-        in_place: frozenset[str] = frozenset(),
+        in_place: InPlace = frozenset(),
     ) -> None:
-        streaming = self.streaming and address % self.pixel_bytes == 0
+        written = [memory.address for memory in outputs]
+        streaming = self.streaming and streams_to(written, self.pixel_bytes)
         executable = self.executable(in_place, streaming=streaming)
         addresses = [
             memory.address if memory.size_bytes else ctypes.addressof(_EMPTY_INPUT)
             for memory in inputs
         ]
-        given = (address, *addresses, *self.sizes, *params)
+        given = (*written, *addresses, *self.sizes, *params)
         if not self.task.watched:
             self.device.run(executable, executable.pack(*given), self.chunks)
             return
@@ -102,17 +101,18 @@ class CpuRunner:
             raise KernelTimeoutError(f"{self.task.name}: {said}")
 
     def _run_aside(
-        self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
+        self, inputs: Sequence[HostMemory], outputs: Sequence[HostMemory], params: Sequence[Number]
     ) -> None:
         """Computes into temporary memory, then copies: for aliases, and for what may fail."""
         task = self.task
         if task.empty and not task.scattered:
             return
-        covered = task.covers_output and not task.empty
-        aside = self.device.allocate(output.size_bytes, zeroed=task.scattered and not covered)
+        zeroed = task.scattered and (task.empty or not task.covers_output)
+        aside = [self.device.allocate(memory.size_bytes, zeroed=zeroed) for memory in outputs]
         if not task.empty:
-            self._run_into(inputs, aside.address, params)
-        self.device.copy(aside, output)
+            self._run_into(inputs, aside, params)
+        for made, memory in zip(aside, outputs, strict=True):
+            self.device.copy(made, memory)
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns the LLVM IR, and the assembly if asked for."""
@@ -121,7 +121,7 @@ class CpuRunner:
 
     def target(
         self,
-        in_place: frozenset[str] = frozenset(),
+        in_place: InPlace = frozenset(),
         *,
         streaming: bool = False,
         tee: bool = False,
@@ -137,7 +137,7 @@ class CpuRunner:
         )
 
     def executable(
-        self, in_place: frozenset[str], *, streaming: bool = False, tee: bool = False
+        self, in_place: InPlace, *, streaming: bool = False, tee: bool = False
     ) -> Executable:
         """Returns the code of this task for such memory, compiled when first asked for."""
         key = (in_place, streaming, tee)
@@ -148,17 +148,40 @@ class CpuRunner:
             self._executables[key] = known
         return known
 
-    def in_place(self, inputs: Sequence[HostMemory], output: HostMemory) -> frozenset[str] | None:
+    def in_place(
+        self, inputs: Sequence[HostMemory], outputs: Sequence[HostMemory]
+    ) -> InPlace | None:
         """Returns the inputs computed in place, or None if memories alias in another way."""
-        start, end = output.address, output.address + output.size_bytes
-        shared: list[str] = []
-        for i, memory in enumerate(inputs):
-            if memory.address >= end or start >= memory.address + memory.size_bytes:
-                continue
-            name = self.task.program.inputs[i].name
-            if self.task.access[name].kind != "unused" and memory.address != start:
-                return None
-            if not self.task.fits_in_place(i):
-                return None
-            shared.append(name)
+        shared: list[tuple[str, int]] = []
+        for number, output in enumerate(outputs):
+            start, end = output.address, output.address + output.size_bytes
+            for i, memory in enumerate(inputs):
+                if memory.address >= end or start >= memory.address + memory.size_bytes:
+                    continue
+                name = self.task.program.inputs[i].name
+                if self.task.access[name].kind != "unused" and memory.address != start:
+                    return None
+                if not self.task.fits_in_place(i, number):
+                    return None
+                shared.append((name, number))
         return frozenset(shared)
+
+
+def pixel_bytes(task: Task) -> int:
+    """Returns the bytes of an output's element, or 0 if streaming stores cannot write them.
+
+    They write full cache lines, so elements must divide them; several outputs reach the end of
+    their lines together only if their elements are of one size.
+    """
+    sizes = {
+        scalar.size_bytes * (item.channels or 1)
+        for item, (scalar, _) in zip(task.program.outputs, task.outputs, strict=True)
+    }
+    size = sizes.pop()
+    return 0 if sizes or 64 % size else size
+
+
+def streams_to(addresses: Sequence[int], size_bytes: int) -> bool:
+    """Whether streaming stores can write elements of a size at these addresses."""
+    first = addresses[0] % 64
+    return first % size_bytes == 0 and all(address % 64 == first for address in addresses[1:])

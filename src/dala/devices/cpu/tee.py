@@ -25,9 +25,9 @@ def run_with_tee(
     check_sizes(
         runner.task.name, (*inputs, output, second), [*runner.sizes_bytes, output.size_bytes]
     )
-    in_place = runner.in_place(inputs, output)
+    in_place = runner.in_place(inputs, [output])
     if in_place is None or not _suits(runner, inputs, output, second):
-        runner.run(inputs, output, params)
+        runner.run(inputs, [output], params)
         device.copy(output, second)
         return
     executable = runner.executable(in_place, tee=True)

@@ -16,11 +16,13 @@ from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
+from dala.emit.llvm.memory import output_pointer
 from dala.emit.llvm.scatters import Scatters
 from dala.emit.partition import PAIR, Partition
 from dala.ir.channels import over_channels
 from dala.ir.fixed_point import in_fixed_point
-from dala.ir.nodes import For, Program, Reduce
+from dala.ir.nodes import For, Program, Reduce, by_output
+from dala.plan.task import InPlace
 from dala.plan.watchdog import has_loops
 
 CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
@@ -32,14 +34,15 @@ class Target:
     """What code is generated for: vector width, row width, and how memory is accessed.
 
     Wide rows are computed two vectors at a time; streaming stores bypass the caches; inputs named
-    in `in_place` share the output's memory; with `tee`, the output is also stored to a second
-    memory, whose address is the last slot; `watched` loops are run under the watchdog.
+    in `in_place` share the memory of the output with that number; with `tee`, the output is also
+    stored to a second memory, whose address is the last slot; `watched` loops are run under the
+    watchdog.
     """
 
     vector_bits: int
     wide: bool = False
     streaming: bool = False
-    in_place: frozenset[str] = frozenset()
+    in_place: InPlace = frozenset()
     tee: bool = False
     watched: bool = False
 
@@ -112,7 +115,7 @@ class Functions:
         source = names.index(slot.source) if slot.source in names else "out"
         params = [param.name for param in self.program.params]
         return {
-            "out": "%out",
+            "out": output_pointer(slot.axis),
             "tee": "%twin",
             "control": "%control",
             "input": f"%in.{source}",
@@ -174,9 +177,12 @@ class Functions:
             body.mask = writer.below(lanes, short)
         body.statements(self.partition.of_position)
         if not self.program.output.scattered:
+            outputs = self.program.outputs
             results = [body.value(value) for value in self.program.body.results]
-            for pointer in ("%out", "%twin")[: 1 + self.target.tee]:
-                body.write_row(results, pointer, streaming=self.target.streaming)
+            for number, found in enumerate(by_output(outputs, results)):
+                for pointer in (output_pointer(number), "%twin")[: 1 + self.target.tee]:
+                    streaming = self.target.streaming
+                    body.write_row(found, pointer, outputs[number].type, streaming=streaming)
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block
         self._loop_again(writer, "x", self.span_loops, "" if self.lanes == 1 else ", !llvm.loop !1")

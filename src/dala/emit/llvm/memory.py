@@ -10,21 +10,28 @@ from dala.emit.llvm.loops import Loops
 from dala.ir.access import offset_from
 from dala.ir.nodes import Load, Value
 from dala.ir.types import BOOL, S64, U8, Scalar
+from dala.plan.task import InPlace
 
 X = Operand("%x", "i64")
+
+
+def output_pointer(number: int) -> str:
+    """Returns the address of an output."""
+    return f"%out.{number}" if number else "%out"
 
 
 class Memory(Loops):
     """Adds memory access to a body; in the interior no read leaves its row."""
 
     interior = False
-    in_place: frozenset[str] = frozenset()
+    in_place: InPlace = frozenset()
     left: Operand | None = None
     """The number of valid lanes as i64, where a row ends within a vector."""
 
     def pointer(self, source: str) -> str:
         """Returns an input's address: the output's, if it is computed in place."""
-        return "%out" if source in self.in_place else f"%in.{self.source(source)}"
+        number = dict(self.in_place).get(source)
+        return f"%in.{self.source(source)}" if number is None else output_pointer(number)
 
     def here(self) -> Operand:
         """Returns the row-major index of this position's element."""
@@ -162,10 +169,11 @@ class Memory(Loops):
 
     # -- writes ----------------------------------------------------------------------------------
 
-    def write_row(self, values: Sequence[Operand], pointer: str, *, streaming: bool) -> None:
-        """Emits the store of the output elements here; `streaming` stores bypass the cache."""
-        writer, type = self.writer, self.program.output.type
-        channels = len(values)
+    def write_row(
+        self, values: Sequence[Operand], pointer: str, type: Scalar, *, streaming: bool
+    ) -> None:
+        """Emits the store of an output's elements here; `streaming` stores bypass the cache."""
+        writer, channels = self.writer, len(values)
         first = self._scaled(self.here(), channels)
         place = writer.emit("ptr", f"getelementptr {llvm_type(type)}, ptr {pointer}, {first}")
         if writer.lanes == 1:

@@ -10,7 +10,7 @@ from dala.base.record import value
 from dala.emit.partition import Partition
 from dala.emit.wgsl.packing import is_packed
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable
-from dala.ir.nodes import AtomicAdd, Const, Extent, Reduce, walk
+from dala.ir.nodes import AtomicAdd, Const, Extent, Output, Reduce, walk
 from dala.ir.types import F64
 from dala.plan.task import Task
 
@@ -74,8 +74,7 @@ def spread(groups: int) -> tuple[int, int, int]:
 
 def grid_for(task: Task) -> Grid:
     """Returns the best grid for a task."""
-    program, output = task.program, task.program.output
-    own = task.owns_elements
+    program, own = task.program, task.owns_elements
     if not own and any(
         isinstance(item, AtomicAdd) and item.value.type == F64 for item in walk(program.body)
     ):
@@ -87,13 +86,17 @@ def grid_for(task: Task) -> Grid:
     if _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
         return tiles
     width, rows = task.domain[-1], math.prod(task.domain[:-1])
-    whole_words = is_packed(output.type) and output.channels != 4 and not task.scattered
-    step = output.type.per_word if whole_words else 1
+    step = 1 if task.scattered else max(map(_positions_per_word, program.outputs))
     units = width // step
     columns = min(_power(units), WIDEST if rows > 1 else GROUP)
     if len(task.domain) == 1 or width % step or units > MOST_GROUPS * columns:
         return Grid("flat", GROUP, 1, step, own)
     return Grid("grid", columns, min(_power(rows), GROUP // columns), step, own)
+
+
+def _positions_per_word(output: Output) -> int:
+    """Returns how many positions an invocation computes to write whole words of an output."""
+    return output.type.per_word if is_packed(output.type) and output.channels != 4 else 1
 
 
 def _suits_tiles(task: Task) -> bool:

@@ -18,8 +18,14 @@ from dala.emit.wgsl.packing import (
 )
 from dala.ir.nodes import AtomicAdd, Const, Input, Load, Output, Store, Value
 from dala.ir.types import F32, S32, S64, U32, Scalar
+from dala.plan.task import InPlace
 
 COMPONENTS = "xyzw"
+
+
+def output_array(number: int) -> str:
+    """Returns the name of an output's array."""
+    return f"out_{number}" if number else "out"
 
 
 def element_type(item: Input | Output) -> str:
@@ -38,13 +44,14 @@ def atomic_type(scalar: Scalar) -> str:
 class Memory(Body):
     """Adds memory access to a body; `here` is the index of this position's element."""
 
-    in_place: frozenset[str] = frozenset()
+    in_place: InPlace = frozenset()
     atomic = False
     """Whether the output is an array of atomics."""
 
     def array(self, source: str) -> str:
         """Returns an input's array: the output's, if it is computed in place."""
-        return "out" if source in self.in_place else f"in_{self.source(source)}"
+        number = dict(self.in_place).get(source)
+        return f"in_{self.source(source)}" if number is None else output_array(number)
 
     # -- reads -----------------------------------------------------------------------------------
 
@@ -166,9 +173,9 @@ class Memory(Body):
             stored = self.ops.bitcast(text, scalar, U32) if scalar == F32 else text
             self.line(f"atomicStore(&out[{element}], {stored});")
 
-    def put_own_part(self, scalar: Scalar, element: str, text: str) -> None:
+    def put_own_part(self, array: str, scalar: Scalar, element: str, text: str) -> None:
         """Emits the write of a part of a word that no other position writes."""
-        word, offset = f"out[{word_index(scalar, element)}]", bit_offset(scalar, element)
+        word, offset = f"{array}[{word_index(scalar, element)}]", bit_offset(scalar, element)
         self.line(f"atomicAnd(&{word}, ~({field(scalar)} << {offset}));")
         self.line(f"atomicOr(&{word}, {text} << {offset});")
 

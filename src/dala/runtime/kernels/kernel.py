@@ -34,8 +34,9 @@ from dala.runtime.kernels.arguments import (
     fitted,
     number,
     number_type,
+    outputs_of,
 )
-from dala.runtime.kernels.call import CalledKernel
+from dala.runtime.kernels.call import CalledKernel, Outputs, for_each
 from dala.runtime.kernels.inference import inferred
 from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.profiling.profile import ACTIVE, measure
@@ -52,7 +53,7 @@ Values = list[bool | int | float]
 
 
 class Kernel(CalledKernel):
-    """A function that computes one buffer from others, in the kernel language."""
+    """A function that computes buffers from others, in the kernel language."""
 
     def __init__(self, name: str, doc: str, define: Callable[[], Definition]) -> None:
         self.name = name
@@ -85,20 +86,24 @@ class Kernel(CalledKernel):
         """Returns the shape of the output for inputs of given shapes: that of the first."""
         return shapes[0]
 
-    def result_kind(
+    def result_kinds(
         self,
         inputs: tuple[Kind, ...],
         params: Params,
-        shape: Shape | None = None,
-        scalar: Scalar | None = None,
-    ) -> Kind:
-        scalars = tuple(given for given, _ in inputs)
-        last = scalar or (scalars[0] if scalars else F32)
-        consts, types, _ = self.sort_params((*scalars, last), params)
-        if scalar is not None and shape is not None:
-            return scalar, shape
+        shapes: tuple[Shape, ...] = (),
+        scalars: tuple[Scalar, ...] = (),
+    ) -> tuple[Kind, ...]:
+        given = tuple(scalar for scalar, _ in inputs)
+        last = scalars[0] if scalars else given[0] if given else F32
+        consts, types, _ = self.sort_params((*given, last), params)
+        shape = shapes[0] if shapes else None
         found = inferred(self.name, self.definition, inputs, consts, types, shape)
-        return scalar or found[0], found[1]
+        extents = for_each(self.name, "shape", shapes, found) if len(shapes) > 1 else ()
+        dtypes = for_each(self.name, "dtype", scalars, found)
+        return tuple(
+            (dtypes[i] if dtypes else own, extents[i] if extents else shape)
+            for i, (own, shape) in enumerate(found)
+        )
 
     def elsewhere(self, output: Buffer) -> str:
         """Returns a note on copies if it runs on another device than its buffers', or ""."""
@@ -118,17 +123,18 @@ class Kernel(CalledKernel):
 
     # -- running ---------------------------------------------------------------------------------
 
-    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
-        """Compute the output from the inputs."""
+    def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
+        """Compute the output from the inputs; a list of outputs if there are several."""
         device = check_buffers(self.name, self.inputs, inputs, output)
-        key = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
+        outputs = outputs_of(output)
+        key = tuple([(item.scalar.name, item.shape) for item in (*inputs, *outputs)])
         runner, values = self.prepared(device, key, params)
-        memories, target = [item.memory for item in inputs], output.memory
+        memories, targets = [item.memory for item in inputs], [item.memory for item in outputs]
         if ACTIVE:
-            call = partial(runner.run, memories, target, values)
-            measure(self.name, device, memories, (target,), call)
+            call = partial(runner.run, memories, targets, values)
+            measure(self.name, device, memories, tuple(targets), call)
         else:
-            runner.run(memories, target, values)
+            runner.run(memories, targets, values)
 
     def prepared(self, device: Device, key: Specs, params: Params | None) -> tuple[Runner, Values]:
         """Returns a runner for such buffers, and the values of the run-time parameters."""
@@ -136,7 +142,7 @@ class Kernel(CalledKernel):
             known = self._launches.get(found[0])
             if known is not None:
                 return known, found[1]
-        scalars = tuple([STORED[name] for name, _ in key])
+        scalars = tuple([STORED[name] for name, _ in key[: len(self.inputs) + 1]])
         consts, types, values = self.sort_params(scalars, params)
         chosen = (
             tuple([(name, repr(v)) for name, v in consts]),
@@ -155,7 +161,7 @@ class Kernel(CalledKernel):
     ) -> tuple[Consts, Types, Values]:
         """Returns the constants, the types of numbers, and the values of the run-time parameters.
 
-        `scalars` are the dtypes of the inputs, then of the output.
+        `scalars` are the dtypes of the inputs, then of the first output.
         """
         declared = self.params
         given = complete(self.name, declared, params)
@@ -180,8 +186,9 @@ class Kernel(CalledKernel):
     def _made(
         self, full: tuple[Any, ...], device: Device, key: Specs, consts: Consts, types: Types
     ) -> Runner:
-        *inputs, output = ((STORED[name], shape) for name, shape in key)
-        task = specialized_task(self.name, self.definition, tuple(inputs), output, consts, types)
+        kinds, count = tuple((STORED[name], shape) for name, shape in key), len(self.inputs)
+        given = (kinds[:count], kinds[count:], consts, types)
+        task = specialized_task(self.name, self.definition, *given)
         runner = device.load(task)
         for known in list(self._launches):
             if len(self._launches) >= MOST_LAUNCHES or known[0].lost:
@@ -200,7 +207,7 @@ class Kernel(CalledKernel):
     def explain(
         self,
         inputs: Sequence[Buffer] | None = None,
-        output: Buffer | None = None,
+        output: Outputs | None = None,
         params: Params | None = None,
         *,
         assembly: bool = False,
@@ -214,7 +221,7 @@ class Kernel(CalledKernel):
             code = CPU.explain(program, CPU.target(), assembly=assembly)
         else:
             device = check_buffers(self.name, self.inputs, inputs, output)
-            key = tuple((item.scalar.name, item.shape) for item in (*inputs, output))
+            key = tuple((item.scalar.name, item.shape) for item in (*inputs, *outputs_of(output)))
             runner = self.prepared(device, key, params)[0]
             program, code = runner.task.program, runner.explain(assembly=assembly)
         parts = [dump(program), code]
