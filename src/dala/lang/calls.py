@@ -165,6 +165,7 @@ class Calls(Reductions):
     def _sample(self, node: ast.Call, source: InputRef, name: str) -> LoweredValue:
         """Returns what an input of two axes has between its elements."""
         usage = f"Write image.{name}(y, x), or with method='nearest' and a border."
+        self.findings.indexed[source.input.name] = 2
         if source.input.rank != 2:
             raise self.error(
                 node,

@@ -170,6 +170,16 @@ def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
                 slice=ast.Constant(value=int(axis)),
             ):
                 ranks[name] = max(ranks.get(name, 1), axis + 1)
+            case ast.Assign(
+                targets=[ast.Tuple(elts=extents)],
+                value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
+            ):
+                ranks[name] = len(extents)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="add" | "min" | "max"),
+                args=[ast.Tuple(elts=indices), _],
+            ):
+                ranks[name] = len(indices)
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=indices)):
                 ranks[name] = len(indices)
             case ast.Subscript(value=ast.Name(id=name)):

@@ -66,7 +66,10 @@ class Statements(Calls):
     def run_function(self, call: ast.AST) -> LoweredValue:
         tree = self.frame.source.tree
         self.frame.assigned = frozenset(assigned(tree.body))
+        # What a function returns is no return of the loops that it is called in.
+        around, self.returned_values = self.returned_values, ()
         found = self.block(structured(without_inner_returns(tree.body)))
+        self.returned_values = around
         if found is None:
             raise self.error(
                 call, f"`{self.frame.source.name}` returns nothing.", "End it with `return …`."

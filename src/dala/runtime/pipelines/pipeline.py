@@ -179,7 +179,8 @@ class Pipeline:
 
         Steps are those of `compute.repeat` and `compute.until`: what one writes into `b`, the next
         one reads from it and writes into `a`. At the end `a` has the result, whatever the number of
-        steps; `b` is left as it happens to be. `run` is one step, and swaps nothing.
+        steps; so has `b` what the next step reads from it, if any stage does, and is else left as
+        it happens to be. `run` is one step, and swaps nothing.
         """
         self._check_there()
         check_exchange(a, b)
@@ -203,7 +204,8 @@ class Pipeline:
         """Returns a context whose `run` makes steps; at its end, results are in first buffers."""
         even = self._prepared()
         odd = self._prepared(buffers=self._swaps) if self._swaps else even
-        return Steps((even, odd), self.swaps)
+        read = {buffer for entry in self._stages for buffer in entry.inputs}
+        return Steps((even, odd), self.swaps, read)
 
     def _place(self, stage: int | str) -> int:
         if isinstance(stage, int) and not isinstance(stage, bool):
