@@ -114,7 +114,9 @@ class _Checker:
                 output = self.program.output
                 self.require(output.scattered, "a write into an output that is returned")
                 self.require(len(statement.index) == output.rank, "a write has the output's rank")
-                self.require(statement.value.type == output.type, "a write has the output's type")
+                adds = isinstance(statement, AtomicAdd)
+                wanted = output.type.computed if adds else output.type
+                self.require(statement.value.type == wanted, "a write has the output's type")
 
     def load(self, load: Load) -> None:
         source = self.inputs.get(load.source)

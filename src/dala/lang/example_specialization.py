@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from dala.errors import KernelError, ShapeError
-from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import BOOL, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64, Scalar
 from dala.lang.findings import Findings
 from dala.lang.language_names import INTRINSICS
 from dala.lang.lower import Definition, Specialization
@@ -37,9 +37,12 @@ def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
 ) -> Specialization | KernelError | ShapeError:
     """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
-    ranks = _written_ranks(definition.source.tree)
+    ranks, conditions = _written_ranks(definition.source.tree), frozenset[str]()
+    names = definition.input_names
     first: KernelError | ShapeError | None = None
-    for _ in range(len(definition.signature.inputs) + 2):
+    for _ in range(2 * len(definition.signature.inputs) + 2):
+        dtypes = zip(names or ("",), scalars, strict=True)
+        scalars = tuple(BOOL if name in conditions else scalar for name, scalar in dtypes)
         guess = _guess(definition, scalars, rank, own_rank, ranks)
         findings = Findings()
         try:
@@ -48,9 +51,9 @@ def _fitted(
         except (KernelError, ShapeError) as error:
             first = first or error
         learned = {**ranks, **findings.indexed}
-        if learned == ranks:
+        if learned == ranks and findings.conditions <= conditions:
             break
-        ranks = learned
+        ranks, conditions = learned, conditions | findings.conditions
     assert first is not None
     return first
 
@@ -58,7 +61,7 @@ def _fitted(
 def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
     """Yields candidate dtypes of the inputs: the same for all, then floats and indices mixed."""
     count = max(1, len(definition.signature.inputs))
-    for scalar in (F32, S32, U8, U32, F64, S64):
+    for scalar in (F32, S32, U8, U32, F64, S64, F16, U16, S16, S8, U64):
         yield (scalar,) * count
     if count <= _MOST_MIXED:
         yield from product((F32, S32), repeat=count)

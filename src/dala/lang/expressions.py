@@ -108,6 +108,8 @@ class Expressions(ABC):
         self.domain = domain
         self.frames = [Frame(source)]
         self.findings = Findings()
+        self.white = 255
+        """The level of white of pixels of integers."""
 
     @property
     def frame(self) -> Frame:

@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 
 from dala.ir.nodes import Reduce, Variable
 from dala.ir.ops import neutral_of
-from dala.ir.types import BOOL, S32, U8, U32, Scalar
+from dala.ir.types import BOOL, S8, S16, S32, U8, U16, U32, Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.iteration import Iteration
 from dala.lang.values import Literal, LoweredValue, Number, Tuple, describe
@@ -124,7 +124,7 @@ class Reductions(Iteration):
 
 
 def _summed(type: Scalar, op: str) -> Scalar:
-    """Returns the type of a reduction: sums of u8 are u32, bools are counted in s32."""
+    """Returns the type of a reduction: sums of narrow integers have 32 bits, and so have counts."""
     if op != "add":
         return type
-    return {U8: U32, BOOL: S32}.get(type, type)
+    return {U8: U32, U16: U32, BOOL: S32, S8: S32, S16: S32}.get(type, type)

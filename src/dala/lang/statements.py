@@ -9,7 +9,7 @@ from typing import cast
 
 from dala.errors import KernelTypeError
 from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
-from dala.ir.types import Scalar
+from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.calls import Calls
 from dala.lang.early_exits import (
@@ -222,10 +222,13 @@ class Statements(Calls):
         try:
             element = self.element(value)
             self.findings.yielded.append(self.arithmetic.type_of(element))
-            stored = self.arithmetic.convert(element, owner.output.type)
+            type = owner.output.type
+            if kind is AtomicAdd and type == BOOL:
+                raise Mismatch("nothing can be added to a bool.", "Give an output of numbers.")
+            stored = self.arithmetic.stored(element, type.computed if kind is AtomicAdd else type)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
-        self.build.append(kind(where, stored.value))
+        self.build.append(kind(where, stored))
 
     def _atomic_add(self, call: ast.Call, owner: OutRef) -> None:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""

@@ -14,6 +14,11 @@ from dala.ir.types import BOOL, S64, U8, Scalar
 X = Operand("%x", "i64")
 
 
+def memory_type(scalar: Scalar) -> str:
+    """Returns the LLVM type of a scalar in memory, where a bool is a byte."""
+    return llvm_type(U8 if scalar == BOOL else scalar)
+
+
 class Memory(Loops):
     """Adds memory access to a body; in the interior no read leaves its row."""
 
@@ -58,6 +63,8 @@ class Memory(Loops):
             value = self._read_row(node, source.type, element, channels)
         else:
             value = self._read_at(node, source.type, element, channels)
+        if source.type == BOOL:
+            value = self.ops.convert(value, U8, BOOL)
         if outside is not None:
             zero = self.ops.number(value, source.type, 0)
             value = self.ops.select(outside, zero, value)
@@ -104,7 +111,7 @@ class Memory(Loops):
     def _read_row(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
         """Emits a contiguous vector load; a channel is extracted from full pixels."""
         writer, lanes = self.writer, self.writer.lanes
-        name = llvm_type(type)
+        name = memory_type(type)
         wide = f"<{lanes * channels} x {name}>"
         first = self._scaled(element, channels)
         place = writer.emit(
@@ -125,7 +132,7 @@ class Memory(Loops):
 
     def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
         """Emits a scalar load, or a gather with one address per lane."""
-        writer, name, channel = self.writer, llvm_type(type), node.channel or 0
+        writer, name, channel = self.writer, memory_type(type), node.channel or 0
         base = self.pointer(node.source)
         if element.vector and type == U8 and channels == 4:
             return self._channel_of_words(base, element, channel)
@@ -164,7 +171,8 @@ class Memory(Loops):
 
     def store(self, node: Store | AtomicAdd) -> None:
         """Emits a scattered write, skipped outside the output; additions run on a single thread."""
-        writer, name = self.writer, llvm_type(self.program.output.type)
+        writer, type = self.writer, self.program.output.type
+        name = memory_type(type)
         fits: Operand | None = None
         element: Operand | None = None
         for axis, value in enumerate(node.index):
@@ -175,27 +183,38 @@ class Memory(Loops):
             element = index if element is None else self._row_major(element, size, index)
         assert fits is not None
         assert element is not None
-        value_ = self.value(node.value)
+        value_ = self._stored(self.value(node.value), type)
         write, skip = writer.label("write"), writer.label("written")
         writer.branch(fits, write, skip)
         writer.begin(write)
         place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {element}")
         if isinstance(node, AtomicAdd):
             old = writer.emit(name, f"load {name}, {place}")
-            value_ = self.ops.binary("add", self.program.output.type, old, value_)
+            value_ = self._sum(type, old, value_)
         writer.line(f"store {value_}, {place}")
         writer.jump(skip)
         writer.begin(skip)
 
+    def _sum(self, type: Scalar, old: Operand, added: Operand) -> Operand:
+        """Emits the sum of a stored value and one that is added, as it is stored."""
+        wide = self.ops.convert(old, type, type.computed)
+        total = self.ops.binary("add", type.computed, wide, added)
+        return self.ops.convert(total, type.computed, type)
+
+    def _stored(self, value: Operand, type: Scalar) -> Operand:
+        """Returns a value as memory holds it."""
+        return self.ops.convert(value, BOOL, U8) if type == BOOL else value
+
     def write_row(self, values: Sequence[Operand], pointer: str, *, streaming: bool) -> None:
         """Emits the store of the output elements here; `streaming` stores bypass the cache."""
         writer, type = self.writer, self.program.output.type
-        channels = len(values)
+        channels, element = len(values), memory_type(type)
+        values = [self._stored(value, type) for value in values]
         first = self._scaled(self.here(), channels)
-        place = writer.emit("ptr", f"getelementptr {llvm_type(type)}, ptr {pointer}, {first}")
+        place = writer.emit("ptr", f"getelementptr {element}, ptr {pointer}, {first}")
         if writer.lanes == 1:
             for channel, value in enumerate(values):
-                step = f"getelementptr {llvm_type(type)}, {place}, i64 {channel}"
+                step = f"getelementptr {element}, {place}, i64 {channel}"
                 target = writer.emit("ptr", step) if channel else place
                 writer.line(f"store {value}, {target}, align {type.size_bytes}")
             return
@@ -203,7 +222,7 @@ class Memory(Loops):
         size = writer.lanes * channels * type.size_bytes
         if self.left is not None:
             align = Operand(str(type.size_bytes), "i32")
-            name = _vector(writer.lanes * channels, llvm_type(type))
+            name = _vector(writer.lanes * channels, element)
             writer.call_void(
                 f"llvm.masked.store.{name}.p0", whole, place, align, self._there(channels)
             )

@@ -10,7 +10,7 @@ from dala.emit.wgsl.functions import FUNCTIONS
 from dala.emit.wgsl.grid import SERIAL, Grid
 from dala.emit.wgsl.memory import Memory, atomic_type, element_type
 from dala.emit.wgsl.ops import Ops
-from dala.emit.wgsl.packing import is_packed, packed
+from dala.emit.wgsl.packing import is_packed, packed, stored
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable, tiled_reduction
 from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
 from dala.ir.types import F64, U32
@@ -247,7 +247,8 @@ class _Module:
     def _flat_function(self) -> str:
         """Emits the function from a linear index to its element; 0 beyond the last one."""
         body = self._body()
-        body.line(f"if (here >= args.count) {{ return {self._returned}(0u); }}")
+        zero = "0u" if self.program.output.type.wgsl == "u32" else ""
+        body.line(f"if (here >= args.count) {{ return {self._returned}({zero}); }}")
         self._outer_positions(body, "here", self.program.rank)
         body.line(f"return {self._call()};")
         head = f"fn from_flat(here: u32) -> {self._returned} {{"
@@ -269,7 +270,7 @@ class _Module:
             body.line(f"let b{k} = {call};")
         if output.channels != 3:
             others = packed(output.type, [f"b{k}" for k in range(1, per_word)], 1)
-            body.line(f"out[unit] = b0 | {others};")
+            body.line(f"out[unit] = {stored(output.type, 'b0')} | {others};")
             return
         parts = [f"b{k}.{component}" for k in range(per_word) for component in "xyz"]
         for word in range(3):

@@ -13,7 +13,7 @@ import numpy as np
 
 from dala.devices import Device, current_device, using
 from dala.devices.device import forget_oldest
-from dala.ir.types import U8, U16
+from dala.ir.types import N16, U8
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, builtin, dispatch, helper
 from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
@@ -23,7 +23,7 @@ from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.kernels.kernel import function
 from dala.runtime.pipelines.composite import Stage
 
-_narrow = ScalarMarker(U16)
+_narrow = ScalarMarker(N16)
 """Converts to 16 bits in a kernel."""
 HALF_A_STEP = 0.5 / 255_000
 """Half of the least by which the luma of two u8 pixels can differ."""

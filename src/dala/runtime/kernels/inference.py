@@ -10,7 +10,7 @@ from dala.base.record import changed
 from dala.errors import InternalError, KernelError, ShapeError
 from dala.ir.access import accesses
 from dala.ir.nodes import Program
-from dala.ir.types import DTYPES, F32, S64, U8, Scalar, promote
+from dala.ir.types import BOOL, F32, S8, S64, U8, Scalar, promote
 from dala.lang.findings import Findings
 from dala.lang.lower import Definition, Specialization
 from dala.plan.task import Kind, Shape
@@ -164,4 +164,11 @@ def _dtype(definition: Definition, inputs: Sequence[Kind], findings: Findings) -
     met = findings.yielded[0] if findings.yielded else F32
     for scalar in findings.yielded[1:]:
         met = promote(met, scalar) or S64
-    return met if met.name in DTYPES else U8
+    return met if findings.asks_f32 else _stored_as(met, [scalar for scalar, _ in inputs])
+
+
+def _stored_as(met: Scalar, inputs: Sequence[Scalar]) -> Scalar:
+    """Returns the dtype that stores what was computed: f16 where only f16 was computed with."""
+    halves = {scalar for scalar in inputs if scalar.is_storage}
+    others = {scalar for scalar in inputs if not scalar.is_storage} - {BOOL, U8, S8}
+    return halves.pop() if met == F32 and len(halves) == 1 and not others else met
