@@ -54,9 +54,10 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
         ("devices", 2, "cpu "),
         (
             "language",
-            6,
+            7,
             "[[0, 64, 128], [0, 64, 128]]\n[  0.  127.5 255. ]\n<Buffer u8 (2, 3) cpu>\n"
-            "[  0  64 128]\n[0.816 0.816]\n[0.  0.1 0.5 1. ]\nπ is about 3.1\n[0.5 1.5 5. ]\n",
+            "[  0  64 128]\n[0.816 0.816]\n[0.  0.1 0.5 1. ]\n[False  True  True]\n[0. 5. 3.]\n"
+            "π is about 3.1\n[0.5 1.5 5. ]\n",
         ),
         ("filters", 3, "JPEG 8 {}\n"),
         ("video", 1, "30 (640, 360)\n0.5\n"),

@@ -10,7 +10,9 @@ from reference.random_expressions import (
     INTEGERS,
     MOST_TURNS,
     PAIRS,
+    STORED,
     TYPES,
+    WIDE,
     Buffer,
     Expressions,
     Scope,
@@ -57,7 +59,7 @@ class _Kernel(Expressions):
     def _buffer(self, i: int) -> Buffer:
         own = i == 0 or self.maybe(0.6)
         shape = self.shape if own else _random_shape(self.rng, self.rng.choice([1, 1, 2]))
-        return Buffer("xyz"[i], self.rng.choice(TYPES), shape, own)
+        return Buffer("xyz"[i], self.rng.choice(STORED), shape, own)
 
     def _add_parameters(self) -> None:
         for i in range(self.rng.randint(0, 2)):
@@ -89,7 +91,7 @@ class _Kernel(Expressions):
                 self.say(f"if {self.condition(1)}:")
                 self.say(f"    return {self.expression(returned, 1)}")
         self.say(f"return {self._hash() if hashed else self.expression(returned, 3)}")
-        dtype = self.rng.choice(["s64", "s64", "s32", "u32"] if hashed else TYPES)
+        dtype = self.rng.choice(["s64", "s64", "s32", "u32"] if hashed else STORED)
         return self._case(self.shape, dtype)
 
     def _hash(self) -> str:
@@ -108,7 +110,7 @@ class _Kernel(Expressions):
         for _ in range(self.rng.randint(0, 2)):
             self.statement(1)
         adds = self.maybe(0.5)
-        dtype = self.rng.choice(INTEGERS if adds else TYPES)
+        dtype = self.rng.choice(INTEGERS if adds else STORED)
         rank = self.rng.choice([1, 2]) if adds else len(self.shape)
         shape = _random_shape(self.rng, rank)
         place = self._place()
@@ -280,14 +282,15 @@ class _Kernel(Expressions):
         with self.scoped():
             self.scope.variables[counter] = counting
             added = self.expression(kind, 1)
-            if self.scope.buffers and self.maybe(0.5):
-                buffer = self.rng.choice(self.scope.buffers)
-                added, kind = self.read(buffer, 0), buffer.dtype
+            numbers = [item for item in self.scope.buffers if item.kind != "bool"]
+            if numbers and self.maybe(0.5):
+                buffer = self.rng.choice(numbers)
+                added, kind = self.read(buffer, 0), buffer.kind
         self.turns //= max(1, turns)
         op = self.rng.choice(["+", "-", "*"])
         self.say(f"    {name} {op}= {added}")
         if first == "0.0" and kind in INTEGERS:
-            kind = "f64" if kind == "s64" else "f32"
+            kind = "f64" if kind in WIDE else "f32"
         self.scope.variables[name] = kind
         return None
 

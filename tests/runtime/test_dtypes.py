@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -221,6 +222,16 @@ def test_bf16_is_computed_in_f32_and_stored_as_bf16(device):
     assert np.array_equal(got, (x.astype(np.float32) * 1.25).astype(ml_dtypes.bfloat16))
 
 
+def test_bf16_is_seen_by_numpy_and_refused_where_nothing_names_it():
+    values = np.arange(4).astype(ml_dtypes.bfloat16)
+    buffer = compute.from_dlpack(values)
+    assert np.asarray(buffer).dtype == ml_dtypes.bfloat16
+    assert bytes(compute.read_binary(buffer)) == values.tobytes()
+    for see in (memoryview, np.from_dlpack):
+        with pytest.raises(errors.DtypeError, match=r"np\.asarray\(buffer\)"):
+            see(buffer)
+
+
 @dala.kernel
 def rounded(x):
     return dala.f32(dala.f16(x))
@@ -305,6 +316,7 @@ def test_a_cpu_without_f16_instructions_computes_the_same_values(monkeypatch):
 def test_bf16_without_its_package_says_what_to_install():
     code = """
 import sys
+from pathlib import Path
 sys.modules["ml_dtypes"] = None
 import numpy as np
 from dala import errors
@@ -338,3 +350,15 @@ def test_types_meet_as_numpy_says_where_every_gpu_has_the_type(a, b):
         return
     wider = numpy == np.int64 and a != "s64" and b != "s64"
     assert met is None if wider or numpy.kind == "f" else met.numpy == numpy
+
+
+def test_the_table_of_the_page_says_where_types_meet():
+    page = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| **")]
+    head = next(line for line in page.splitlines() if line.startswith("| | bool"))
+    names = head.strip("| ").split(" | ")
+    assert sorted(names) == sorted(DTYPES)
+    assert [row[0] for row in rows] == [f"**{name}**" for name in names]
+    for name, (_, *met) in zip(names, rows, strict=True):
+        found = [promote(DTYPES[name], DTYPES[other]) for other in names]
+        assert met == ["–" if item is None else item.name for item in found]

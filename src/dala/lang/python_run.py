@@ -14,14 +14,15 @@ import numpy as np
 
 from dala.ir.builder import Builder
 from dala.ir.nodes import OUTPUT, Border, Const, Input, Program
-from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import BOOL, F32, F64, S32, S64, U32, U64, Scalar
 from dala.lang.calls import Function, source_of
 from dala.lang.expressions import Domain
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
 from dala.lang.language_names import Intrinsic, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
-from dala.lang.lower import Definition, float_literals, stored
+from dala.lang.lower import Definition, float_literals, stored, white_of
 from dala.lang.python_values import Components, Conversion, Evaluator, LocalList, Neutral, inside
+from dala.lang.reductions import summed_type
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
 from dala.lang.source import MISSING, UNBOUND, Source
@@ -67,6 +68,7 @@ class _Run(Evaluator):
             for item in definition.signature.params
         }
         self.border = definition.border
+        self.lowering.white = white_of(program.inputs)
         self.readers = {item.name: self._reader(item) for item in program.inputs}
 
     def _parameter(self, item: Parameter, types: Mapping[str, Scalar], value: Any) -> Any:
@@ -181,7 +183,7 @@ class _Run(Evaluator):
         return self.raised(vector(self.lowering, mark, [self.lowered(arg) for arg in args]))
 
     def counted(self, *bounds: Any) -> Iterable[Any]:
-        wide = any(self.scalar_of(end) in (S64, U32) for end in bounds)
+        wide = any(self.scalar_of(end) in (S64, U32, U64) for end in bounds)
         return map(self.classes[S64 if wide else S32], range(*map(int, bounds)))
 
     def summed(self, values: Iterable[Any]) -> Any:
@@ -190,8 +192,8 @@ class _Run(Evaluator):
         if first == F32:
             wide = [self.convert(item, F64) for item in items]
             return self.convert(reduce(partial(self.binary, "add"), wide), F32)
-        if first == U8:
-            items = [self.convert(item, U32) for item in items]
+        if first is not None:
+            items = [self.convert(item, summed_type(first)) for item in items]
         return reduce(partial(self.binary, "add"), items) if items else 0
 
     def length(self, of: Any) -> Any:
@@ -234,7 +236,7 @@ class _Run(Evaluator):
 
         def element(values: np.ndarray, levels: bool) -> Any:
             if item.channels is None:
-                return self.classes[item.type](values[0])
+                return self.classes[item.type.computed](values[0])
             build = self.lowering.build
             constants = [build.const(item.type, value) for value in values.tolist()]
             return self.raised(self.lowering.pixel(InputRef(item, levels=levels), constants))
@@ -242,7 +244,7 @@ class _Run(Evaluator):
         def sample(
             owner: Any, y: Any, x: Any, *, method: str = "bilinear", border: Border | None = None
         ) -> Any:
-            floats = item.type if item.type.is_float else F32
+            floats = item.type.computed if item.type.is_float else F32
             places = [self.convert(place, floats) for place in (y, x)]
             self.border = border or self.definition.border
             try:
@@ -268,7 +270,7 @@ class _Run(Evaluator):
         def here(levels: bool = False) -> Any:
             own = self.broadcast_place(shape)
             if item.channels is None:
-                kind = type(item.name, (self.classes[item.type],), members(False))
+                kind = type(item.name, (self.classes[item.type.computed],), members(False))
                 return kind(at(own, False) if own is not None else 0)
             pixel = at(self.place, levels)
             kind = type(item.name, (self.pixel_class,), members(levels))
@@ -327,7 +329,7 @@ class _Out:
         places = tuple(int(item) for item in (index if isinstance(index, tuple) else (index,)))
         if all(0 <= place < size for place, size in zip(places, out.shape, strict=True)):
             type_ = run.program.output.type
-            stored_ = run.convert(value, type_)
+            stored_ = run.convert(value, type_.computed if add else type_)
             if add:
-                stored_ = run.binary("add", run.classes[type_](out[places]), stored_)
+                stored_ = run.binary("add", run.classes[type_.computed](out[places]), stored_)
             out[places] = stored_

@@ -115,7 +115,9 @@ class Reductions(Iteration):
         if isinstance(term, Literal) and not clause.ifs:
             return term
         number = self.arithmetic.typed(term)
-        number = self.arithmetic.convert(number, _summed(number.type, op))
+        narrow = op != "add" and number.type != BOOL  # the least of bools is a number, too
+        type = number.type if narrow else summed_type(number.type)
+        number = self.arithmetic.convert(number, type)
         for condition in clause.ifs:
             holds = self.arithmetic.condition(self.operand(condition))
             neutral = self.build.const(number.type, neutral_of(op, number.type))
@@ -123,8 +125,6 @@ class Reductions(Iteration):
         return number
 
 
-def _summed(type: Scalar, op: str) -> Scalar:
-    """Returns the type of a reduction: sums of narrow integers have 32 bits, and so have counts."""
-    if op != "add":
-        return type
+def summed_type(type: Scalar) -> Scalar:
+    """Returns the type of a sum: narrow integers are added up in 32 bits, and so are bools."""
     return {U8: U32, U16: U32, BOOL: S32, S8: S32, S16: S32}.get(type, type)

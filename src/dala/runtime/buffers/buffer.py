@@ -122,9 +122,13 @@ class Buffer:
 
     @property
     def _shared(self) -> np.ndarray:
-        """The same as `_exported`, for the buffer protocol: bf16 as the integers of its bits."""
-        seen = self._exported
-        return seen.view(np.uint16) if self.scalar == BF16 else seen
+        """The same as `_exported`, for the buffer protocol, which has no format for bf16."""
+        if self.scalar == BF16:
+            raise DtypeError(
+                f"{self!r} cannot be given away as bytes: the buffer protocol knows no bf16. Give "
+                f"np.asarray(buffer).view(np.uint16), or compute.read_binary(buffer)."
+            )
+        return self._exported
 
     @property
     def _exported(self) -> np.ndarray:
