@@ -41,7 +41,11 @@ def test_a_random_kernel_gives_the_same_bits(first):
         except KernelError:
             continue  # none of the dtypes that a kernel is tried with when it is made
         given = {**case.params, **case.consts}
-        got = kernel.python(*case.inputs, shape=case.shape, dtype=case.dtypes, **given)
+        try:
+            got = kernel.python(*case.inputs, shape=case.shape, dtype=case.dtypes, **given)
+        except KernelTypeError as error:
+            assert "takes a value and a type of the same width" in str(error)
+            continue  # its type is the one of the branch that ran, not what both agree on
         outputs = got if case.others else (got,)
         for got, want in zip(outputs, run_reference(case), strict=True):
             same = np.array_equal(got, want, equal_nan=want.dtype.kind == "f")
