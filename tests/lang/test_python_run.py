@@ -12,7 +12,7 @@ import pytest
 from reference.random_kernels import random_kernel, run_reference
 
 import dala
-from dala.errors import ArgumentError, KernelError, ShapeError
+from dala.errors import ArgumentError, KernelError, KernelTypeError, ShapeError
 from dala.gpu import compute
 from dala.ir.types import DTYPES
 from dala.runtime.kernels.kernel import from_source
