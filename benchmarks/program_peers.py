@@ -214,17 +214,22 @@ def jacobi(plate: np.ndarray) -> Makers:
         ping, pong = ti.field(ti.f32, plate.shape), ti.field(ti.f32, plate.shape)
         ping.from_numpy(plate)
 
-        @ti.kernel
-        def relax(x: ti.template(), out: ti.template()):
-            for i, j in x:
-                up, down = max(i - 1, 0), min(i + 1, h - 1)
-                left, right = max(j - 1, 0), min(j + 1, w - 1)
-                out[i, j] = 0.25 * (x[up, j] + x[down, j] + x[i, left] + x[i, right])
+        def relaxing(x: Any, out: Any) -> Callable[[], None]:
+            @ti.kernel
+            def relax():
+                for i, j in x:
+                    up, down = max(i - 1, 0), min(i + 1, h - 1)
+                    left, right = max(j - 1, 0), min(j + 1, w - 1)
+                    out[i, j] = 0.25 * (x[up, j] + x[down, j] + x[i, left] + x[i, right])
+
+            return relax
+
+        there, back = relaxing(ping, pong), relaxing(pong, ping)
 
         def run() -> None:
             for _ in range(5):
-                relax(ping, pong)
-                relax(pong, ping)
+                there()
+                back()
 
         return _taichi_result(run, ping)
 
