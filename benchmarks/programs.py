@@ -174,6 +174,31 @@ def jacobi_row() -> Comparison:
     )
 
 
+# -- waves -----------------------------------------------------------------------------------------
+
+
+@dala.kernel
+def wave_step(p, u, v, loudness):
+    i, j = dala.position(2)
+    spread = u[i, j + 1] - u + v[i + 1, j] - v
+    louder = 0.99 * loudness + 0.01 * (p * p + u * u + v * v)
+    return p - 0.5 * spread, u - 0.5 * (p - p[i, j - 1]), v - 0.5 * (p - p[i - 1, j]), louder
+
+
+def waves_row() -> Comparison:
+    random = np.random.default_rng(1)
+    fields = [random.random((1024, 1024), np.float32) for _ in range(4)]
+    inputs = [compute.from_numpy(field) for field in fields]
+    outputs = [compute.buffer_zeros(fields[0].shape, "f32") for _ in fields]
+    return comparison(
+        "waves, 4 fields of 1024²",
+        partial(compute.run_kernel, wave_step, inputs, outputs),
+        lambda: np.stack([np.asarray(output) for output in outputs]),
+        peers.waves(fields),
+        within=1e-5,
+    )
+
+
 # -- a scene of signed distances -------------------------------------------------------------------
 
 
@@ -219,5 +244,6 @@ ROWS: dict[str, Callable[[], Row]] = {
     "black-scholes": black_scholes_row,
     "n-body": n_body_row,
     "jacobi": jacobi_row,
+    "waves": waves_row,
     "sdf-scene": scene_row,
 }
