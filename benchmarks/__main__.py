@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from statistics import geometric_mean
 
-from benchmarks import commands, filters, models, pipelines, surfaces, video, webgpu
+from benchmarks import commands, filters, language, models, pipelines, surfaces, video, webgpu
 from benchmarks.compute import ROWS as CPU_ROWS
 from benchmarks.harness import Missing, Result, table_head, table_line
 from benchmarks.peers import measured
@@ -23,6 +23,7 @@ GROUPS = {
     "pipelines": pipelines.ROWS,
     "commands": commands.ROWS,
     "filters": filters.ROWS,
+    "language": language.ROWS,
     "videos": video.ROWS,
     "models": models.ROWS,
     "webgpu": webgpu.ROWS,

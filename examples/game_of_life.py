@@ -51,13 +51,13 @@ def main() -> None:
         options.error(f"say how many --frames: nobody can end it off-screen. {surface.why}")
     pixels = compute.buffer_zeros(surface.shape, "u8")
     born = np.random.default_rng(7).random((HEIGHT, WIDTH), np.float32) < 0.3
-    first = compute.from_numpy(born.astype(np.float32))
-    generations = [first, compute.buffer_zeros(born.shape, "f32")]
+    cells = compute.from_numpy(born.astype(np.float32))
+    after = compute.buffer_zeros(born.shape, "f32")
+    life = compute.pipeline().add(kernel=step, inputs=[cells], output=after).swap(cells, after)
 
     def draw(frame):
-        generations.reverse()
-        compute.run_kernel(step, [generations[1]], generations[0])
-        compute.run_to_surface(paint, [generations[0]], pixels, surface)
+        compute.repeat(life, 1)
+        compute.run_to_surface(paint, [cells], pixels, surface)
 
     print(gpu.loop(surface, draw, fps=None if given.save else 30, frames=given.frames))
     if given.save:

@@ -78,7 +78,7 @@ def need_webgpu() -> None:
 
 
 LESS_OFTEN = re.compile(
-    r"tests/(kernels|devices|faults|images|lang|media|ml|references|runtime|surfaces)/.*\[.*webgpu"
+    r"tests/(kernels|devices|examples|faults|images|lang|media|ml|references|runtime|surfaces)/.*\[.*webgpu"
     r"|tests/kernels/.*\[.*(f64|s32|s64|u32|kernels-cpu)"
     r"|tests/media/test_catalog\.py::test_(both_ends|every_choice)"
     r"|tests/kernels/test_neighbourhoods\.py::test_(borders|neighbourhoods_convert|what_is_flat)"

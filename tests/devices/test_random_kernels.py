@@ -30,13 +30,13 @@ MOST_SHAKY = BATCH // 8
 """Kernels of a batch that may have elements which say nothing; about one in thirty has."""
 
 
-def run_on_device(case: Case) -> np.ndarray:
+def run_on_device(case: Case) -> list[np.ndarray]:
     definition = case.definition
     kernel = Kernel("random", "", lambda: definition)
     inputs = [compute.from_numpy(item) for item in case.inputs]
-    output = compute.buffer_zeros(case.shape, case.dtype)
-    compute.run_kernel(kernel, inputs, output, {**case.params, **case.consts})
-    return compute.read(output)
+    outputs = [compute.buffer_zeros(case.shape, dtype) for dtype in case.dtypes]
+    compute.run_kernel(kernel, inputs, outputs, {**case.params, **case.consts})
+    return [compute.read(output) for output in outputs]
 
 
 def unlike(got: np.ndarray, want: np.ndarray) -> np.ndarray:
@@ -48,12 +48,12 @@ def unlike(got: np.ndarray, want: np.ndarray) -> np.ndarray:
     return ~same
 
 
-def shaky(case: Case, want: np.ndarray, seed: int) -> np.ndarray:
-    """The elements that change when floats are off by a unit in their last place."""
+def shaky(case: Case, number: int, want: np.ndarray, seed: int) -> np.ndarray:
+    """The elements of an output that change when floats are off by a unit in their last place."""
     found = np.zeros(want.shape, bool)
     for shake in range(SHAKES):
         generator = np.random.default_rng([seed, shake])
-        moved = run_reference(case, fold=False, shaken_by=generator)
+        moved = run_reference(case, fold=False, shaken_by=generator)[number]
         found |= unlike(moved, want) if want.dtype.kind != "f" else compared(moved, want)[0]
     return found
 
@@ -63,15 +63,15 @@ def disagreement(seed: int, *, exact: bool) -> tuple[str, bool]:
     case = random_kernel(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        want = run_reference(case, fold=False)
-        got = run_on_device(case)
-        wrong = unlike(got, want) if exact else compared(got, want)[0]
-        excused = False
-        if wrong.any() and not exact:
-            excused = True
-            wrong &= ~shaky(case, want, seed)
-    places = np.argwhere(wrong)[:3]
-    listed = [f"{tuple(p)}: {got[tuple(p)]} for {want[tuple(p)]}" for p in places.tolist()]
+        listed, excused = [], False
+        outputs = zip(run_on_device(case), run_reference(case, fold=False), strict=True)
+        for number, (got, want) in enumerate(outputs):
+            wrong = unlike(got, want) if exact else compared(got, want)[0]
+            if wrong.any() and not exact:
+                excused = True
+                wrong &= ~shaky(case, number, want, seed)
+            for place in map(tuple, np.argwhere(wrong)[:3].tolist()):
+                listed.append(f"output {number} at {place}: {got[place]} for {want[place]}")
     return (f"seed {seed}: {', '.join(listed)}\n{case}" if listed else ""), excused
 
 

@@ -19,7 +19,7 @@ from dala.runtime.kernels.specialization import specialized_task
 def task(kernel: Callable, inputs: list[tuple[str, tuple[int, ...]]], output: tuple) -> Task:
     kinds = [(dtype_of(name), shape) for name, shape in (*inputs, output)]
     definition = dala.kernel(kernel).definition
-    return specialized_task("k", definition, tuple(kinds[:-1]), kinds[-1], (), ())
+    return specialized_task("k", definition, tuple(kinds[:-1]), tuple(kinds[-1:]), (), ())
 
 
 def twice(x):

@@ -21,7 +21,7 @@ ROW = (F32, 1, None)
 
 def program(source: str, *inputs, out=ROW, consts=(), fold=True) -> Program:
     definition = Definition(from_text(source, NAMES, "<test>"))
-    return definition.lower(Specialization(inputs or (ROW,), out, consts), fold=fold)
+    return definition.lower(Specialization(inputs or (ROW,), (out,), consts), fold=fold)
 
 
 def count(given: Program, kind: type) -> int:
@@ -98,7 +98,7 @@ def test_types_meet_as_documented():
 
 
 def broken(body: Block) -> Program:
-    return Program("broken", (), (), Output(F32, 1), 1, body)
+    return Program("broken", (), (), (Output(F32, 1),), 1, body)
 
 
 def test_the_verifier_finds_malformed_programs():

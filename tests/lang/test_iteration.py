@@ -193,6 +193,37 @@ def test_pairs_and_conditions_come_out_of_loops_of_functions(device):
     assert compute.read(out).tolist() == [200.0, 7.0, 400.0, -1.0]
 
 
+def test_what_functions_return_inside_a_loop_is_not_what_the_loop_returns(device):
+    @dala.function
+    def near(x, place):
+        for step in (0.25, 0.5):
+            if abs(x - place) < step:
+                return step
+        return 1.0
+
+    @dala.kernel
+    def first(x):
+        for k in range(4):
+            if near(x, dala.f32(k)) < 0.5:
+                return k
+        return -1
+
+    @dala.kernel
+    def along(x):
+        found = dala.vec2(0.0)
+        for k in range(4):
+            found += near(x, dala.f32(k))
+            if found.x >= 1.5:
+                return dala.dot(found, dala.vec2(1.0, 10.0))
+        return 0.0
+
+    x = np.array([2.1, 0.4, 0.2, 9.0], np.float32)
+    numbers = first(x)
+    assert numbers.dtype == np.int32
+    assert numbers.tolist() == [2, -1, 0, -1]
+    assert along(x).tolist() == [22.0, 16.5, 24.75, 22.0]
+
+
 def test_a_pixel_is_returned_from_a_loop_and_gone_through(device):
     @dala.kernel
     def k(image: dala.Image):

@@ -29,7 +29,7 @@ def lowered(name, dtype):
     names = "x, y" if name in TWO_ARGUMENTS else "x"
     source = from_text(f"def k({names}):\n    return {name}({names})", NAMES, "<maths>")
     buffer = (DTYPES[dtype], 1, None)
-    return Definition(source).lower(Specialization((buffer,) * len(names.split(", ")), buffer))
+    return Definition(source).lower(Specialization((buffer,) * len(names.split(", ")), (buffer,)))
 
 
 def compute(name, dtype, *args):
@@ -296,13 +296,13 @@ def test_a_constant_argument_gives_the_same_bits_as_a_value(name, dtype):
         literal = f"{dtype}(({number!r}))".replace("inf", "1e999").replace("nan", "1e999 * 0.0")
         source = f"def k(x):\n    return {name}({literal}{second}) + 0.0 * x"
         program = Definition(from_text(source, NAMES, "<constant>")).lower(
-            Specialization((buffer,), buffer)
+            Specialization((buffer,), (buffer,))
         )
         zero = np.zeros(1, DTYPES[dtype].numpy)
         constant = run(program, {"x": zero}, {}, (1,), zero.dtype)
         source = f"def k(x):\n    return {name}(x{second}) + 0.0 * 1.0"
         program = Definition(from_text(source, NAMES, "<value>")).lower(
-            Specialization((buffer,), buffer)
+            Specialization((buffer,), (buffer,))
         )
         value = run(program, {"x": zero + number}, {}, (1,), zero.dtype)
         assert np.array_equal(constant, value, equal_nan=True), (number, constant, value)

@@ -128,3 +128,30 @@ def test_a_kernel_over_two_axes_may_count_into_bins(device):
     out = compute.buffer_zeros((3,), "s32")
     compute.run_kernel(count, [x], out)
     assert compute.read_list(out) == [2, 3, 1]
+
+
+def test_the_axes_of_an_output_are_known_by_its_shape_or_by_what_is_added(device):
+    @dala.kernel
+    def by_shape(x, out: dala.Out):
+        (i,) = dala.position(1)
+        height, width, _ = out.shape
+        place = i % height, i % width, 0
+        out.add(place, x)
+
+    @dala.kernel
+    def by_place(x, out: dala.Out):
+        (i,) = dala.position(1)
+        height, width = out.shape[0], out.shape[1]
+        out.add((i % height, i % width, 0), x)
+
+    @dala.kernel
+    def area(x, page):
+        height, width, depth = page.shape
+        return x * dala.f32(height * width * depth)
+
+    x = np.ones(6, np.float32)
+    want = np.zeros((2, 3, 1))
+    np.add.at(want, (np.arange(6) % 2, np.arange(6) % 3, 0), 1)
+    assert np.array_equal(by_shape(x, shape=(2, 3, 1)), want)
+    assert np.array_equal(by_place(x, shape=(2, 3, 1)), want)
+    assert np.array_equal(area(x, np.ones((2, 3, 4), np.float32)), 24 * x)

@@ -98,6 +98,22 @@ def test_a_plain_input_of_two_axes_is_sampled_in_its_own_type(device):
     )
 
 
+def test_an_input_that_is_sampled_has_two_axes_though_its_shape_is_asked_for(device):
+    @dala.kernel
+    def lower_half(x):
+        i, j = dala.position(2)
+        return x.sample(0.5 * dala.f32(x.shape[0] + i), j)
+
+    image = RNG.random((6, 5), np.float32)
+    want = sampled(
+        image,
+        *np.meshgrid(3 + 0.5 * np.arange(6), np.arange(5), indexing="ij"),
+        "bilinear",
+        "clamp",
+    )
+    np.testing.assert_allclose(lower_half(image), want, atol=1e-6)
+
+
 def test_places_far_outside_stay_in_bounds(device):
     image = RNG.random((4, 4), np.float32)
     y = np.full((4, 4), 3e38, np.float32)

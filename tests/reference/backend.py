@@ -45,7 +45,7 @@ class NumPy(Device):
 
     def info(self) -> dict[str, Any]:
         facts = {"id": self.id, "name": self.name, "backend": self.backend, "kind": "interpreter"}
-        return {**facts, "gpu": False, "hardware": False}
+        return {**facts, "gpu": False, "hardware": False, "has_f64": True, "has_s64": True}
 
     def allocate(self, size_bytes: int, *, zeroed: bool = True) -> Bytes:
         if size_bytes > CAPACITY_BYTES:
@@ -82,8 +82,10 @@ class Interpreted:
     def __init__(self, task: Task) -> None:
         self.task = task
 
-    def run(self, inputs: Sequence[Bytes], output: Bytes, params: Sequence[Number]) -> None:
-        program, (scalar, shape) = self.task.lowered, self.task.output
+    def run(
+        self, inputs: Sequence[Bytes], outputs: Sequence[Bytes], params: Sequence[Number]
+    ) -> None:
+        program = self.task.lowered
         kinds = zip(program.inputs, inputs, self.task.inputs, strict=True)
         arrays = {
             item.name: memory.array.view(kind.numpy).reshape(extents or (1,))
@@ -91,10 +93,12 @@ class Interpreted:
         }
         values = dict(zip([item.name for item in program.params], params, strict=True))
         try:
-            made = interpreter.run(program, arrays, values, shape or (1,), scalar.numpy)
+            wanted = [(shape or (1,), scalar.numpy) for scalar, shape in self.task.outputs]
+            made = interpreter.run_all(program, arrays, values, wanted)
         except interpreter.Endless:
             raise KernelTimeoutError(f"{self.task.name}: {TIMEOUT}") from None
-        output.array[:] = made.reshape(-1).view(np.uint8)
+        for output, array in zip(outputs, made, strict=True):
+            output.array[:] = array.reshape(-1).view(np.uint8)
 
     def explain(self, *, assembly: bool = False) -> str:
         return "interpreted, statement by statement"

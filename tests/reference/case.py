@@ -12,7 +12,7 @@ from dala.lang.language_names import NAMES
 from dala.lang.lower import Definition
 from dala.lang.text_definitions import from_definitions
 from dala.runtime.kernels.specialization import specialize
-from reference.interpreter import run
+from reference.interpreter import run_all
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,13 @@ class Case:
     params: dict[str, Any] = field(default_factory=dict)
     consts: dict[str, int] = field(default_factory=dict)
     border: str = "clamp"
+    others: tuple[str, ...] = ()
+    """The dtypes of further outputs, of the same shape."""
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The dtype of each output."""
+        return (self.dtype, *self.others)
 
     @property
     def definition(self) -> Definition:
@@ -35,7 +42,7 @@ class Case:
         given = ", ".join(f"{item.dtype}{item.shape}" for item in self.inputs)
         return (
             f"{self.source}\ninputs {given}; params {self.params}; consts {self.consts}; "
-            f"border {self.border}; output {self.dtype} {self.shape}"
+            f"border {self.border}; output {', '.join(self.dtypes)} {self.shape}"
         )
 
 
@@ -43,8 +50,9 @@ def lower(case: Case, *, fold: bool = True) -> Program:
     """The program for the case's dtypes, ranks and constants."""
     definition = case.definition
     kinds = tuple((dtype_of(item.dtype), item.shape) for item in case.inputs)
-    output, consts = (dtype_of(case.dtype), case.shape), tuple(case.consts.items())
-    return definition.lower(specialize("case", definition, kinds, output, consts, ()), fold=fold)
+    outputs = tuple((dtype_of(dtype), case.shape) for dtype in case.dtypes)
+    consts = tuple(case.consts.items())
+    return definition.lower(specialize("case", definition, kinds, outputs, consts, ()), fold=fold)
 
 
 def numbers(case: Case) -> dict[str, bool | int | float]:
@@ -60,10 +68,10 @@ def numbers(case: Case) -> dict[str, bool | int | float]:
 
 def run_reference(
     case: Case, *, fold: bool = True, shaken_by: np.random.Generator | None = None
-) -> np.ndarray:
-    """What the case's output holds afterwards, by the interpreter."""
+) -> tuple[np.ndarray, ...]:
+    """What the case's outputs hold afterwards, by the interpreter."""
     program = lower(case, fold=fold)
     names = [item.name for item in program.inputs]
     inputs = dict(zip(names, case.inputs, strict=True))
-    dtype = dtype_of(case.dtype).numpy
-    return run(program, inputs, numbers(case), case.shape, dtype, shaken_by)
+    wanted = [(case.shape, dtype_of(dtype).numpy) for dtype in case.dtypes]
+    return run_all(program, inputs, numbers(case), wanted, shaken_by)

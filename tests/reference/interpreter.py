@@ -1,6 +1,6 @@
 """A plain NumPy interpreter of programs: the whole domain at once, one statement after another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ MOST_TURNS = 1 << 17
 """Turns after which a loop is taken for one that does not end."""
 Inputs = dict[str, Array]
 Params = dict[str, bool | int | float]
+_UPDATES = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
 
 def run(
@@ -28,14 +29,26 @@ def run(
 
     With a generator, every float that is computed is off by up to a unit in the last place.
     """
-    out = np.zeros(out_shape, out_dtype)
-    shape = ir.domain_of(out_shape, program.output.channels)
+    (out,) = run_all(program, inputs, params, [(out_shape, out_dtype)], shaken_by)
+    return out
+
+
+def run_all(
+    program: ir.Program,
+    inputs: Inputs,
+    params: Params,
+    wanted: Sequence[tuple[tuple[int, ...], np.dtype | type]],
+    shaken_by: np.random.Generator | None = None,
+) -> tuple[Array, ...]:
+    """What the program leaves in outputs of these shapes and dtypes."""
+    outputs = tuple(np.zeros(*each) for each in wanted)
+    shape = ir.domain_of(outputs[0].shape, program.output.channels)
     if program.output.scattered and program.inputs:
         first = program.inputs[0]
         shape = ir.domain_of(inputs[first.name].shape, first.channels)
     with np.errstate(all="ignore"):
-        _Run(program, inputs, params, out, shape, shaken_by).store_results()
-    return out
+        _Run(program, inputs, params, outputs, shape, shaken_by).store_results()
+    return outputs
 
 
 class Endless(Exception):
@@ -50,21 +63,25 @@ class _Run:
         program: ir.Program,
         inputs: Inputs,
         params: Params,
-        out: Array,
+        outputs: tuple[Array, ...],
         domain: tuple[int, ...],
         shaken_by: np.random.Generator | None,
     ) -> None:
         self.shaken_by = shaken_by
-        self.program, self.inputs, self.params, self.out = program, inputs, params, out
+        self.program, self.inputs, self.params = program, inputs, params
+        self.outputs, self.out = outputs, outputs[0]
         self.domain = domain
         self.values: dict[ir.Value, Array] = {}
         self.results: dict[ir.If | ir.For | ir.While, list[Array]] = {}
 
     def store_results(self) -> None:
         left = self.block(self.program.body, np.ones(self.domain, bool))
-        planes = self.out.reshape(*self.domain, len(left)) if left else self.out
-        for channel, value in enumerate(left):
-            planes[..., channel] = value
+        for out, channels in zip(
+            self.outputs, ir.by_output(self.program.outputs, left), strict=True
+        ):
+            planes = out.reshape(*self.domain, len(channels)) if channels else out
+            for channel, value in enumerate(channels):
+                planes[..., channel] = value
 
     def block(self, block: ir.Block, mask: Array) -> list[Array]:
         for statement in block.statements:
@@ -170,7 +187,7 @@ class _Run:
                         raise Endless
                     self.go_on(node, alive)
                     alive = alive & self.block(node.condition, alive)[0]
-            case ir.Store() | ir.AtomicAdd():
+            case ir.Store() | ir.AtomicUpdate():
                 self.write(node, mask)
 
     def begin(self, loop: ir.For | ir.While) -> None:
@@ -208,7 +225,7 @@ class _Run:
             total = np.where(alive, evaluate(node.op, type, total, term), total)
         return total.astype(node.type.numpy)
 
-    def write(self, node: ir.Store | ir.AtomicAdd, mask: Array) -> None:
+    def write(self, node: ir.Store | ir.AtomicUpdate, mask: Array) -> None:
         """Row-major in positions; whatever lies outside of the output is left out."""
         places = [np.broadcast_to(self.value(i), self.domain).astype(np.int64) for i in node.index]
         taken = mask.copy()
@@ -219,7 +236,7 @@ class _Run:
         if isinstance(node, ir.Store):
             self.out[where] = value
         else:
-            np.add.at(self.out, where, value)
+            _UPDATES[node.op].at(self.out, where, value)
 
 
 def _interpolation(node: ir.Apply) -> tuple[ir.Value, ir.Value, ir.Value] | None:

@@ -10,7 +10,9 @@ from reference.random_expressions import (
     INTEGERS,
     MOST_TURNS,
     PAIRS,
+    STORED,
     TYPES,
+    WIDE,
     Buffer,
     Expressions,
     Scope,
@@ -37,7 +39,11 @@ def random_kernel(seed: int) -> Case:
         return random_vector_kernel(rng, f"k{seed}", rng.choice(BORDERS))
     if kind < 0.16:
         return random_image_kernel(rng, f"k{seed}", rng.choice(BORDERS))
-    return _Kernel(rng, f"k{seed}").scattered() if kind < 0.32 else _Kernel(rng, f"k{seed}").plain()
+    if kind < 0.32:
+        return _Kernel(rng, f"k{seed}").scattered()
+    chosen = Random(f"outputs of {seed}")
+    count = chosen.choice([2, 2, 3, 4]) if chosen.random() < 0.3 else 1
+    return _Kernel(rng, f"k{seed}").plain(count)
 
 
 class _Kernel(Structs, LocalArrays, Vectors, Expressions):
@@ -53,7 +59,8 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         self.arguments: list[str] = []
         self.lines: list[str] = []
         self.indent = 1
-        self.returned: str | None = None
+        self.method = ""
+        self.returned: tuple[str, ...] = ()
         self.scope.buffers = [self._buffer(i) for i in range(rng.randint(1, 3))]
         self.scope.positions = ["i", "j", "l"][: len(self.shape)]
         self._add_parameters()
@@ -66,7 +73,7 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         if i > 0 and own and self.maybe(0.3):
             shape = tuple(self.rng.choice([1, size]) for size in shape[self.rng.randrange(2) :])
             shape = shape or (1,)
-        return Buffer("xyz"[i], self.rng.choice(TYPES), shape, own)
+        return Buffer("xyz"[i], self.rng.choice(STORED), shape, own)
 
     def _add_parameters(self) -> None:
         for i in range(self.rng.randint(0, 2)):
@@ -88,20 +95,27 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
 
     # -- whole kernels ---------------------------------------------------------------------------
 
-    def plain(self) -> Case:
-        """A kernel that returns its element."""
+    def plain(self, count: int) -> Case:
+        """A kernel that returns the elements of so many outputs."""
         hashed = self.maybe(0.6)
-        returned = self.returned = "s64" if hashed else self.rng.choice(TYPES)
+        first = "s64" if hashed else self.rng.choice(TYPES)
+        self.returned = (first, *(self.rng.choice(TYPES) for _ in range(count - 1)))
         for _ in range(self.rng.randint(1, 2)):
             self.assign(0)
         for _ in range(self.rng.randint(0, 3)):
             self.statement(2)
             if self.maybe(0.1):
                 self.say(f"if {self.condition(1)}:")
-                self.say(f"    return {self.expression(returned, 1)}")
-        self.say(f"return {self._hash() if hashed else self.expression(returned, 3)}")
-        dtype = self.rng.choice(["s64", "s64", "s32", "u32"] if hashed else TYPES)
-        return self._case(self.shape, dtype)
+                self.say(f"    return {self._values(1)}")
+        value = self._hash() if hashed else self.expression(first, 3)
+        others = [self.expression(kind, 2) for kind in self.returned[1:]]
+        self.say(f"return {', '.join([value, *others])}")
+        dtype = self.rng.choice(["s64", "s64", "s32", "u32"] if hashed else STORED)
+        return self._case(self.shape, dtype, tuple(self.rng.choice(STORED) for _ in others))
+
+    def _values(self, depth: int) -> str:
+        """What an early `return` gives: one value for each output."""
+        return ", ".join(self.expression(kind, depth) for kind in self.returned)
 
     def _hash(self) -> str:
         """Every bit of every variable in one s64: nothing that was computed is in vain."""
@@ -117,13 +131,17 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
 
     def scattered(self) -> Case:
         """A kernel that writes where it likes, so that the order does not matter."""
+        if self.maybe(0.4):
+            return self._own_elements()
         for _ in range(self.rng.randint(0, 2)):
             self.statement(1)
         adds = self.maybe(0.5)
-        dtype = self.rng.choice(INTEGERS if adds else TYPES)
+        dtype = self.rng.choice(INTEGERS if adds else STORED)
         rank = self.rng.choice([1, 2]) if adds else len(self.shape)
         shape = _random_shape(self.rng, rank)
         place = self._place()
+        # Of one kind: the order of different ones would matter.
+        self.method = self.rng.choice(["add", "add", "min", "max"])
         for _ in range(self.rng.randint(1, 2) if adds else 1):
             if self.maybe(0.4):
                 self.say(f"if {self.condition(1)}:")
@@ -134,21 +152,56 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         self.arguments.insert(0, "out: Out")
         return self._case(shape, dtype)
 
+    def _own_elements(self) -> Case:
+        """A kernel each of whose positions writes several elements that no other writes."""
+        for _ in range(self.rng.randint(0, 2)):
+            self.statement(1)
+        dtype, parts = self.rng.choice(TYPES), self.rng.randint(1, 3)
+        names, width = self.scope.positions, self.shape[-1]
+        *outer, last = names
+        ways = {
+            "{0}, {1}": (width, parts),
+            "{1}, {0}": (parts, width),
+            "9 - {0}, {1}": (width, parts),
+            f"{{0}} * {parts} + {{1}}": (width * parts,),
+        }
+        way = self.rng.choice(list(ways))
+        shape = (*self.shape[:-1], *ways[way])
+        if len(ways[way]) == 1 and len(names) == 2 and self.maybe(0.5):
+            outer, last = [], f"({names[0]} * x.shape[1] + {last})"
+            shape = (self.shape[0] * shape[-1],)
+        for part in self.rng.sample(range(parts), parts):
+            if self.maybe(0.3):
+                self.say(f"if {self.condition(1)}:")
+                self.indent += 1
+            elif self.maybe(0.2):
+                self.say(f"for {self.fresh('n')} in range({self.rng.randint(0, 3)}):")
+                self.indent += 1
+            place = ", ".join([*outer, way.format(last, part)])
+            value = self.expression(self.rng.choice(TYPES), 2)
+            adds = self.maybe(0.3)
+            method = self.rng.choice(["add", "min", "max"])
+            self.say(f"out.{method}(({place},), {value})" if adds else f"out[{place}] = {value}")
+            self.indent = 1
+        self.arguments.insert(0, "out: Out")
+        return self._case(shape, dtype)
+
     def _addition(self, rank: int, value: str) -> str:
         place = ", ".join(self.index(self.rng.choice(SIZES), 2) for _ in range(rank))
-        return f"out.add({place if rank == 1 else f'({place})'}, {value})"
+        method = self.method
+        return f"out.{method}({place if rank == 1 else f'({place})'}, {value})"
 
     def _place(self) -> str:
         """An index that no two positions share."""
         ways = ["{0}", "{0} * 2 + 1", "16 - {0}", "{0} - 2", "{0} + 3", "~{0}"]
         return ", ".join(self.rng.choice(ways).format(name) for name in self.scope.positions)
 
-    def _case(self, shape: tuple[int, ...], dtype: str) -> Case:
+    def _case(self, shape: tuple[int, ...], dtype: str, others: tuple[str, ...] = ()) -> Case:
         head = ", ".join([*(item.name for item in self.buffers), *self.arguments])
         source = f"def {self.name}({head}):\n" + "\n".join(self.lines) + "\n"
         source = self.definitions() + source
         arrays = tuple(random_array(self.rng, item.dtype, item.shape) for item in self.buffers)
-        return Case(source, arrays, shape, dtype, self.params, self.consts, self.border)
+        return Case(source, arrays, shape, dtype, self.params, self.consts, self.border, others)
 
     @property
     def buffers(self) -> list[Buffer]:
@@ -275,8 +328,8 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         if self.maybe(0.4):
             self.say(f"    if {self.condition(1)}:")
             leave = ["break", "continue"]
-            if self.returned is not None:
-                leave.append(f"return {self.expression(self.returned, 1)}")
+            if self.returned:
+                leave.append(f"return {self._values(1)}")
             self.say(f"        {self.rng.choice(leave)}")
         self.block(self.rng.randint(1, 2), depth - 1)
         self.turns //= max(1, turns)
@@ -294,14 +347,15 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         with self.scoped():
             self.scope.variables[counter] = counting
             added = self.expression(kind, 1)
-            if self.scope.buffers and self.maybe(0.5):
-                buffer = self.rng.choice(self.scope.buffers)
-                added, kind = self.read(buffer, 0), buffer.dtype
+            numbers = [item for item in self.scope.buffers if item.kind != "bool"]
+            if numbers and self.maybe(0.5):
+                buffer = self.rng.choice(numbers)
+                added, kind = self.read(buffer, 0), buffer.kind
         self.turns //= max(1, turns)
         op = self.rng.choice(["+", "-", "*"])
         self.say(f"    {name} {op}= {added}")
         if first == "0.0" and kind in INTEGERS:
-            kind = "f64" if kind == "s64" else "f32"
+            kind = "f64" if kind in WIDE else "f32"
         self.scope.variables[name] = kind
         return None
 

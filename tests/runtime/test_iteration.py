@@ -59,6 +59,19 @@ def test_a_pipeline_of_several_stages_goes_on_where_it_ended(device):
     np.testing.assert_array_equal(compute.read(a), cells)
 
 
+@pytest.mark.parametrize("parts", [(10,), (5, 5), (3, 4, 2, 1), (1,) * 10])
+def test_steps_that_read_both_buffers_go_on_where_they_ended(parts, device):
+    now, before = compute.buffer([1], (1,), "s32"), compute.buffer([0], (1,), "s32")
+    kernel = compute.Kernel.register(
+        "fibonacci", "def fibonacci(now, before): return now + before", replace=True
+    )
+    steps = compute.pipeline().add(kernel=kernel, inputs=[now, before], output=before)
+    steps.swap(now, before)
+    for count in parts:
+        compute.repeat(steps, count)
+    assert compute.read_list(now) + compute.read_list(before) == [89, 55]
+
+
 def test_a_pipeline_without_swaps_is_run_so_often(device):
     x = compute.buffer([1.0], (1,), "f32")
     twice = compute.pipeline().add(kernel="scale", inputs=[x], output=x, params={"factor": 2.0})

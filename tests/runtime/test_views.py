@@ -56,8 +56,8 @@ def test_a_task_on_memory_that_is_too_small_is_refused(device):
     runner, values = relu.prepared(current_device(), key, None)
     for inputs, output in (([small], large), ([large], small)):
         with pytest.raises(ShapeError, match=r"4,000 bytes .* 16"):
-            runner.run(inputs, output, values)
-    runner.run([large], large, values)
+            runner.run(inputs, [output], values)
+    runner.run([large], [large], values)
 
 
 def test_a_group_on_memory_that_is_too_small_is_refused():

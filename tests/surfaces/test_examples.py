@@ -1,4 +1,4 @@
-"""The examples: each makes 30 frames off-screen, and a picture worth looking at."""
+"""The examples that move: each makes 30 frames off-screen, and a picture worth looking at."""
 
 import importlib.util
 import sys
@@ -11,7 +11,8 @@ from PIL import Image
 
 from dala.surfaces.surface import Surface
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+NAMES = ("game_of_life", "heat_equation", "mandelbrot_zoom", "water_waves", "waves")
+EXAMPLES = [Path(__file__).parents[2] / "examples" / f"{name}.py" for name in NAMES]
 
 
 def main_of(path):
@@ -19,11 +20,6 @@ def main_of(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.main
-
-
-def test_there_are_three():
-    names = {path.stem for path in EXAMPLES}
-    assert {"mandelbrot_zoom", "game_of_life", "heat_equation"} <= names
 
 
 @pytest.mark.slow

@@ -66,13 +66,18 @@ compute.submit({"kernel": "relu", "inputs": [x], "output": x})
 compute.submit(op="copy_buffer", inputs=[x], output=x)
 compute.submit(compute.pipeline().add(kernel=smooth, inputs=[x], output=x, name="first"))
 compute.pipeline().add(op="barrier").add({"kernel": "relu", "inputs": [x], "output": x})
+compute.pipeline().add(smooth, [x], [x, x]).add("relu", [x], x, {"slope": 0.5}, name="last")
+compute.submit(kernel=smooth, inputs=[x], output=[x, x])
 by_its_long_name.run_kernel("relu", [x], x, {"slope": 0.5})
+by_its_long_name.run_kernel(smooth, [x], [x, x])
 
 # Kernels are called, and give back what they were given.
 computed: np.ndarray = smooth(image, 0.5, rounds=2, dtype="f32", shape=(4, 4))
 buffered: compute.Buffer = smooth(x, share=0.5)
 into: np.ndarray = smooth(x, out=image)
 smooth(a=image, share=np.float32(1), rounds=2)
+low, high = smooth(image, dtype=("f32", "u8"))
+both: tuple[compute.Buffer, ...] = smooth(x, out=(x, x))
 compute.Kernel.lookup("lut")(image, table=Path("warm.cube"))
 compute.Kernel.lookup("color_matrix")(image, [[1.0, 0.0], [0.0, 1.0]])
 

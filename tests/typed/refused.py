@@ -35,6 +35,8 @@ compute.submit(kernl="relu", inputs=[x], output=x)  # refused
 compute.submit(kernel="relu", inputs=x, output=x)  # refused
 compute.submit(op="run_kernal", kernel="relu", inputs=[x], output=x)  # refused
 compute.run_kernel("relu", [x], x, parms={"slope": 0.5})  # refused
+compute.run_kernel("relu", [x], [image, x])  # refused
+compute.pipeline().add("relu", x, x)  # refused
 compute.pipeline().add(kernel="relu", inputs=[x], outptu=x)  # refused
 compute.pipeline_add(compute.pipeline(), kernel="relu", input=[x], output=x)  # refused
 compute.stream(max_in_flight=2).submit(kernal="relu", inputs=[x], output=x)  # refused

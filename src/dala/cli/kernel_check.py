@@ -129,10 +129,11 @@ def _compiled(kernel: Kernel) -> str:
     for special in _specializations(kernel):
         program = definition.lower(special)
         inputs = tuple((item[0], _shape(item)) for item in special.inputs)
-        output = (special.output[0], _shape(special.output))
+        made = [(item.type, item.rank, item.channels) for item in program.outputs]
+        outputs = tuple((item[0], _shape(item)) for item in made)
         names.append(_name(special, definition.is_image))
         try:
-            task = Task(kernel.name, program, inputs, output)
+            task = Task(kernel.name, program, inputs, outputs)
         except ShapeError:  # it has its own rules for shapes
             CPU.executable(program, CPU.target())
             continue
@@ -160,7 +161,8 @@ def _specializations(kernel: Kernel) -> Iterator[Specialization]:
                 (scalar, 2, channels) if argument.image else said
                 for argument, said in zip(definition.signature.inputs, example.inputs, strict=True)
             )
-            yield Specialization(inputs, (scalar, 2, channels), example.consts, example.types)
+            outputs = ((scalar, 2, channels),) * len(example.outputs)
+            yield Specialization(inputs, outputs, example.consts, example.types)
 
 
 def _shape(spec: tuple[Any, int, int | None]) -> tuple[int, ...]:
@@ -169,7 +171,7 @@ def _shape(spec: tuple[Any, int, int | None]) -> tuple[int, ...]:
 
 
 def _name(special: Specialization, is_image: bool) -> str:
-    scalar, rank, channels = special.output
+    scalar, rank, channels = special.outputs[0]
     if channels is None or not is_image:
         return f"{scalar.name} of rank {rank}"
     return f"{scalar.name} {({1: 'gray', 3: 'RGB', 4: 'RGBA'})[channels]}"

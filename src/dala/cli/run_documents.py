@@ -117,7 +117,10 @@ def _ends(document: Mapping[str, Any]) -> tuple[str, str]:
         mapping(item, f"$.stages[{i}]")
         for i, item in enumerate(sequence(document["stages"], "$.stages"))
     ]
-    written = {item.get("output") for item in stages}
+    written: set[Any] = set()
+    for item in stages:
+        output = item.get("output")
+        written.update(output if isinstance(output, list) else [output])
     ends = [name for name in buffers if name in written]
     begins = [name for name in buffers if name not in written]
     if len(begins) != 1 or len(ends) != 1:

@@ -115,8 +115,8 @@ class Runner(Protocol):
 
     task: Task
 
-    def run(self, inputs: Sequence[Any], output: Any, params: Sequence[Number]) -> None:
-        """Computes the output from the inputs and the runtime parameters; all or nothing."""
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], params: Sequence[Number]) -> None:
+        """Computes the outputs from the inputs and the runtime parameters; all or nothing."""
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns the code generated for it."""
@@ -163,13 +163,13 @@ class Sequential:
         self.steps = [(step, device.load(step.task())) for step in group.steps]
 
     def needs(self) -> set[int]:
-        return {number for step, _ in self.steps for number in (*step.inputs, step.output)}
+        return {number for step, _ in self.steps for number in step.buffers}
 
     def run(self, memories: Mapping[int, Any], params: Mapping[str, Number]) -> None:
         for step, runner in self.steps:
             given = [params[name] for name in step.params]
             inputs = [memories[number] for number in step.inputs]
-            runner.run(inputs, memories[step.output], given)
+            runner.run(inputs, [memories[number] for number in step.outputs], given)
 
 
 class Device(ABC):
@@ -186,6 +186,8 @@ class Device(ABC):
     """Whether its memory is host memory, which arrays share and host libraries access."""
     is_gpu: bool = False
     """Whether it is a GPU rather than a software implementation of one."""
+    most_buffers: int | None = None
+    """The most buffers that a launch can use, where there is a limit."""
     lost: bool = False
     """Whether it was lost, with all its memory; its id then opens a new one."""
 

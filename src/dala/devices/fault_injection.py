@@ -122,11 +122,15 @@ class FaultyRunner:
         self._inner: Runner = device.inner.load(task)
 
     def run(
-        self, inputs: Sequence[FaultyMemory], output: FaultyMemory, params: Sequence[Number]
+        self,
+        inputs: Sequence[FaultyMemory],
+        outputs: Sequence[FaultyMemory],
+        params: Sequence[Number],
     ) -> None:
-        """Computes the output, unless this run is to fail."""
+        """Computes the outputs, unless this run is to fail."""
         self.device.step("submit")
-        self._inner.run([item.inner for item in inputs], output.inner, params)
+        read, written = ([item.inner for item in each] for each in (inputs, outputs))
+        self._inner.run(read, written, params)
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns the code generated for it."""

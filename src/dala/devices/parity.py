@@ -12,6 +12,7 @@ from dala.devices.device import Device, Memory, MemoryStatistics, Number, Runner
 from dala.devices.registry import Listing, find_listing
 from dala.devices.result_comparison import difference
 from dala.errors import DalaError, ParityError
+from dala.plan.reports import silent
 from dala.plan.task import Task
 
 
@@ -57,6 +58,8 @@ class Parity(Device):
             "kind": "each stage on both, compared",
             "gpu": any(info["gpu"] for info in both),
             "hardware": all(info["hardware"] for info in both),
+            "has_f64": self.supports("f64"),
+            "has_s64": self.supports("s64"),
             "devices": both,
         }
 
@@ -106,22 +109,32 @@ class ParityRunner:
         self._second: Runner = device.second.load(task)
 
     def run(
-        self, inputs: Sequence[ParityMemory], output: ParityMemory, params: Sequence[Number]
+        self,
+        inputs: Sequence[ParityMemory],
+        outputs: Sequence[ParityMemory],
+        params: Sequence[Number],
     ) -> None:
-        """Computes the output on both devices; raises ParityError if the results differ."""
-        self._second.run([item.second for item in inputs], output.second, params)
+        """Computes the outputs on both devices; raises ParityError if the results differ."""
+        with silent():
+            self._second.run(
+                [item.second for item in inputs], [item.second for item in outputs], params
+            )
         try:
-            self._first.run([item.first for item in inputs], output.first, params)
+            self._first.run(
+                [item.first for item in inputs], [item.first for item in outputs], params
+            )
         except DalaError:
             device = self.device  # its second result is reverted, so that neither has changed
-            device.second.write(output.second, device.first.read(output.first))
+            for output in outputs:
+                device.second.write(output.second, device.first.read(output.first))
             raise
-        if output.size_bytes:
-            self._compare(output)
+        for number, output in enumerate(outputs):
+            if output.size_bytes:
+                self._compare(number, output)
 
-    def _compare(self, output: ParityMemory) -> None:
+    def _compare(self, number: int, output: ParityMemory) -> None:
         first, second = self.device.first, self.device.second
-        scalar, shape = self.task.output
+        scalar, shape = self.task.outputs[number]
         want = first.read(output.first)
         got = second.read(output.second)
         if np.array_equal(got, want):
@@ -129,9 +142,11 @@ class ParityRunner:
         found = difference(*(item.view(scalar.numpy).reshape(shape) for item in (got, want)))
         if found is not None:
             more = "" if found.count == 1 else f", the first of {found.count:,} such elements"
+            which = f" of output {number}" if len(self.task.outputs) > 1 else ""
             raise ParityError(
-                f"{self.task.name}: element {found.index} is {found.want!r} on {first.id} and "
-                f"{found.got!r} on {second.id}{more}; the largest difference is {found.largest:g}."
+                f"{self.task.name}: element {found.index}{which} is {found.want!r} on {first.id} "
+                f"and {found.got!r} on {second.id}{more}; the largest difference is "
+                f"{found.largest:g}."
             )
         # The next stage is then compared by itself, not together with everything before it.
         second.write(output.second, want)

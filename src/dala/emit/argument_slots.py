@@ -16,10 +16,20 @@ class Slot:
     """One argument: the buffer, size or parameter that the slot holds."""
 
     kind: Literal[
-        "out", "tee", "control", "input", "size", "input size", "out size", "extent", "param"
+        "out",
+        "tee",
+        "report",
+        "control",
+        "input",
+        "size",
+        "input size",
+        "out size",
+        "extent",
+        "param",
     ]
     source: str = ""
     axis: int = 0
+    """The axis of a size, or which of the outputs."""
     scalar: Scalar | None = None
 
     @property
@@ -28,7 +38,7 @@ class Slot:
         if self.scalar is not None:
             padding = SLOT_BYTES - self.scalar.size_bytes
             return self.scalar.code + (f"{padding}x" if padding else "")
-        return "Q" if self.kind in ("out", "tee", "control", "input") else "q"
+        return "Q" if self.kind in ("out", "tee", "report", "control", "input") else "q"
 
 
 def layout_of(program: Program) -> tuple[Slot, ...]:
@@ -37,7 +47,8 @@ def layout_of(program: Program) -> tuple[Slot, ...]:
     indexed = {
         item.source for item in statements if isinstance(item, Load) and item.index is not None
     }
-    slots = [Slot("out"), *(Slot("input", item.name) for item in program.inputs)]
+    slots = [Slot("out", axis=number) for number in range(len(program.outputs))]
+    slots += [Slot("input", item.name) for item in program.inputs]
     slots += [Slot("size", axis=axis) for axis in range(program.rank)]
     slots += [
         Slot("input size", item.name, axis)

@@ -6,13 +6,14 @@ from dala.emit.variance import Variance
 from dala.ir.access import offset_from
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     For,
     If,
     Load,
     Program,
     Reduce,
+    Report,
     Result,
     Statement,
     Store,
@@ -24,6 +25,9 @@ from dala.ir.nodes import (
     walk,
 )
 from dala.ir.types import Scalar
+from dala.ir.writes import own_elements
+from dala.plan.chunks import MEMORY_COST, effort_of
+from dala.plan.watchdog import Shapes
 
 PAIR = 2
 """Vectors computed per iteration unless something else is known to be better."""
@@ -51,7 +55,8 @@ class Partition:
             self.vectors = _vectors_at_a_time(program, self.variance, vector_bits)
             self.lanes *= self.vectors
         statements = program.body.statements
-        rows = set() if program.output.scattered else self._rows(statements)
+        alone = program.output.scattered and self.lanes == 1
+        rows = set() if alone or program.sites else self._rows(statements)
         self.of_row = [item for item in statements if item in rows]
         self.of_position = [item for item in statements if item not in rows]
         self.passed = self._passed()
@@ -73,7 +78,7 @@ class Partition:
             return any(self._varies(item) for item in inner) or any(
                 Result(value.type, node, i) in self.variance for i, value in enumerate(_left(node))
             )
-        return isinstance(node, Store | AtomicAdd) or node in self.variance
+        return isinstance(node, Store | AtomicUpdate | Report) or node in self.variance
 
     def _passed(self) -> list[tuple[Key, Scalar]]:
         """Returns the per-row values that per-position statements use."""
@@ -105,6 +110,14 @@ def loops_over_rows(program: Program) -> bool:
     return any(isinstance(item, For | Reduce | While) for item in walk(Block(rows)))
 
 
+def effort_per_position(program: Program, shapes: Shapes, width: int) -> int:
+    """Returns roughly how many operations a position takes, with its share of those of its row."""
+    partition = Partition(program, vector_bits=128, wide=False)
+    of_row = effort_of(partition.of_row, shapes) // max(1, width)
+    written = MEMORY_COST * len(program.outputs)
+    return written + effort_of(partition.of_position, shapes) + of_row
+
+
 def _maker(value: Value) -> object:
     """Returns the statement that defines a value."""
     return value.node if isinstance(value, Result) else value
@@ -116,9 +129,10 @@ def _left(node: If | For | While) -> tuple[Value, ...]:
 
 def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
     """Returns the number of positions per vector; 1 if inner loops access memory better."""
-    if program.output.scattered or _walks_along_loops(program, variance):
+    shares_elements = program.output.scattered and not own_elements(program)
+    if program.sites or shares_elements or _walks_along_loops(program, variance):
         return 1
-    return vector_bits // max(8, min(32, _widest(program).bits))
+    return vector_bits // max(8, min(32, _widest(program, variance).bits))
 
 
 def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -> int:
@@ -128,7 +142,7 @@ def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -
     """
     statements = walk(program.body)
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
-    if _widest(program).bits != _PAIRED_BITS or divides:
+    if _widest(program, variance).bits != _PAIRED_BITS or divides:
         return 1
     straight = all(isinstance(item, Apply | Load) for item in statements)
     if straight and (depth := _depth(program)) > DEEP:
@@ -167,16 +181,42 @@ def _walks_along_loops(program: Program, variance: Variance) -> bool:
     """Whether reads are contiguous along a loop counter rather than along the row."""
     last = program.rank - 1
     along_loop = False
+    changing = _changing(program)
     for node in walk(program.body):
         if isinstance(node, Load) and node.index is not None and node in variance:
             if offset_from(node.index[-1], last) is not None and not variance.any(node.index[:-1]):
                 return False
-            along_loop = along_loop or node.index[-1] not in variance
+            along = node.index[-1]
+            along_loop = along_loop or (along not in variance and _among(changing, along))
     return along_loop and any(isinstance(item, Reduce | For) for item in walk(program.body))
 
 
-def _widest(program: Program) -> Scalar:
-    """Returns the widest type that the program computes with."""
-    types = [item.type for item in walk(program.body) if isinstance(item, Apply | Load)]
-    types.append(program.output.type)
+def _changing(program: Program) -> set[Value]:
+    """Returns the counters of loops, and what is computed from them or from what loops carry."""
+    found: set[Value] = set()
+    for node in walk(program.body):
+        if isinstance(node, For | Reduce):
+            found.add(node.counter)
+        if isinstance(node, For | While):
+            found.update(node.carried)
+        operands = operands_of(node)
+        if isinstance(node, Apply | Load | Reduce) and any(_among(found, v) for v in operands):
+            found.add(node)
+    return found
+
+
+def _among(changing: set[Value], value: Value) -> bool:
+    """Whether a value may change in a loop; results of branches and loops count as changing."""
+    return isinstance(value, Result) or value in changing
+
+
+def _widest(program: Program, variance: Variance) -> Scalar:
+    """Returns the widest type that vectors have; positions next to this one are addresses."""
+    last = program.rank - 1
+    types = [
+        item.type
+        for item in walk(program.body)
+        if isinstance(item, Apply | Load) and item in variance and offset_from(item, last) is None
+    ]
+    types += [item.type for item in program.outputs]
     return max(types, key=lambda scalar: scalar.bits)

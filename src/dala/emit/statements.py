@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Extent,
@@ -16,11 +17,13 @@ from dala.ir.nodes import (
     Load,
     Program,
     Reduce,
+    Report,
     Statement,
     Store,
     Value,
     While,
 )
+from dala.ir.siblings import grouped
 
 Written = TypeVar("Written")
 """An emitted value: its name or operand in the emitted code."""
@@ -37,9 +40,17 @@ class Statements(ABC, Generic[Written]):
 
     def block(self, block: Block) -> list[Written]:
         """Emits a block's statements and returns its results."""
-        for statement in block.statements:
-            self.statement(statement)
+        self.statements(block.statements)
         return [self.value(value) for value in block.results]
+
+    def statements(self, statements: Sequence[Statement]) -> None:
+        """Emits statements in order; sibling reductions become one loop."""
+        for group in grouped(statements):
+            reductions = [item for item in group if isinstance(item, Reduce)]
+            if reductions:
+                self.values.update(zip(reductions, self.reduce(reductions), strict=True))
+            else:
+                self.statement(group[0])
 
     def statement(self, node: Statement) -> None:
         match node:
@@ -48,15 +59,17 @@ class Statements(ABC, Generic[Written]):
             case Load():
                 self.values[node] = self.load(node)
             case Reduce():
-                self.values[node] = self.reduce(node)
+                (self.values[node],) = self.reduce([node])
             case If():
                 self._keep(node, self.branch(node))
             case For():
                 self._keep(node, self.for_loop(node))
             case While():
                 self._keep(node, self.while_loop(node))
-            case Store() | AtomicAdd():
+            case Store() | AtomicUpdate():
                 self.store(node)
+            case Report():
+                self.report(node)
 
     def _keep(self, node: If | For | While, results: list[Written]) -> None:
         for i, result in enumerate(results):
@@ -90,8 +103,8 @@ class Statements(ABC, Generic[Written]):
         """Emits the read of an element of an input."""
 
     @abstractmethod
-    def reduce(self, node: Reduce) -> Written:
-        """Emits the sum, minimum or maximum over a counter."""
+    def reduce(self, nodes: Sequence[Reduce]) -> list[Written]:
+        """Emits the sums, minima or maxima over a counter, all in one loop."""
 
     @abstractmethod
     def branch(self, node: If) -> list[Written]:
@@ -106,5 +119,9 @@ class Statements(ABC, Generic[Written]):
         """Emits a loop on a condition and returns its results."""
 
     @abstractmethod
-    def store(self, node: Store | AtomicAdd) -> None:
+    def store(self, node: Store | AtomicUpdate) -> None:
         """Emits a write to a scattered output."""
+
+    @abstractmethod
+    def report(self, node: Report) -> None:
+        """Emits the record of what a position says."""

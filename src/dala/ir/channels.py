@@ -15,6 +15,7 @@ from dala.ir.nodes import (
     Position,
     Program,
     Value,
+    by_output,
     walk,
 )
 from dala.ir.simplify import Rewriter, drop_dead
@@ -33,7 +34,9 @@ def over_channels(program: Program) -> Program | None:
     channel of a neighboring pixel.
     """
     channels = program.output.channels or 1
-    if program.rank != 2 or channels == 1 or program.output.scattered:
+    if program.rank != 2 or channels == 1 or program.output.scattered or program.sites:
+        return None
+    if any(item.channels != channels for item in program.outputs):
         return None
     if any(item.channels not in (None, channels) for item in program.inputs):
         return None
@@ -86,7 +89,11 @@ def _are_alike(program: Program, images: set[str]) -> bool:
                 channels = {channel for _, channel in args} - {None}
                 channel = channels.pop() if len(channels) == 1 else MIXED if channels else None
                 known[item] = (number((item.op, item.type, *(n for n, _ in args))), channel)
-    found = [look_up(value) for value in program.body.results]
+    results = [look_up(value) for value in program.body.results]
+    return all(map(_is_alike, by_output(program.outputs, results)))
+
+
+def _is_alike(found: list[tuple[int, Channel]]) -> bool:
     is_own = found[0][1] is not None
     wanted = [(found[0][0], channel if is_own else None) for channel in range(len(found))]
     return found == wanted
@@ -97,13 +104,13 @@ def _flattened(program: Program, channels: int, images: set[str]) -> Program:
     with rewriter.builder.block() as body:
         for statement in program.body.statements:
             rewriter.statement(statement)
-        body.results = (rewriter.value(program.body.results[0]),)
+        body.results = tuple(rewriter.value(item) for item in program.body.results[::channels])
     drop_dead(body)
     inputs = tuple(
         changed(item, channels=None) if item.name in images else item for item in program.inputs
     )
-    output = changed(program.output, channels=None)
-    return changed(program, inputs=inputs, output=output, body=body)
+    outputs = tuple(changed(item, channels=None) for item in program.outputs)
+    return changed(program, inputs=inputs, outputs=outputs, body=body)
 
 
 class _Flat(Rewriter):

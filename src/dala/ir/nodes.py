@@ -2,13 +2,14 @@
 
 Leaves (constants, parameters, positions, extents, block variables, results) belong to no block.
 Every other node is a statement of exactly one block and is computed there, in order. No operation
-is undefined: any statement may be executed speculatively, except `Store`, `AtomicAdd` and `While`.
+is undefined: any statement may be executed speculatively, except those of `Effect` and `While`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from dala.base.record import record, value
 from dala.ir.types import Scalar
@@ -17,7 +18,8 @@ Border = Literal["clamp", "mirror", "reflect", "wrap", "zero"]
 BORDERS: tuple[Border, ...] = ("clamp", "mirror", "reflect", "wrap", "zero")
 
 OUTPUT = "out"
-"""The source name with which `Extent` refers to the output."""
+"""The source name with which `Extent` refers to the outputs, which have the same size."""
+T = TypeVar("T")
 
 
 @record
@@ -141,15 +143,25 @@ class Store:
 
 
 @record
-class AtomicAdd:
-    """An addition to any element of the output; ignored outside of it."""
+class AtomicUpdate:
+    """The sum, minimum or maximum of any element of the output and a value; ignored outside."""
 
+    op: Literal["add", "min", "max"]
     index: tuple[Value, ...]
     value: Value
 
 
-Statement = Apply | Load | Reduce | If | For | While | Store | AtomicAdd
-Effect = (Store, AtomicAdd)
+@record
+class Report:
+    """Something that a position says at one of the program's sites, with the values in it."""
+
+    site: int
+    values: tuple[Value, ...]
+
+
+Statement = Apply | Load | Reduce | If | For | While | Store | AtomicUpdate | Report
+Write = (Store, AtomicUpdate)
+Effect = (*Write, Report)
 
 
 @dataclass(eq=False, slots=True)
@@ -161,38 +173,69 @@ class Block:
 
 
 @value
+class Site:
+    """A place in a kernel that says something: a check that fails, or a line to print."""
+
+    kind: Literal["check", "print"]
+    parts: tuple[str | Scalar, ...]
+    """What it shows; a type stands for a value."""
+    text: str
+    """What is wrong where a check fails."""
+    place: str
+    """Its file, line and function."""
+
+
+@value
 class Input:
     """An input; `channels` is None unless its elements have several: pixels, or vectors.
 
-    Those of an image, whose rank is always 2, may be a single one.
+    Those of an image, whose rank is always 2, may be a single one. `most` is the greatest that an
+    element can be, where that is known.
     """
 
     name: str
     type: Scalar
     rank: int
     channels: int | None = None
+    most: int | None = None
 
 
 @value
 class Output:
-    """The output; a scattered one is written by `Store` and `AtomicAdd`."""
+    """An output; a scattered one is written by `Store` and `AtomicUpdate`.
+
+    It starts as zeros, unless it `accumulates`: then from what it holds.
+    """
 
     type: Scalar
     rank: int
     channels: int | None = None
     scattered: bool = False
+    accumulates: bool = False
 
 
 @record
 class Program:
-    """A kernel specialized for dtypes, ranks and constants; `body` yields the output element."""
+    """A kernel specialized for dtypes, ranks and constants; `body` yields the outputs' elements.
+
+    All outputs have the same domain; one that is scattered is the only one. `stored` are the
+    values of inlined producers, which would stand in buffers by themselves.
+    """
 
     name: str
     inputs: tuple[Input, ...]
     params: tuple[Param, ...]
-    output: Output
+    outputs: tuple[Output, ...]
     rank: int
     body: Block
+    sites: tuple[Site, ...] = ()
+    """Where it checks and prints; such a program runs in the order of its positions."""
+    stored: frozenset[Value] = frozenset()
+
+    @property
+    def output(self) -> Output:
+        """The first output."""
+        return self.outputs[0]
 
     def input(self, name: str) -> Input:
         return next(item for item in self.inputs if item.name == name)
@@ -201,6 +244,17 @@ class Program:
 def domain_of(shape: tuple[int, ...], channels: int | None) -> tuple[int, ...]:
     """Returns the axes that are iterated: all but that of channels, one axis for a scalar."""
     return (shape[:-1] if channels is not None and channels > 1 else shape) or (1,)
+
+
+def by_output(outputs: tuple[Output, ...], items: Sequence[T]) -> list[list[T]]:
+    """Returns the results of a body by output: one each, or one for each channel."""
+    left = list(items)
+    found = []
+    for output in outputs:
+        count = output.channels or 1
+        found.append(left[:count])
+        del left[:count]
+    return found
 
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
@@ -231,8 +285,10 @@ def operands_of(statement: Statement) -> tuple[Value, ...]:
             return (statement.start, statement.stop, *statement.initial)
         case While():
             return statement.initial
-        case Store() | AtomicAdd():
+        case Store() | AtomicUpdate():
             return (*statement.index, statement.value)
+        case Report():
+            return statement.values
 
 
 def walk(block: Block) -> list[Statement]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dala.base.record import changed
-from dala.ir.builder import Builder
+from dala.ir.hoisting import HoistingBuilder
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Effect,
@@ -18,6 +18,7 @@ from dala.ir.nodes import (
     Position,
     Program,
     Reduce,
+    Report,
     Result,
     Statement,
     Store,
@@ -28,6 +29,7 @@ from dala.ir.nodes import (
     operands_of,
     walk,
 )
+from dala.ir.siblings import gather_siblings
 
 MOST_UNROLLED = 2048
 """The most statements that one unrolled loop may expand to."""
@@ -39,6 +41,7 @@ def simplify(program: Program) -> Program:
     with rewriter.builder.block() as body:
         body.results = rewriter.copy(program.body)
     drop_dead(body)
+    gather_siblings(body)
     return changed(program, body=body)
 
 
@@ -46,7 +49,7 @@ class Rewriter:
     """Copies blocks with folding; subclasses override how values and loads are copied."""
 
     def __init__(self) -> None:
-        self.builder = Builder()
+        self.builder = HoistingBuilder()
         self._new: dict[Value, Value] = {}
         self._results: dict[If | For | While, tuple[Value, ...]] = {}
 
@@ -79,6 +82,11 @@ class Rewriter:
             new.results = self.copy(block)
         return new
 
+    def _loop_body(self, block: Block, *variables: Variable) -> Block:
+        with self.builder.loop_body(variables) as new:
+            new.results = self.copy(block)
+        return new
+
     def _fresh(self, variable: Variable) -> Variable:
         fresh = Variable(variable.type, variable.name)
         self._new[variable] = fresh
@@ -94,7 +102,8 @@ class Rewriter:
             case Reduce():
                 start, stop = self._values((old.start, old.stop))
                 counter = self._fresh(old.counter)
-                node = Reduce(old.type, old.op, counter, start, stop, self._block(old.body))
+                body = self._loop_body(old.body, counter)
+                node = Reduce(old.type, old.op, counter, start, stop, body)
                 self._new[old] = build.reduce(node)
             case If():
                 self._if(old)
@@ -107,8 +116,11 @@ class Rewriter:
                 self._results[old] = build.results(node_)
             case Store():
                 build.append(Store(self._values(old.index), self.value(old.value)))
-            case AtomicAdd():
-                build.append(AtomicAdd(self._values(old.index), self.value(old.value)))
+            case AtomicUpdate():
+                index, value = self._values(old.index), self.value(old.value)
+                build.append(AtomicUpdate(old.op, index, value))
+            case Report():
+                build.append(Report(old.site, self._values(old.values)))
 
     def load(self, old: Load) -> Value:
         index = None if old.index is None else self._values(old.index)
@@ -136,7 +148,8 @@ class Rewriter:
                 return
         counter = self._fresh(old.counter)
         carried = tuple(self._fresh(variable) for variable in old.carried)
-        node = For(counter, start, stop, old.step, carried, values, self._block(old.body))
+        body = self._loop_body(old.body, counter, *carried)
+        node = For(counter, start, stop, old.step, carried, values, body)
         self._results[old] = self.builder.results(node)
 
 

@@ -97,6 +97,10 @@ class Calls(Reductions):
             )
         if isinstance(target, Intrinsic) or _equal(target):
             name = target.name if isinstance(target, Intrinsic) else PYTHON_EQUALS[target]
+            if name in ("check", "print"):
+                raise self.error(
+                    node, f"dala.{name} gives no value.", f"Write dala.{name}(…) on its own line."
+                )
             if name in ("min", "max") and _is_generator(node):
                 return self.reduce(node, *REDUCTIONS[min if name == "min" else max])
             return call_intrinsic(self, name, self._arguments(node))
@@ -161,6 +165,7 @@ class Calls(Reductions):
     def _sample(self, node: ast.Call, source: InputRef, name: str) -> LoweredValue:
         """Returns what an input of two axes has between its elements."""
         usage = f"Write image.{name}(y, x), or with method='nearest' and a border."
+        self.findings.indexed[source.input.name] = 2
         if source.input.rank != 2:
             raise self.error(
                 node,
@@ -179,7 +184,7 @@ class Calls(Reductions):
                 raise self.error(node, f"{name} does not take `{keyword.arg}`.", usage)
             allowed = BORDERS if keyword.arg == "border" else tuple(METHODS)
             words[keyword.arg] = self._word(keyword.value, keyword.arg, allowed)
-        floats = source.input.type if source.input.type.is_float else F32
+        floats = source.input.type.computed if source.input.type.is_float else F32
         places = [
             self.arithmetic.convert(self.arithmetic.typed(self.operand(arg)), floats)
             for arg in node.args
@@ -228,6 +233,8 @@ class Calls(Reductions):
                 return self.arithmetic.by_component(
                     lambda channel: self.arithmetic.convert(channel, scalar), lowered
                 )
+            if scalar == F32 and isinstance(lowered, Number) and lowered.type == F32:
+                self.findings.asks_f32 = True
             return self.arithmetic.convert(lowered, scalar)
         if target is int:
             lowered = call_intrinsic(self, "trunc", [lowered])

@@ -8,10 +8,10 @@ from itertools import product
 
 from dala.base.record import remembered
 from dala.errors import KernelError, ShapeError
-from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import BOOL, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64, Scalar
 from dala.lang.findings import Findings
 from dala.lang.language_names import INTRINSICS, MatrixMarker, VectorMarker
-from dala.lang.lower import Definition, Specialization, referred
+from dala.lang.lower import Definition, Spec, Specialization, referred
 from dala.lang.signature import static_object
 from dala.lang.structs import is_struct
 
@@ -36,17 +36,31 @@ def example_of(definition: Definition) -> Specialization:
 
 
 @remembered
-def vector_size(definition: Definition) -> int | None:
-    """Returns the size of the vectors that a kernel returns; None where it returns none."""
-    signature = definition.signature
-    if signature.out is not None or signature.vector is not None or not _has_vectors(definition):
-        return signature.vector
+def vector_sizes(definition: Definition) -> tuple[int | None, ...]:
+    """Returns the size of the vectors of each output; None for one of numbers or pixels.
+
+    Where no output has vectors, one None stands for all of them.
+    """
+    said = _said_sizes(definition)
+    if definition.signature.out is not None or any(said) or not _has_vectors(definition):
+        return said
     findings = Findings()
     try:
         definition.lower(example_of(definition), findings=findings)
     except (KernelError, ShapeError):
-        return None  # lowering for given buffers tells what is wrong
-    return findings.vector
+        return said  # lowering for given buffers tells what is wrong
+    return _sizes(definition, findings)
+
+
+def _said_sizes(definition: Definition) -> tuple[int | None, ...]:
+    """Returns the sizes of vectors that the return annotation names."""
+    return tuple(size for _, size in definition.signature.returns)
+
+
+def _sizes(definition: Definition, findings: Findings) -> tuple[int | None, ...]:
+    """Returns the sizes of vectors that an annotation names, or that were found returned."""
+    said, found = _said_sizes(definition), tuple(item.vector for item in findings.returned)
+    return said if any(said) or not found else found
 
 
 def _has_vectors(definition: Definition) -> bool:
@@ -65,20 +79,25 @@ def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
 ) -> Specialization | KernelError | ShapeError:
     """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
-    ranks, vector = _written_ranks(definition.source.tree), definition.signature.vector
+    ranks, conditions = _written_ranks(definition.source.tree), frozenset[str]()
+    sizes: tuple[int | None, ...] = _said_sizes(definition)
+    names = definition.input_names
     first: KernelError | ShapeError | None = None
-    for _ in range(len(definition.signature.inputs) + 2):
-        guess = _guess(definition, scalars, rank, own_rank, ranks, vector)
+    for _ in range(2 * len(definition.signature.inputs) + 3):
+        dtypes = zip(names or ("",), scalars, strict=True)
+        scalars = tuple(BOOL if name in conditions else scalar for name, scalar in dtypes)
+        guess = _guess(definition, scalars, rank, own_rank, ranks, sizes)
         findings = Findings()
         try:
             definition.lower(guess, findings=findings)
             return guess
         except (KernelError, ShapeError) as error:
-            first = first or error
+            found = _sizes(definition, findings)
+            first = first or (error if len(found) == len(sizes) else None)
         learned = {**ranks, **findings.indexed}
-        if learned == ranks and vector == findings.vector:
+        if learned == ranks and found == sizes and findings.conditions <= conditions:
             break
-        ranks, vector = learned, definition.signature.vector or findings.vector
+        ranks, sizes, conditions = learned, found, conditions | findings.conditions
     assert first is not None
     return first
 
@@ -86,7 +105,7 @@ def _fitted(
 def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
     """Yields candidate dtypes of the inputs: the same for all, then floats and indices mixed."""
     count = max(1, len(definition.signature.inputs))
-    for scalar in (F32, S32, U8, U32, F64, S64):
+    for scalar in (F32, S32, U8, U32, F64, S64, F16, U16, S16, S8, U64):
         yield (scalar,) * count
     if count <= _MOST_MIXED:
         yield from product((F32, S32), repeat=count)
@@ -118,7 +137,7 @@ def _guess(
     rank: int,
     own_rank: int,
     ranks: dict[str, int],
-    vector: int | None,
+    sizes: tuple[int | None, ...],
 ) -> Specialization:
     signature, scalar = definition.signature, scalars[0]
     inputs = tuple(
@@ -126,22 +145,22 @@ def _guess(
         for item, own in zip(signature.inputs, scalars, strict=False)
     )
     out_rank = ranks.get(signature.out or "", rank)
-    output: tuple[Scalar, int, int | None] = (scalar, out_rank, vector)
+    outputs: tuple[Spec, ...] = tuple((scalar, out_rank, size) for size in sizes)
     if definition.is_image and not signature.out:
-        output = (F32, 2, vector or 4)
+        outputs = tuple((F32, 2, size or 4) for size in sizes)
     consts = tuple(
         (item.name, 1 if item.required else item.default)
         for item in signature.params
         if item.kind == "const"
     )
     types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
-    over = inputs[0][1] if signature.out is not None and inputs else output[1]
+    over = inputs[0][1] if signature.out is not None and inputs else outputs[0][1]
     broadcast = tuple(
         (item.name, (False,) * own)
         for item, (_, own, _) in zip(signature.inputs, inputs, strict=True)
         if not item.image and own < over
     )
-    return Specialization(inputs, output, consts, types, broadcast)
+    return Specialization(inputs, outputs, consts, types, broadcast)
 
 
 def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
@@ -154,6 +173,16 @@ def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
                 slice=ast.Constant(value=int(axis)),
             ):
                 ranks[name] = max(ranks.get(name, 1), axis + 1)
+            case ast.Assign(
+                targets=[ast.Tuple(elts=extents)],
+                value=ast.Attribute(value=ast.Name(id=name), attr="shape"),
+            ):
+                ranks[name] = len(extents)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="add" | "min" | "max"),
+                args=[ast.Tuple(elts=indices), _],
+            ):
+                ranks[name] = len(indices)
             case ast.Subscript(value=ast.Name(id=name), slice=ast.Tuple(elts=indices)):
                 ranks[name] = len(indices)
             case ast.Subscript(value=ast.Name(id=name)):

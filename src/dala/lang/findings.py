@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
+from dala.base.record import value
 from dala.ir.types import Scalar
+
+
+@value
+class Returned:
+    """A value that is returned: its type, before it is converted, and its components.
+
+    The type is None for what has none, and cannot be stored.
+    """
+
+    type: Scalar | None
+    is_pixel: bool = False
+    vector: int | None = None
 
 
 class Findings:
@@ -15,9 +28,11 @@ class Findings:
         """The number of axes that `dala.position` or `dala.shape` was last asked for."""
         self.bare: set[str] = set()
         """The inputs that are read at the kernel's own position."""
+        self.conditions: set[str] = set()
+        """The inputs that are conditions, though they were given as numbers."""
         self.yielded: list[Scalar] = []
-        """The types of what is returned, or written to `out`, before they are converted."""
-        self.pixels = False
-        """Whether the kernel returns pixels."""
-        self.vector: int | None = None
-        """The size of the vectors that the kernel returns, if it does."""
+        """The types of what is written to `out`, before they are converted."""
+        self.returned: list[Returned] = []
+        """What is returned for each output."""
+        self.asks_f32 = False
+        """Whether a float is converted to f32 though it is computed in f32 already."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,17 +14,17 @@ from dala.errors import KernelSyntaxError, KernelTypeError
 from dala.ir.builder import Builder
 from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
 from dala.ir.simplify import simplify
-from dala.ir.types import F32, F64, S64, U8, U16, Scalar
+from dala.ir.types import F32, F64, N16, S64, U8, U16, U64, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function, source_of
 from dala.lang.composites import bundled
 from dala.lang.early_exits import assigned, structured
 from dala.lang.expressions import Domain
-from dala.lang.findings import Findings
+from dala.lang.findings import Findings, Returned
 from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
-from dala.lang.signature import Signature, read_signature, static_object
+from dala.lang.signature import ReturnType, Signature, read_signature, static_object
 from dala.lang.source import Source
 from dala.lang.structs import is_struct, method_of
 from dala.lang.values import (
@@ -33,21 +34,25 @@ from dala.lang.values import (
     Number,
     OutRef,
     Pixel,
+    Tuple,
     Vector,
     describe,
 )
+
+Spec = tuple[Scalar, int, int | None]
+"""A buffer's dtype, rank, and channels."""
 
 
 @value
 class Specialization:
     """What a kernel is compiled for: its buffers, constants and parameter types.
 
-    A buffer is given by dtype, rank, and channels if it is, or the output may be, an image, or if
+    A buffer is given by dtype, rank, and channels if it is, or an output may be, an image, or if
     its elements are vectors.
     """
 
-    inputs: tuple[tuple[Scalar, int, int | None], ...]
-    output: tuple[Scalar, int, int | None]
+    inputs: tuple[Spec, ...]
+    outputs: tuple[Spec, ...]
     consts: tuple[tuple[str, bool | int | float], ...] = ()
     types: tuple[tuple[str, Scalar], ...] = ()
     broadcast: tuple[tuple[str, tuple[bool, ...]], ...] = ()
@@ -56,14 +61,23 @@ class Specialization:
 
 @dataclass(eq=False)
 class Definition:
-    """A kernel as written: its source, signature and border rule."""
+    """A kernel as written: its source and signature, its border rule, how its output starts."""
 
     source: Source
     border: Border = "clamp"
+    accumulate: bool = False
+    """Whether `out: dala.Out` starts from what it holds instead of zeros."""
+    checks: bool | None = None
+    """Whether `dala.check` checks anything; if it is not said, DALA_DEBUG says it."""
 
     @cached_property
     def signature(self) -> Signature:
         return read_signature(self.source)
+
+    @cached_property
+    def is_checked(self) -> bool:
+        """Whether `dala.check` checks anything, from the first lowering on."""
+        return bool(os.environ.get("DALA_DEBUG")) if self.checks is None else self.checks
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
@@ -72,6 +86,28 @@ class Definition:
     @property
     def name(self) -> str:
         return self.source.name
+
+    def returned_dtypes(self, count: int) -> tuple[Scalar | None, ...]:
+        """Returns the dtype that the return annotation names for each output; None for none."""
+        return tuple(scalar for scalar, _ in self._annotated(count))
+
+    def returned_vectors(self, count: int) -> tuple[int | None, ...]:
+        """Returns the size of vectors that the annotation names for each output; None for none."""
+        return tuple(size for _, size in self._annotated(count))
+
+    def _annotated(self, count: int) -> tuple[ReturnType, ...]:
+        said = self.signature.returns
+        if len(said) == 1:
+            return said * count
+        if len(said) != count:
+            raise self.source.error(
+                KernelTypeError,
+                self.source.tree.returns or self.source.tree,
+                f"the annotation names {len(said)} dtypes, but `{self.name}` returns "
+                f"{count} value{'s' * (count != 1)}.",
+                "Name one dtype for each value that is returned, or one for all of them.",
+            )
+        return said
 
     def lower(
         self,
@@ -110,8 +146,10 @@ def _lower(
         Input(item.name, *given)
         for item, given in zip(signature.inputs, specialization.inputs, strict=True)
     )
-    scalar, rank, _ = specialization.output
-    output = Output(scalar, rank, scattered=signature.out is not None)
+    scalar, rank, _ = specialization.outputs[0]
+    output = Output(
+        scalar, rank, scattered=signature.out is not None, accumulates=definition.accumulate
+    )
     domain = inputs[0].rank if output.scattered and inputs else 2 if definition.is_image else rank
     runs_over = inputs[0].name if output.scattered and inputs else OUTPUT
     lowering = Lowering(
@@ -121,7 +159,8 @@ def _lower(
         Domain(domain, runs_over, dict(specialization.broadcast)),
         _floats(specialization, signature),
     )
-    lowering.findings = findings
+    lowering.findings, lowering.arithmetic.conditions = findings, findings.conditions
+    lowering.checks, lowering.white = definition.is_checked, white_of(inputs)
     variables: dict[str, LoweredValue] = {
         item.name: InputRef(item, vectors=argument.vector is not None)
         for item, argument in zip(inputs, signature.inputs, strict=True)
@@ -134,50 +173,82 @@ def _lower(
         if item.kind == "const":
             variables[item.name] = Literal(consts[item.name])
         else:
-            found = [build.param(type or types[name], name) for name, type in item.leaves]
+            leaves = [(name, (type or types[name]).computed) for name, type in item.leaves]
+            found = [build.param(type, name) for name, type in leaves]
             params += found
             numbers = map(Number, found)
             made = bundled(item.composite, numbers) if item.composite else next(numbers)
             variables[item.name] = made
     lowering.frame.variables = variables
     lowering.frame.assigned = frozenset(assigned(source.tree.body))
+    outputs: tuple[Output, ...] = (output,)
     with build.block() as body:
         if output.scattered:
+            _check_count(lowering, source.tree, 1, len(specialization.outputs))
             _run_scattered(lowering, source)
         else:
-            returned = lowering.run_function(source.tree)
-            _note(lowering, returned)
-            if isinstance(returned, Vector) or signature.vector is not None:
-                output = _vector_output(lowering, source.tree, returned, specialization, domain)
-            elif definition.is_image:
-                output = _image_output(lowering, source.tree, returned, specialization)
-            body.results = stored(lowering, source.tree, returned, output, gray=definition.is_image)
-    return Program(definition.name, inputs, tuple(params), output, domain, body)
+            returned = returned_items(lowering.settled(lowering.run_function(source.tree)))
+            for each in returned:
+                _note(lowering, each)
+            definition.returned_dtypes(len(returned))
+            _check_count(lowering, source.tree, len(returned), len(specialization.outputs))
+            sizes = definition.returned_vectors(len(returned))
+            each_of = zip(returned, specialization.outputs, sizes, strict=True)
+            outputs = tuple(_output(lowering, definition, *each) for each in each_of)
+            body.results = tuple(
+                value
+                for each, made in zip(returned, outputs, strict=True)
+                for value in stored(lowering, source.tree, each, made, gray=definition.is_image)
+            )
+    sites = tuple(lowering.sites)
+    return Program(definition.name, inputs, tuple(params), outputs, domain, body, sites)
+
+
+def returned_items(returned: LoweredValue) -> tuple[LoweredValue, ...]:
+    """Returns what is returned for each output: the items of a tuple, or one value."""
+    if isinstance(returned, Tuple) and len(returned.items) > 1:
+        return returned.items
+    return (returned,)
+
+
+def _check_count(lowering: Lowering, tree: ast.FunctionDef, returned: int, given: int) -> None:
+    """Refuses another number of outputs than the kernel returns values."""
+    if returned != given:
+        kernel = lowering.frame.source.name
+        names = ", ".join(f"out{i}" for i in range(returned))
+        values = "one value" if returned == 1 else f"{returned} values"
+        raise lowering.error(
+            _place(tree),
+            f"`{kernel}` gives {values}, but has {given} output{'s' * (given != 1)} here.",
+            f"Give as many outputs as values: {names if returned == 1 else f'[{names}]'}.",
+            KernelTypeError,
+        )
 
 
 def float_literals(program: Program, signature: Signature) -> Scalar:
     """Returns the type of float literals among themselves in a program."""
     buffers = tuple((item.type, item.rank, None) for item in program.inputs)
     types = tuple((item.name, item.type) for item in program.params)
-    return _floats(Specialization(buffers, (program.output.type, 1, None), (), types), signature)
+    outputs = tuple((item.type, 1, None) for item in program.outputs)
+    return _floats(Specialization(buffers, outputs, (), types), signature)
 
 
 def _floats(specialization: Specialization, signature: Signature) -> Scalar:
     """Returns the type of float literals among themselves: f64 if the kernel uses f64 or s64."""
-    given = [scalar for scalar, *_ in (*specialization.inputs, specialization.output)]
+    given = [scalar for scalar, *_ in (*specialization.inputs, *specialization.outputs)]
     given += [type for item in signature.params for _, type in item.leaves if type]
     given += [scalar for _, scalar in specialization.types]
-    return F64 if F64 in given or S64 in given else F32
+    return F64 if any(scalar in given for scalar in (F64, S64, U64)) else F32
 
 
 def _note(lowering: Lowering, returned: LoweredValue) -> None:
     """Notes what the kernel returns; what cannot be stored is refused where it is converted."""
-    lowering.findings.pixels = isinstance(returned, Pixel)
-    if isinstance(returned, Vector):
-        lowering.findings.vector = len(returned.items)
-        returned = returned.items[0]
-    if isinstance(returned, Literal | Number):
-        lowering.findings.yielded.append(lowering.arithmetic.type_of(returned))
+    size = len(returned.items) if isinstance(returned, Vector) else None
+    element = returned.items[0] if isinstance(returned, Vector) else returned
+    type = None
+    if isinstance(element, Literal | Number):
+        type = lowering.arithmetic.type_of(element)
+    lowering.findings.returned.append(Returned(type, isinstance(returned, Pixel), size))
 
 
 def _run_scattered(lowering: Lowering, source: Source) -> None:
@@ -189,23 +260,28 @@ def _run_scattered(lowering: Lowering, source: Source) -> None:
     lowering.block(structured(source.tree.body))
 
 
-def _image_output(
+def _output(
     lowering: Lowering,
-    tree: ast.FunctionDef,
+    definition: Definition,
     returned: LoweredValue,
-    specialization: Specialization,
+    spec: Spec,
+    said: int | None,
 ) -> Output:
-    """Returns the output of an image kernel: an image, or one value per pixel."""
-    scalar, rank, channels = specialization.output
+    """Returns the output for a value: of numbers, vectors or pixels; one number may be a pixel."""
+    scalar, rank, channels = spec
+    if isinstance(returned, Vector) or said is not None:
+        return _vector_output(lowering, definition.source.tree, returned, spec)
+    if not definition.is_image:
+        return Output(scalar, rank)
     if isinstance(returned, Pixel) and channels is not None:
         return Output(scalar, 2, channels)
     if not isinstance(returned, Pixel) and rank == 2:
         return Output(scalar, 2)
     given, takes = "one value for each pixel", "one of (height, width)"
     if isinstance(returned, Pixel):
-        given, takes = "pixels", "an image of u8 or f32"
+        given, takes = "pixels", "an image of u8, u16, f32 or f16"
     raise lowering.error(
-        _place(tree),
+        _place(definition.source.tree),
         f"the kernel returns {given}, but its output is {scalar} of rank {rank}.",
         f"Give {takes} as the output; dala.rgba(…) makes a pixel.",
         KernelTypeError,
@@ -213,16 +289,12 @@ def _image_output(
 
 
 def _vector_output(
-    lowering: Lowering,
-    tree: ast.FunctionDef,
-    returned: LoweredValue,
-    specialization: Specialization,
-    domain: int,
+    lowering: Lowering, tree: ast.FunctionDef, returned: LoweredValue, spec: Spec
 ) -> Output:
     """Returns the output of a kernel that returns vectors, which are its last axis."""
-    scalar, rank, channels = specialization.output
+    scalar, rank, channels = spec
     size = len(returned.items) if isinstance(returned, Vector) else None
-    if size is not None and rank == domain and channels in (None, size):
+    if size is not None and rank == lowering.domain.rank and channels in (None, size):
         return Output(scalar, rank, size)
     wanted = f"vectors of {channels}" if channels else f"{scalar} of rank {rank}"
     raise lowering.error(
@@ -250,9 +322,10 @@ def stored(
             items = returned.items
             return tuple(lowering.arithmetic.convert(item, output.type).value for item in items)
         if output.channels is None:
-            if gray and output.type == U8 and lowering.arithmetic.type_of(returned).is_float:
-                return (_channel(lowering, lowering.arithmetic.typed(returned), U8),)
-            return (lowering.arithmetic.convert(returned, output.type).value,)
+            levels = gray and output.type in (U8, U16)
+            if levels and lowering.arithmetic.type_of(returned).is_float:
+                return (_channel(lowering, lowering.arithmetic.typed(returned), output.type),)
+            return (lowering.arithmetic.stored(returned, output.type),)
         assert isinstance(returned, Pixel)
         channels = (_gray(lowering, returned),) if output.channels == 1 else returned.channels
         return tuple(_channel(lowering, item, output.type) for item in channels[: output.channels])
@@ -269,27 +342,36 @@ def _gray(lowering: Lowering, pixel: Pixel) -> Number:
 
 
 def _unit(lowering: Lowering, level: Number) -> Number:
-    """Converts a u8 level to 0..1."""
+    """Converts a level to 0..1."""
     build = lowering.build
     value = build.convert(level.value, F32)
-    return Number(build.apply("mul", value, build.const(F32, 1 / 255)))
+    return Number(build.apply("mul", value, build.const(F32, 1 / lowering.white)))
 
 
 def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
-    """Returns a channel (in 0..1, or an integer level of u8) as stored: u8 rounds and clamps."""
-    if channel.type.is_integer and type == U8:
+    """Returns a channel (in 0..1, or an integer level) as stored: levels round and clamp."""
+    has_levels = type in (U8, U16)
+    if channel.type.is_integer and has_levels and type.white == lowering.white:
         build, level = lowering.build, channel.value
         if channel.type.kind == "s":
             level = build.apply("max", level, build.const(channel.type, 0))
-        return build.convert(build.apply("min", level, build.const(channel.type, 255)), U8)
-    if channel.type == type == U16:
+        if channel.type.highest > type.white:
+            level = build.apply("min", level, build.const(channel.type, type.white))
+        return build.convert(level, type)
+    if channel.type == type == N16:
         return channel.value
     if channel.type.is_integer:
         channel = _unit(lowering, channel)
-    if type == U8:
-        scaled = lowering.arithmetic.binary("mul", channel, Literal(255.0))
-        return lowering.arithmetic.convert(scaled, U8).value
-    return lowering.arithmetic.convert(channel, type).value
+    if has_levels:
+        scaled = lowering.arithmetic.binary("mul", channel, Literal(float(type.white)))
+        return lowering.arithmetic.stored(scaled, type)
+    return lowering.arithmetic.stored(channel, type)
+
+
+def white_of(inputs: tuple[Input, ...]) -> int:
+    """Returns the level of white of a kernel's integer pixels: that of its first such image."""
+    images = (item.type for item in inputs if item.channels and item.type in (U8, U16))
+    return next(images, U8).white
 
 
 def _makes_pixels(source: Source) -> bool:

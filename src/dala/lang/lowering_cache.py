@@ -17,7 +17,7 @@ def lowered(definition: Definition, specialization: Specialization) -> Program:
     """Returns the kernel's program for a specialization: the same object each time."""
     consts = tuple((name, repr(number)) for name, number in specialization.consts)  # 1 is not 1.0
     key = (
-        *(definition, specialization.inputs, specialization.output, consts, specialization.types),
+        *(definition, specialization.inputs, specialization.outputs, consts, specialization.types),
         specialization.broadcast,
     )
     return _programs.find(key, lambda: definition.lower(specialization))

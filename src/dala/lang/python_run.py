@@ -5,31 +5,35 @@ from __future__ import annotations
 import ast
 import copy
 import linecache
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial, reduce
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from dala.errors import KernelCheckError
 from dala.ir.builder import Builder
-from dala.ir.nodes import OUTPUT, Border, Const, Input, Program, domain_of
-from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.nodes import OUTPUT, Border, Const, Input, Output, Program, domain_of
+from dala.ir.types import BOOL, F32, F64, S32, S64, U32, U64, Scalar
 from dala.lang.calls import Function, source_of
 from dala.lang.composites import FieldType, bundled, conform, flattened, leaves
 from dala.lang.expressions import Domain
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
 from dala.lang.language_names import Intrinsic, MatrixMarker, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
-from dala.lang.lower import Definition, float_literals, stored
+from dala.lang.lower import Definition, float_literals, returned_items, stored, white_of
 from dala.lang.matrices import matrix
 from dala.lang.python_composites import Components, Rows
+from dala.lang.python_output import WrittenOutput
 from dala.lang.python_values import Conversion, Evaluator, LocalList, Neutral, inside
+from dala.lang.reductions import summed_type
+from dala.lang.reports import parts_of
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
 from dala.lang.source import MISSING, UNBOUND, Source
 from dala.lang.structs import is_struct, struct_of
-from dala.lang.values import InputRef, Number
+from dala.lang.values import InputRef, LoweredValue, Number
 from dala.lang.vectors import vector
 
 Arrays = Mapping[str, np.ndarray]
@@ -41,10 +45,10 @@ def run_python(
     program: Program,
     inputs: Arrays,
     values: Mapping[str, Any],
-    out: np.ndarray,
+    outputs: Sequence[np.ndarray],
 ) -> None:
-    """Fills `out` with what the kernel's own function returns at each position."""
-    _Run(definition, program, inputs, values, out).fill()
+    """Fills the outputs with what the kernel's own function returns at each position."""
+    _Run(definition, program, inputs, values, outputs).fill()
 
 
 class _Run(Evaluator):
@@ -54,15 +58,16 @@ class _Run(Evaluator):
         program: Program,
         inputs: Arrays,
         values: Mapping[str, Any],
-        out: np.ndarray,
+        outputs: Sequence[np.ndarray],
     ) -> None:
         floats = float_literals(program, definition.signature)
         domain = Domain(program.rank, OUTPUT)
         super().__init__(Lowering(Builder(), definition.source, definition.border, domain, floats))
-        self.definition, self.program, self.inputs, self.out = definition, program, inputs, out
+        self.definition, self.program, self.inputs = definition, program, inputs
+        self.outputs, self.out = outputs, outputs[0]
         self.place: tuple[int, ...] = ()
         scattered = program.output.scattered and program.inputs
-        over = inputs[program.inputs[0].name] if scattered else out
+        over = inputs[program.inputs[0].name] if scattered else self.out
         channels = program.inputs[0].channels if scattered else program.output.channels
         self.domain = domain_of(over.shape, channels)
         self.functions: dict[Source, Any] = {}
@@ -73,6 +78,7 @@ class _Run(Evaluator):
         }
         self.border = definition.border
         self.vectors = {item.name for item in definition.signature.inputs if item.vector}
+        self.lowering.white = white_of(program.inputs)
         self.readers = {item.name: self._reader(item) for item in program.inputs}
 
     def _parameter(self, item: Parameter, types: Mapping[str, Scalar], value: Any) -> Any:
@@ -88,8 +94,10 @@ class _Run(Evaluator):
     def fill(self) -> None:
         """Runs the function at every position, in order."""
         function = self.rebuilt(self.definition.source)
-        output, signature = self.program.output, self.definition.signature
-        written = {} if signature.out is None else {signature.out: _Out(self)}
+        signature = self.definition.signature
+        written = {}
+        if signature.out is not None:
+            written[signature.out] = WrittenOutput(self, self.out, self.program.output.type)
         for place in np.ndindex(*self.domain):
             self.restart()
             self.place = place
@@ -97,17 +105,20 @@ class _Run(Evaluator):
             returned = function(**elements, **self.given, **written)
             if written:
                 continue
-            found = stored(
-                self.lowering,
-                self.definition.source.tree,
-                self.lowered(returned),
-                output,
-                gray=self.definition.is_image,
-            )
-            planes = self.out.reshape(*self.domain, len(found))
-            for channel, value in enumerate(found):
-                assert isinstance(value, Const)
-                planes[(*place, channel)] = value.value
+            values = returned_items(self.lowered(returned))
+            for value, output, out in zip(values, self.program.outputs, self.outputs, strict=True):
+                self._store(place, value, output, out)
+
+    def _store(
+        self, place: tuple[int, ...], value: LoweredValue, output: Output, out: np.ndarray
+    ) -> None:
+        """Stores what was returned for an output at a position."""
+        tree, gray = self.definition.source.tree, self.definition.is_image
+        found = stored(self.lowering, tree, value, output, gray=gray)
+        planes = out.reshape(*self.domain, len(found))
+        for channel, element in enumerate(found):
+            assert isinstance(element, Const)
+            planes[(*place, channel)] = element.value
 
     # -- functions -------------------------------------------------------------------------------
 
@@ -195,6 +206,11 @@ class _Run(Evaluator):
         if name in ("position", "shape"):
             at = self.place if name == "position" else self.domain
             return tuple(self.classes[S32](number) for number in at)
+        if name == "print":
+            print(*map(self._text, args))
+            return None
+        if name == "check":
+            return self._check(*args)
         if name == "local":
             return LocalList(self, args[0], args[1].marker.scalar)
         if name in ("min", "max") and len(args) == 1:
@@ -204,6 +220,19 @@ class _Run(Evaluator):
             return reduce(partial(self.binary, name), items)
         return self.call(name, *args)
 
+    def _check(self, condition: Any, text: str, *values: Any) -> None:
+        if not condition:
+            shown, source = " ".join(map(self._text, values)), self.definition.source
+            place = f'"{source.file}", in {source.name}'
+            raise KernelCheckError.at(self.program.name, self.place, text, shown, place)
+
+    def _text(self, value: Any) -> str:
+        """Returns a value as devices print it."""
+        if isinstance(value, str):
+            return value
+        parts = parts_of(self.lowered(value))
+        return "".join(item if isinstance(item, str) else str(self.raised(item)) for item in parts)
+
     def made_vector(self, mark: VectorMarker, *args: Any) -> Any:
         return self.raised(vector(self.lowering, mark, [self.lowered(arg) for arg in args]))
 
@@ -211,7 +240,7 @@ class _Run(Evaluator):
         return self.attempt(lambda lower: matrix(lower, mark, [self.lowered(arg) for arg in args]))
 
     def counted(self, *bounds: Any) -> Iterable[Any]:
-        wide = any(self.scalar_of(end) in (S64, U32) for end in bounds)
+        wide = any(self.scalar_of(end) in (S64, U32, U64) for end in bounds)
         return map(self.classes[S64 if wide else S32], range(*map(int, bounds)))
 
     def summed(self, values: Iterable[Any]) -> Any:
@@ -223,8 +252,8 @@ class _Run(Evaluator):
         if first == F32:
             wide = [self.convert(item, F64) for item in items]
             return self.convert(reduce(partial(self.binary, "add"), wide), F32)
-        if first == U8:
-            items = [self.convert(item, U32) for item in items]
+        if first is not None:
+            items = [self.convert(item, summed_type(first)) for item in items]
         return reduce(partial(self.binary, "add"), items) if items else 0
 
     def length(self, of: Any) -> Any:
@@ -268,9 +297,10 @@ class _Run(Evaluator):
 
         def element(values: np.ndarray, levels: bool) -> Any:
             if item.channels is None:
-                return self.classes[item.type](values[0])
+                return self.classes[item.type.computed](values[0])
             if vectors:
-                return self.vector_class(self, tuple(map(self.classes[item.type], values)))
+                made = self.classes[item.type.computed]
+                return self.vector_class(self, tuple(map(made, values)))
             build = self.lowering.build
             constants = [build.const(item.type, value) for value in values.tolist()]
             return self.raised(self.lowering.pixel(InputRef(item, levels=levels), constants))
@@ -278,7 +308,7 @@ class _Run(Evaluator):
         def sample(
             owner: Any, y: Any, x: Any, *, method: str = "bilinear", border: Border | None = None
         ) -> Any:
-            floats = item.type if item.type.is_float else F32
+            floats = item.type.computed if item.type.is_float else F32
             places = [self.convert(place, floats) for place in (y, x)]
             self.border = border or self.definition.border
             try:
@@ -304,7 +334,7 @@ class _Run(Evaluator):
         def here(levels: bool = False) -> Any:
             own = self.broadcast_place(shape)
             if item.channels is None:
-                kind = type(item.name, (self.classes[item.type],), members(False))
+                kind = type(item.name, (self.classes[item.type.computed],), members(False))
                 return kind(at(own, False) if own is not None else 0)
             if vectors:
                 kind = type(item.name, (self.vector_class,), members(False))
@@ -348,27 +378,3 @@ class _Names:
 
     def __getattr__(self, name: str) -> Any:
         return self._run.meant(getattr(self._module, name))
-
-
-class _Out:
-    """The output of a kernel that writes where it likes."""
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-        self.shape = tuple(run.classes[S32](size) for size in run.out.shape)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._write(index, value, add=False)
-
-    def add(self, index: Any, value: Any) -> None:
-        self._write(index, value, add=True)
-
-    def _write(self, index: Any, value: Any, *, add: bool) -> None:
-        run, out = self._run, self._run.out
-        places = tuple(int(item) for item in (index if isinstance(index, tuple) else (index,)))
-        if all(0 <= place < size for place, size in zip(places, out.shape, strict=True)):
-            type_ = run.program.output.type
-            stored_ = run.convert(value, type_)
-            if add:
-                stored_ = run.binary("add", run.classes[type_](out[places]), stored_)
-            out[places] = stored_

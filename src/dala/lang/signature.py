@@ -80,6 +80,10 @@ class Parameter:
         return f"{self.name}{kind}" if self.required else f"{self.name}{kind} = {self.default!r}"
 
 
+ReturnType = tuple[Scalar | None, int | None]
+"""What an annotation says of a value that is returned: its dtype, or the size of its vectors."""
+
+
 @value
 class Signature:
     """What a kernel takes, in order of declaration."""
@@ -87,10 +91,8 @@ class Signature:
     inputs: tuple[InputArgument, ...]
     params: tuple[Parameter, ...]
     out: str | None
-    returns: Scalar | None = None
-    """The dtype that the return annotation names."""
-    vector: int | None = None
-    """The size of the vectors that the return annotation names."""
+    returns: tuple[ReturnType, ...] = ((None, None),)
+    """What the return annotation names, for each output; one stands for all of them."""
 
 
 def read_signature(source: Source) -> Signature:
@@ -115,7 +117,11 @@ def read_signature(source: Source) -> Signature:
         if mark is OUT:
             if out is not None:
                 raise source.error(
-                    KernelSyntaxError, arg, "a kernel has one output.", f"Keep `{out}: dala.Out`."
+                    KernelSyntaxError,
+                    arg,
+                    f"a kernel writes one output where it likes, but `{out}` is one already.",
+                    "Write a kernel for each; or, for several values at the kernel's own position, "
+                    "return them: `return a, b`.",
                 )
             out = arg.arg
         elif mark is None or mark is IMAGE or isinstance(mark, ArrayMarker):
@@ -130,7 +136,7 @@ def read_signature(source: Source) -> Signature:
             inputs.append(InputArgument(arg.arg, image=mark is IMAGE, vector=size))
         else:
             params.append(_parameter(source, arg, mark, default))
-    return Signature(tuple(inputs), tuple(params), out, *_returns(source))
+    return Signature(tuple(inputs), tuple(params), out, _returns(source))
 
 
 def _vector_size(source: Source, arg: ast.arg, mark: ArrayMarker) -> int | None:
@@ -147,11 +153,20 @@ def _vector_size(source: Source, arg: ast.arg, mark: ArrayMarker) -> int | None:
     )
 
 
-def _returns(source: Source) -> tuple[Scalar | None, int | None]:
-    """Returns the dtype, or the size of vectors, that the return annotation names."""
+def _returns(source: Source) -> tuple[ReturnType, ...]:
+    """Returns what the return annotation names: one type, or those of a tuple."""
     annotation = source.tree.returns
-    if annotation is None:
-        return None, None
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        annotation = _parsed(annotation, annotation.value)
+    match annotation:
+        case None:
+            return ((None, None),)
+        case ast.Subscript(value=ast.Name(id="tuple"), slice=ast.Tuple(elts=items)):
+            return tuple(_return_type(source, item) for item in items)
+    return (_return_type(source, annotation),)
+
+
+def _return_type(source: Source, annotation: ast.expr) -> ReturnType:
     mark = _mark(source, annotation)
     if isinstance(mark, ScalarMarker):
         return mark.scalar, None
@@ -163,9 +178,21 @@ def _returns(source: Source) -> tuple[Scalar | None, int | None]:
         KernelSyntaxError,
         annotation,
         f"`{ast.unparse(annotation)}` does not say what a kernel returns.",
-        "Name the dtype of a call's result, as in `-> dala.u8`, or its vectors, as in `-> "
-        "dala.vec3`, or leave it out: then it is as the expression is.",
+        "Name the dtype of a call's result, as in `-> dala.u8`, its vectors, as in `-> dala.vec3`, "
+        "or those of several outputs, as in `-> tuple[dala.f32, dala.u8]`; or leave it out: then "
+        "it is as the expression is.",
     )
+
+
+def _parsed(annotation: ast.Constant, text: str) -> ast.expr:
+    """Returns the expression of an annotation that is a text; itself if it is none."""
+    try:
+        parsed = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return annotation
+    for node in ast.walk(parsed):
+        ast.copy_location(node, annotation)
+    return parsed
 
 
 def _mark(source: Source, annotation: ast.expr) -> Any:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import copy
 from abc import abstractmethod
+from typing import Literal as OneOf
 from typing import cast
 
 from dala.errors import KernelTypeError
-from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
-from dala.ir.types import Scalar
+from dala.ir.nodes import AtomicUpdate, Block, If, Store, Value
+from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.bundles import kind_of, rebuilt, scalars
 from dala.lang.calls import Calls
@@ -21,6 +22,7 @@ from dala.lang.early_exits import (
     structured,
     without_inner_returns,
 )
+from dala.lang.reports import lower_report, report_name
 from dala.lang.values import (
     Componentwise,
     InputRef,
@@ -51,6 +53,8 @@ _ADVICE: dict[type[ast.stmt], str] = {
     ast.AsyncFor: "Write `for k in range(…):`.",
     ast.AsyncWith: "Put it around run_kernel.",
 }
+_UPDATES: tuple[OneOf["add", "min", "max"], ...] = ("add", "min", "max")
+"""The methods of the output."""
 
 
 class Statements(Calls):
@@ -62,7 +66,10 @@ class Statements(Calls):
     def run_function(self, call: ast.AST) -> LoweredValue:
         tree = self.frame.source.tree
         self.frame.assigned = frozenset(assigned(tree.body))
+        # What a function returns is no return of the loops that it is called in.
+        around, self.returned_values = self.returned_values, ()
         found = self.block(structured(without_inner_returns(tree.body)))
+        self.returned_values = around
         if found is None:
             raise self.error(
                 call, f"`{self.frame.source.name}` returns nothing.", "End it with `return …`."
@@ -128,10 +135,14 @@ class Statements(Calls):
         if isinstance(node.value, ast.Constant):
             return
         call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute | ast.Name):
+            name = report_name(self, call)
+            if name is not None:
+                return lower_report(self, call, name)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
             owner = self.value(call.func.value)
             if isinstance(owner, OutRef):
-                return self._atomic_add(call, owner)
+                return self._update(call, owner)
         self.value(node.value)
         raise self.error(node, "this value goes nowhere.", "Assign it, or return it.")
 
@@ -141,7 +152,7 @@ class Statements(Calls):
         match target:
             case ast.Name():
                 if target.id == RESULT:
-                    value = self.element(value)
+                    value = self.settled(value)
                     for found in self.returned_values:
                         found.append(value)
                 self.frame.variables[target.id] = value
@@ -171,7 +182,7 @@ class Statements(Calls):
                         "Write to `out: dala.Out`, or to an array of this position's own: "
                         "`x = dala.local(9, dala.f32)`.",
                     )
-                self._store(Store, target.slice, owner, value, target)
+                self.build.append(Store(*self._written(target.slice, owner, value, target)))
             case ast.Attribute():
                 owner, written = self.value(target.value), ast.unparse(target.value)
                 instead = f"Make a new one: {written} = {written}._replace({target.attr}=…)."
@@ -188,7 +199,7 @@ class Statements(Calls):
             raise self.error(
                 node,
                 "only names and elements of local arrays can be changed in place.",
-                "To add to the output, write `out.add(i, value)`.",
+                "To change the output, write out.add(i, value), out.min(…) or out.max(…).",
             )
         read = copy.copy(target)
         read.ctx = ast.Load()
@@ -219,32 +230,40 @@ class Statements(Calls):
                 items[i] = self.arithmetic.typed(self.arithmetic.choose(here, stored, item))
         self.frame.variables[name] = Local(tuple(items), owner.type)
 
-    def _store(
+    def _written(
         self,
-        kind: type[Store] | type[AtomicAdd],
         index: ast.expr,
         owner: OutRef,
         value: LoweredValue,
         node: ast.AST,
-    ) -> None:
+        *,
+        updates: bool = False,
+    ) -> tuple[tuple[Value, ...], Value]:
+        """Returns where something is written to the output, and what; updates are computed."""
         where = self.index(index, owner.output.rank, owner.name)
         try:
             element = self.element(value)
             self.findings.yielded.append(self.arithmetic.type_of(element))
-            stored = self.arithmetic.convert(element, owner.output.type)
+            type = owner.output.type
+            if updates and type == BOOL:
+                raise Mismatch("a bool is not updated.", "Give an output of numbers.")
+            stored = self.arithmetic.stored(element, type.computed if updates else type)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
-        self.build.append(kind(where, stored.value))
+        return where, stored
 
-    def _atomic_add(self, call: ast.Call, owner: OutRef) -> None:
+    def _update(self, call: ast.Call, owner: OutRef) -> None:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if method != "add" or len(call.args) != 2 or call.keywords:
+        op = next((name for name in _UPDATES if name == method), None)
+        if op is None or len(call.args) != 2 or call.keywords:
             raise self.error(
                 call,
                 f"the output has no `{ast.unparse(call.func)}` like this.",
-                "Write out.add(i, value).",
+                "Write out.add(i, value), out.min(i, value) or out.max(i, value).",
             )
-        self._store(AtomicAdd, call.args[0], owner, self.value(call.args[1]), call)
+        value = self.value(call.args[1])
+        written = self._written(call.args[0], owner, value, call, updates=True)
+        self.build.append(AtomicUpdate(op, *written))
 
     # -- branches --------------------------------------------------------------------------------
 
@@ -283,7 +302,7 @@ class Statements(Calls):
                 pairs.append((self.element(a), self.element(b)))
                 merged.append(name)
         if then_value is not None and else_value is not None:
-            pairs.append((then_value, else_value))
+            pairs.append((self.settled(then_value), self.settled(else_value)))
         joined = self._join(node, condition, then, otherwise, pairs)
         self.frame.variables.update(zip(merged, joined, strict=False))
         return joined[-1] if then_value is not None else None
@@ -296,6 +315,12 @@ class Statements(Calls):
             if isinstance(self.frame.variables.get(name), Local)
         ]
         return list(dict.fromkeys([*assigned(statements), *items]))
+
+    def settled(self, returned: LoweredValue) -> LoweredValue:
+        """Returns what is returned, with elements in place of inputs."""
+        if isinstance(returned, Tuple):
+            return Tuple(tuple(map(self.settled, returned.items)), returned.named)
+        return self.element(returned)
 
     def settle_inputs(self, names: list[str]) -> None:
         """Replaces inputs that are assigned to by their elements, which can change."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from dala.base.record import value
-from dala.ir.nodes import Const, For, Load, Program, Reduce, Statement, While, blocks_of
+from dala.ir.nodes import For, Load, Reduce, Statement, While, blocks_of
+from dala.plan.watchdog import Shapes, most_trips
 
 SMALL_WORK = 1 << 24
 """Effort below which waking another thread costs more than it saves: 0.1 to 0.2 ms of work."""
@@ -11,8 +15,11 @@ MEMORY_COST = 8
 """The effort of reading or writing an element; that of an operation on it is 1."""
 CHUNKS_PER_THREAD = 4
 """More chunks than threads, so that a thread that is held up does not hold up the rest."""
-WIDTH_STEP = 1024
-"""A row is cut at multiples of this, so that chunks begin at whole cache lines."""
+WIDTH_STEP, LEAST_WIDTH_STEP = 1024, 64
+"""A row is cut at multiples of these, so that chunks begin at whole cache lines.
+
+The smaller one is for rows of which as many positions are work enough for a chunk.
+"""
 CHUNK_WORK = 1 << 27
 """Effort of a chunk at the most, 0.1 s: between two of them it is seen whether to go on."""
 MOST_CHUNKS = 4096
@@ -55,24 +62,25 @@ def cut(
         return Chunks(rows, width, -(-rows // size), size, by_rows=True)
     if whole_rows or (rows >= threads and width < wanted * WIDTH_STEP):
         return Chunks(rows, width, rows, 1, by_rows=True)
-    steps = -(-width // WIDTH_STEP)
-    size = -(-steps // wanted) * WIDTH_STEP
+    heavy = rows * effort * WIDTH_STEP >= SMALL_WORK
+    step = LEAST_WIDTH_STEP if heavy else WIDTH_STEP
+    steps = -(-width // step)
+    size = -(-steps // wanted) * step
     count = -(-width // size)
     return Chunks(rows, width, count, size, by_rows=False) if count > 1 else whole
 
 
-def effort_of(program: Program) -> int:
-    """Roughly how many operations one position takes."""
-    return MEMORY_COST + sum(_effort(statement) for statement in program.body.statements)
+def effort_of(statements: Sequence[Statement], shapes: Shapes) -> int:
+    """Returns roughly how many operations statements take, for buffers of given shapes."""
+    return sum(_effort(statement, shapes) for statement in statements)
 
 
-def _effort(statement: Statement) -> int:
-    inner = sum(_effort(item) for block in blocks_of(statement) for item in block.statements)
+def _effort(statement: Statement, shapes: Shapes) -> int:
+    inner = sum(effort_of(block.statements, shapes) for block in blocks_of(statement))
     iterations = 1
     if isinstance(statement, For | Reduce):
-        iterations = _TURNS
-        if isinstance(statement.start, Const) and isinstance(statement.stop, Const):
-            iterations = max(0, int(statement.stop.value) - int(statement.start.value))
+        most = most_trips(statement, shapes)
+        iterations = int(most) if most < math.inf else _TURNS
     elif isinstance(statement, While):
         iterations = _TURNS
     return (MEMORY_COST if isinstance(statement, Load) else 1) + inner * iterations

@@ -72,8 +72,8 @@ class _OpenGroup:
         self.is_flat = self._stays_flat(step)
         self.cannot_fuse = _why_alone(step, self.overlaps)
         self.steps.append(step)
-        self.written.add(step.output)
-        self.read.update(step.inputs)
+        self.written.update(step.outputs)
+        self.read.update(step.read)
 
     def closed(self) -> FusionGroup:
         return self._group(self.steps, flat=self.is_flat)
@@ -103,9 +103,9 @@ class _OpenGroup:
         if reason:
             return f"{step.name} {reason}"
         used = self.written | self.read
-        if step.output in used:
+        if used.intersection(step.outputs):
             return f"{step.name} writes what a step before it uses"
-        if used & set(overlaps.get(step.output, ())) or any(
+        if used & with_aliases(set(step.outputs), overlaps) or any(
             overlaps.get(number, set()) & self.written for number in step.inputs
         ):
             return f"{step.name} shares memory with a step before it"
@@ -122,11 +122,13 @@ def _why_alone(step: Step, overlaps: Overlaps) -> str:
     """Returns why a step cannot be fused with any other, or an empty string."""
     if step.program.output.scattered:
         return "writes anywhere"
+    if step.program.sites:
+        return "checks or prints"
     if max_iterations(step.program, step.task().shapes) > STEP_LIMIT:
         return "has a loop that may not end"
-    if with_aliases({step.output}, overlaps) & set(step.inputs):
+    if with_aliases(set(step.outputs), overlaps) & set(step.inputs):
         return "writes over its own input"
-    if 0 in step.kinds[-1][1]:
+    if any(0 in shape for _, shape in step.output_kinds):
         return "has nothing to compute"
     return ""
 
@@ -170,7 +172,7 @@ def _reads_row_by_row(step: Step, height: int) -> bool:
 def _halos(steps: Sequence[Step]) -> tuple[Halo, ...]:
     """Returns the halo that each producer must compute for the steps after it."""
     halos = [(0, 0)] * len(steps)
-    places = {step.output: i for i, step in enumerate(steps)}
+    places = {number: i for i, step in enumerate(steps) for number in step.outputs}
     for i in range(len(steps) - 1, -1, -1):
         step = steps[i]
         found = accesses(step.program)

@@ -22,14 +22,21 @@ MOST_WITH_LINE_BUFFERS = 256
 
 
 def inline_producers(
-    steps: Sequence[Step], live: set[int], overlaps: Overlaps, *, line_buffers: bool
+    steps: Sequence[Step],
+    live: set[int],
+    overlaps: Overlaps,
+    *,
+    line_buffers: bool,
+    most_buffers: int | None = None,
 ) -> list[Step]:
     """Returns the steps with every producer that has one consumer merged into it.
 
-    Buffers in `live` are needed elsewhere. On devices with line buffers a channelwise program is
-    not merged into one that mixes channels: by itself it is vectorized over channels.
+    Buffers in `live` are needed elsewhere. Of several outputs of a producer, those that others need
+    are written by the merged step. On devices with line buffers a channelwise program is not merged
+    into one that mixes channels: by itself it is vectorized over channels. No merged step uses more
+    than `most_buffers`.
     """
-    return _Inlining(steps, live, overlaps, line_buffers).run()
+    return _Inlining(steps, live, overlaps, line_buffers, most_buffers).run()
 
 
 @record
@@ -40,25 +47,36 @@ class _Cluster:
     statements: int
     channelwise: bool
     inputs: frozenset[int]
+    outputs: tuple[int, ...]
+    """Those of the last step, then those of its producers that others need."""
 
 
 class _Inlining:
     def __init__(
-        self, steps: Sequence[Step], live: set[int], overlaps: Overlaps, line_buffers: bool
+        self,
+        steps: Sequence[Step],
+        live: set[int],
+        overlaps: Overlaps,
+        line_buffers: bool,
+        most_buffers: int | None,
     ) -> None:
         self.steps = steps
         self.live = live
         self.overlaps = overlaps
         self.line_buffers = line_buffers
+        self.most_buffers = most_buffers
         self.most_statements = MOST_WITH_LINE_BUFFERS if line_buffers else MOST_STATEMENTS
         self.writers: dict[int, list[int]] = {}
         self.readers: dict[int, list[int]] = {}
         for place, step in enumerate(steps):
-            self.writers.setdefault(step.output, []).append(place)
+            for number in step.outputs:
+                self.writers.setdefault(number, []).append(place)
             for number in set(step.inputs):
                 self.readers.setdefault(number, []).append(place)
         self.clusters: dict[int, _Cluster] = {}
         """The clusters so far, by the place of their last step."""
+        self.makers: dict[int, int] = {}
+        """For each buffer, the place of the cluster that wrote it last."""
 
     def run(self) -> list[Step]:
         for place in range(len(self.steps)):
@@ -69,46 +87,84 @@ class _Inlining:
         step = self.steps[place]
         channelwise = self.line_buffers and over_channels(step.program) is not None
         count = len(walk(step.program.body))
-        cluster = _Cluster((place,), count, channelwise, frozenset(step.inputs))
+        cluster = _Cluster((place,), count, channelwise, frozenset(step.inputs), step.outputs)
         for number in dict.fromkeys(step.inputs):
             made = self._producer(place, number)
             if made is None or not self._is_profitable(self.clusters[made], cluster):
                 continue
+            kept = self._kept(place, self.clusters[made])
+            if kept and not self._can_keep(kept, made, place, cluster):
+                continue
             producer = self.clusters.pop(made)
-            cluster = _Cluster(
+            joined = _Cluster(
                 (*producer.places, *cluster.places),
                 producer.statements + cluster.statements,
                 producer.channelwise and cluster.channelwise,
                 producer.inputs | cluster.inputs,
+                (*cluster.outputs, *kept),
             )
+            if self._uses_too_many(joined):
+                self.clusters[made] = producer
+                continue
+            cluster = joined
         self.clusters[place] = cluster
+        self.makers.update(dict.fromkeys(cluster.outputs, place))
+
+    def _kept(self, place: int, producer: _Cluster) -> tuple[int, ...]:
+        """Returns what a producer writes and somebody else than its consumer needs."""
+        return tuple(
+            number
+            for number in producer.outputs
+            if number in self.live or self.readers.get(number, [place]) != [place]
+        )
+
+    def _can_keep(self, kept: tuple[int, ...], made: int, place: int, cluster: _Cluster) -> bool:
+        """Returns whether buffers may be written at a later place than their producer's."""
+        touched = with_aliases(set(kept), self.overlaps)
+        between = [self.clusters[at] for at in range(made + 1, place) if at in self.clusters]
+        return not any(
+            touched & other.inputs or touched.intersection(other.outputs)
+            for other in (*between, cluster)
+        )
+
+    def _uses_too_many(self, cluster: _Cluster) -> bool:
+        if self.most_buffers is None:
+            return False
+        written = {n for place in cluster.places for n in self.steps[place].outputs}
+        return len(cluster.inputs - written) + len(cluster.outputs) > self.most_buffers
 
     def _producer(self, place: int, number: int) -> int | None:
         """Returns the place of the step that writes a buffer, if it can be merged into this one."""
         step = self.steps[place]
         writers = self.writers.get(number, [])
-        if number in self.live or number == step.output or self.readers[number] != [place]:
+        if number in self.live or number in step.outputs or self.readers[number] != [place]:
             return None
         if len(writers) != 1 or writers[0] >= place:
             return None
-        (made,) = writers
-        producer = self.steps[made]
-        between = [at for at in range(made + 1, place) if at in self.clusters]
-        overwritten = with_aliases({self.steps[at].output for at in between}, self.overlaps)
-        if (
-            made in self.clusters
-            and not overwritten & self.clusters[made].inputs
-            and producer.domain == step.domain
-            and all(
-                producer.kinds[-1] == kind and can_inline(producer.program, step.program, item.name)
-                for item, source, kind in zip(
-                    step.program.inputs, step.inputs, step.kinds, strict=False
-                )
-                if source == number
+        made = self.makers[number]
+        if made not in self.clusters:
+            return None
+        between = [self.clusters[at] for at in range(made + 1, place) if at in self.clusters]
+        written = {number for other in between for number in other.outputs}
+        if with_aliases(written, self.overlaps) & self.clusters[made].inputs:
+            return None
+        read = [item for item in self.clusters[made].outputs if item in step.inputs]
+        return made if all(self._can_inline(item, step) for item in read) else None
+
+    def _can_inline(self, number: int, step: Step) -> bool:
+        """Returns whether a step reads a buffer as it is written, at its own position only."""
+        if len(self.writers[number]) != 1:
+            return False
+        producer = self.steps[self.writers[number][0]]
+        output = producer.outputs.index(number)
+        return producer.domain == step.domain and all(
+            producer.output_kinds[output] == kind
+            and can_inline(producer.program, step.program, item.name, output)
+            for item, source, kind in zip(
+                step.program.inputs, step.inputs, step.kinds, strict=False
             )
-        ):
-            return made
-        return None
+            if source == number
+        )
 
     def _is_profitable(self, producer: _Cluster, consumer: _Cluster) -> bool:
         mixes_channels = producer.channelwise and not consumer.channelwise
@@ -121,27 +177,33 @@ class _Inlining:
         if len(places) == 1:
             return last
         members = [self.steps[place] for place in places]
-        made = {step.output: i for i, step in enumerate(members[:-1])}
+        made = {
+            number: (i, output)
+            for i, step in enumerate(members[:-1])
+            for output, number in enumerate(step.outputs)
+        }
         parts: list[Part] = []
         views: dict[str, tuple[int, Kind]] = {}
         for step in members:
             names: dict[str, str] = {}
-            producers: dict[str, int] = {}
+            producers: dict[str, tuple[int, int]] = {}
             own = step.program
             for item, number, kind in zip(own.inputs, step.inputs, step.kinds, strict=False):
                 names[item.name] = view = f"b{number} {kind[1]} {item.channels}"
                 views[view] = (number, kind)
-                if number in made:
+                if number in made and made[number][0] < len(parts):
                     producers[item.name] = made[number]
             params = dict(zip([item.name for item in own.params], step.params, strict=True))
             parts.append(Part(own, names, params, producers))
-        program = merged(parts)
+        more = cluster.outputs[len(last.outputs) :]
+        program = merged(parts, [made[number] for number in more])
         found = [views[item.name] for item in program.inputs]
+        kept = [members[i].output_kinds[output] for i, output in map(made.__getitem__, more)]
         return Step(
             ", ".join(step.name for step in members),
             program,
             tuple(number for number, _ in found),
-            last.output,
-            (*(kind for _, kind in found), last.kinds[-1]),
+            cluster.outputs,
+            (*(kind for _, kind in found), *last.output_kinds, *kept),
             tuple(item.name for item in program.params),
         )

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Protocol
 
 from dala.base.record import record
+from dala.plan.encoding import encode_between
 from dala.plan.fusion import FusionGroup, fuse
 from dala.plan.inlining import inline_producers
 from dala.plan.step import Overlaps, Step
@@ -50,11 +51,13 @@ def schedule(
     enabled: bool,
     line_buffers: bool,
     should_fuse: ShouldFuse,
+    most_buffers: int | None = None,
 ) -> list[Scheduled]:
     """Returns the work for a launch graph, in order.
 
     `visible` are the buffers that users can read. With `enabled=False` every step stays by itself.
-    `line_buffers` says that the device walks through a group row by row.
+    `line_buffers` says that the device walks through a group row by row, `most_buffers` how many
+    buffers it can use at a time.
     """
     regions = _split(items)
     found: list[Scheduled] = []
@@ -65,12 +68,16 @@ def schedule(
         live = visible | set(overlaps) | _used_elsewhere(regions, place)
         groups = [FusionGroup((step,), "fusion is off") for step in region]
         if enabled:
-            steps = inline_producers(region, live, overlaps, line_buffers=line_buffers)
+            steps = inline_producers(
+                *(region, live, overlaps), line_buffers=line_buffers, most_buffers=most_buffers
+            )
             groups = fuse(steps, overlaps, partial(should_fuse, materialized=live))
         for number, group in enumerate(groups):
             others = groups[:number] + groups[number + 1 :]
             shared = {n for other in others for step in other.steps for n in step.buffers}
-            found.append(Scheduled(group, frozenset(live | shared)))
+            materialized = frozenset(live | shared)
+            work = encode_between(group, materialized) if line_buffers else group
+            found.append(Scheduled(work, materialized))
     return found
 
 

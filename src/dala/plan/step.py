@@ -14,23 +14,33 @@ Overlaps = Mapping[int, Set[int]]
 
 @record
 class Step:
-    """A program, the buffers it reads, in order, and the one it writes.
+    """A program, the buffers it reads, in order, and those it writes.
 
-    `kinds` are the dtypes and shapes in which it sees them, the output last: another step may see
+    `kinds` are the dtypes and shapes in which it sees them, the outputs last: another step may see
     the same buffer in another shape. `params` are the names of its parameters in the graph.
     """
 
     name: str
     program: Program
     inputs: tuple[int, ...]
-    output: int
+    outputs: tuple[int, ...]
     kinds: tuple[Kind, ...]
     params: tuple[str, ...]
 
     @property
     def buffers(self) -> tuple[int, ...]:
-        """Its inputs, then its output."""
-        return (*self.inputs, self.output)
+        """Its inputs, then its outputs."""
+        return (*self.inputs, *self.outputs)
+
+    @property
+    def output_kinds(self) -> tuple[Kind, ...]:
+        """The dtype and shape of each output."""
+        return self.kinds[len(self.inputs) :]
+
+    @property
+    def read(self) -> tuple[int, ...]:
+        """What it reads: its inputs, and its output if it starts from what that holds."""
+        return self.buffers if self.program.output.accumulates else self.inputs
 
     def numbers(self) -> dict[str, int]:
         """Returns the buffer behind each input, by the input's name."""
@@ -43,13 +53,13 @@ class Step:
         return dict(zip(names, self.kinds, strict=False))
 
     def task(self) -> Task:
-        *inputs, output = self.kinds
-        return Task(self.name, self.program, tuple(inputs), output)
+        inputs = self.kinds[: len(self.inputs)]
+        return Task(self.name, self.program, inputs, self.output_kinds)
 
     @property
     def domain(self) -> Shape:
         """The positions it runs over, not flattened."""
-        return domain_of(self.kinds[-1][1], self.program.output.channels)
+        return domain_of(self.output_kinds[0][1], self.program.output.channels)
 
 
 def with_aliases(numbers: set[int], overlaps: Overlaps) -> set[int]:

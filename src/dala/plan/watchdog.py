@@ -95,13 +95,14 @@ def _block_iterations(block: Block, shapes: Shapes) -> float:
         if isinstance(item, While):
             return math.inf
         if isinstance(item, For | Reduce):
-            trips = _trips(item, shapes)
+            trips = most_trips(item, shapes)
             inner = trips * (1 + inner) if trips else 0.0  # 0 times endless is not a number
         iterations += inner
     return iterations
 
 
-def _trips(loop: For | Reduce, shapes: Shapes) -> float:
+def most_trips(loop: For | Reduce, shapes: Shapes) -> float:
+    """Returns the most iterations of a loop, for buffers of given shapes."""
     (low, high), (last_low, last_high) = (_bounds(end, shapes) for end in (loop.start, loop.stop))
     return max(last_high - low, high - last_low)
 

@@ -18,11 +18,13 @@ from dala.devices.cpu.memory import HOST, HostMemory
 from dala.devices.device import Device, GroupRunner, MemoryStatistics, check_sizes, forget_oldest
 from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
+from dala.ir.dump import dump
+from dala.ir.fixed_point import in_fixed_point
 from dala.ir.nodes import Program, While, walk
 from dala.ir.types import U8
 from dala.plan.chunks import Chunks
 from dala.plan.fusion import FusionGroup
-from dala.plan.task import Task
+from dala.plan.task import InPlace, Task
 
 if TYPE_CHECKING:
     from dala.devices.cpu.compiler import Code, Compiler
@@ -84,6 +86,8 @@ class Cpu(Device):
             "kind": f"{self.threads} threads",
             "gpu": False,
             "hardware": True,
+            "has_f64": True,
+            "has_s64": True,
             "threads": self.threads,
             "vector_bits": self.compiler.vector_bits,
             "target": self.compiler.cpu,
@@ -138,19 +142,22 @@ class Cpu(Device):
         *,
         wide: bool = False,
         streaming: bool = False,
-        in_place: frozenset[str] = frozenset(),
+        in_place: InPlace = frozenset(),
         tee: bool = False,
         watched: bool = False,
     ) -> Target:
         """Returns the code generation target: this CPU, and a launch's memory access and loops."""
-        return Target(self.compiler.vector_bits, wide, streaming, in_place, tee, watched)
+        bits, halves = self.compiler.vector_bits, self.compiler.has_halves
+        return Target(bits, wide, streaming, in_place, tee, watched, halves)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """Returns the LLVM IR of a program, and its assembly if asked for."""
         if any(isinstance(item, While) for item in walk(program.body)):
             target = changed(target, watched=True)
         emitted: Emitted = emit(program, target)
-        parts = [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
+        narrow = in_fixed_point(program)
+        parts = [] if narrow is program else ["in fixed point:", dump(narrow)]
+        parts += [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:
             text = self.compiler.assembly(emitted.text, emitted.options)
             parts += ["assembly:", text]

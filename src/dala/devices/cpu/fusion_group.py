@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
-from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW
+from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW, pixel_bytes
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.fusion_group import Member, emit_group
-from dala.plan.chunks import Chunks, cut, effort_of
+from dala.emit.partition import effort_per_position
+from dala.plan.chunks import Chunks, cut
 from dala.plan.fusion import FusionGroup
 from dala.plan.step import Step
 from dala.plan.task import Task, flattened
@@ -32,25 +33,30 @@ _EMPTY_INPUT = (ctypes.c_int64 * 8)()
 
 def fits_in_cache(group: FusionGroup, materialized: set[int]) -> bool:
     """Whether the working set of a group fits into the cache of a core."""
-    line_buffers = [step for step in group.steps if step.output not in materialized]
     if group.flat:
-        return FLAT_STEP * sum(map(_element_bytes, line_buffers)) <= LINE_BUFFER_BYTES
+        sizes = [
+            size
+            for step in group.steps
+            for number, size in zip(step.outputs, _element_bytes(step), strict=True)
+            if number not in materialized
+        ]
+        return FLAT_STEP * sum(sizes) <= LINE_BUFFER_BYTES
     rows = _rows_at_a_time(group, materialized)
     moved = sum(map(sum, group.halo))
     return rows >= LEAST_ROWS and moved <= MOST_MOVED * rows * len(group.steps)
 
 
-def _pitch(step: Step) -> int:
-    """Returns the bytes per row of a step's output."""
-    scalar, shape = step.kinds[-1]
-    return scalar.size_bytes * math.prod(shape[1:])
+def _pitches(step: Step) -> list[int]:
+    """Returns the bytes per row of each output of a step."""
+    return [scalar.size_bytes * math.prod(shape[1:]) for scalar, shape in step.output_kinds]
 
 
 def _rows_at_a_time(group: FusionGroup, materialized: set[int]) -> int:
     line_buffers = [
-        (_pitch(step), sum(halo))
+        (pitch, sum(halo))
         for step, halo in zip(group.steps, group.halo, strict=True)
-        if step.output not in materialized
+        for number, pitch in zip(step.outputs, _pitches(step), strict=True)
+        if number not in materialized
     ]
     pitches = sum(pitch for pitch, _ in line_buffers)
     around = sum(pitch * rows for pitch, rows in line_buffers)
@@ -72,10 +78,10 @@ class CpuFusionGroup:
             self._sizes(step, task) for step, task in zip(self.steps, self.tasks, strict=True)
         ]
         if group.flat:
-            self.pitches = [_element_bytes(step) for step in self.steps]
+            self.pitches = [size for step in self.steps for size in _element_bytes(step)]
             self.step = FLAT_STEP
         else:
-            self.pitches = [_pitch(step) for step in self.steps]
+            self.pitches = [pitch for step in self.steps for pitch in _pitches(step)]
             self.step = _rows_at_a_time(group, materialized)
         self.name = ", ".join(step.name for step in self.steps)
         self.used, self.sizes_bytes = self._used()
@@ -84,9 +90,9 @@ class CpuFusionGroup:
 
     def needs(self) -> set[int]:
         """Returns the memories that must exist: all but those that stay in line buffers."""
-        used = {number for step in self.steps for number in (*step.inputs, step.output)}
-        line_buffers = {step.output for step in self.steps} - self.materialized
-        return used - line_buffers
+        used = {number for step in self.steps for number in step.buffers}
+        made = {number for step in self.steps for number in step.outputs}
+        return used - (made - self.materialized)
 
     def _used(self) -> tuple[list[int], list[int]]:
         """Returns the memories that steps access, and the size that each step expects."""
@@ -94,9 +100,7 @@ class CpuFusionGroup:
         found = [
             (number, size_bytes)
             for step, task in zip(self.steps, self.tasks, strict=True)
-            for number, size_bytes in zip(
-                (*step.inputs, step.output), task.sizes_bytes, strict=True
-            )
+            for number, size_bytes in zip(step.buffers, task.sizes_bytes, strict=True)
             if number in needed
         ]
         return [number for number, _ in found], [size_bytes for _, size_bytes in found]
@@ -110,46 +114,55 @@ class CpuFusionGroup:
         return sizes_of(layout_of(program), self._domain(task), task.shapes)
 
     def _chunks(self) -> Chunks:
-        effort = sum(effort_of(step.program) for step in self.steps)
         *outer, width = self._domain(self.tasks[-1])
+        effort = sum(
+            effort_per_position(step.program, task.shapes, width)
+            for step, task in zip(self.steps, self.tasks, strict=True)
+        )
         rows = math.prod(outer)
         return cut(rows, width, effort, self.device.threads, whole_rows=not self.group.flat)
 
     def _compiled(self) -> Executable:
-        places = {step.output: i for i, step in enumerate(self.steps)}
+        places = {
+            number: (i, output)
+            for i, step in enumerate(self.steps)
+            for output, number in enumerate(step.outputs)
+        }
         members = []
         for i, step in enumerate(self.steps):
             line_buffers = {
                 name: places[number]
                 for name, number in step.numbers().items()
-                if number not in self.materialized and places.get(number, i) < i
+                if number not in self.materialized and places.get(number, (i, 0))[0] < i
             }
-            scalar, shape = step.kinds[-1]
-            materialized = step.output in self.materialized
-            size = scalar.size_bytes * math.prod(shape)
-            pixel = scalar.size_bytes * (step.program.output.channels or 1)
-            streaming = materialized and size >= STREAMED_BYTES and 64 % pixel == 0
+            kept = tuple(number in self.materialized for number in step.outputs)
             target = self.device.target(
                 wide=self._domain(self.tasks[i])[-1] >= WIDE_ROW,
-                streaming=streaming and not self._is_read(step.output),
+                streaming=self._streams(step, self.tasks[i]),
             )
             program = flattened(step.program) if self.group.flat else step.program
             above, below = self.group.halo[i]
-            members.append(Member(program, target, above, below, materialized, line_buffers))
+            members.append(Member(program, target, above, below, kept, line_buffers))
         emitted = emit_group(tuple(members), flat=self.group.flat)
         formats = "".join(slot.format for slots in emitted.slots for slot in slots)
-        formats += "q" * (len(self.steps) + 1)
+        formats += "q" * (len(self.pitches) + 1)
         return self.device.compiled(emitted.text, formats, emitted.options)
 
-    def _is_read(self, number: int) -> bool:
-        return any(number in step.inputs for step in self.steps)
+    def _streams(self, step: Step, task: Task) -> bool:
+        """Whether a step's output bypasses the caches: it is large, and no other step reads it."""
+        if len(step.outputs) > 1:  # their lines end together at some addresses only
+            return False
+        (number,), size_bytes = step.outputs, task.sizes_bytes[-1]
+        if number not in self.materialized or size_bytes < STREAMED_BYTES:
+            return False
+        return pixel_bytes(task) > 0 and not any(number in other.inputs for other in self.steps)
 
     def run(self, memories: Mapping[int, HostMemory], params: Mapping[str, Number]) -> None:
         """Computes every step; memories that stay in line buffers are ignored."""
         check_sizes(self.name, [memories[number] for number in self.used], self.sizes_bytes)
         packed: list[Number] = []
         for step, sizes in zip(self.steps, self.sizes, strict=True):
-            for number in (step.output, *step.inputs):
+            for number in (*step.outputs, *step.inputs):
                 packed.append(self._address(memories.get(number)))
             packed += sizes
             packed += [params[name] for name in step.params]
@@ -162,6 +175,7 @@ class CpuFusionGroup:
         return memory.address
 
 
-def _element_bytes(step: Step) -> int:
-    """Returns the bytes per position of a step's output."""
-    return step.kinds[-1][0].size_bytes * (step.program.output.channels or 1)
+def _element_bytes(step: Step) -> list[int]:
+    """Returns the bytes per position of each output of a step."""
+    outputs = zip(step.program.outputs, step.output_kinds, strict=True)
+    return [scalar.size_bytes * (item.channels or 1) for item, (scalar, _) in outputs]

@@ -9,14 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
+from dala.devices.cpu.report_block import ReportBlock
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.functions import Target
-from dala.emit.partition import loops_over_rows
+from dala.emit.partition import effort_per_position, loops_over_rows
 from dala.errors import KernelTimeoutError
-from dala.ir.nodes import AtomicAdd, walk
-from dala.plan.chunks import MEMORY_COST, Chunks, cut, effort_of
-from dala.plan.task import Task
+from dala.ir.nodes import AtomicUpdate, walk
+from dala.plan.chunks import MEMORY_COST, Chunks, cut
+from dala.plan.task import InPlace, Task
 from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
 
 if TYPE_CHECKING:
@@ -40,57 +41,68 @@ class CpuRunner:
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
         self.sizes_bytes = task.sizes_bytes
         self.total_iterations = total_iterations(task.program) if task.may_not_terminate else None
-        scalar, shape = task.output
-        self.pixel_bytes = scalar.size_bytes * (task.program.output.channels or 1)
-        large = scalar.size_bytes * math.prod(shape) >= STREAMED_BYTES
-        # Streaming stores write full cache lines, so elements must divide them.
-        self.streaming = large and 64 % self.pixel_bytes == 0 and not task.scattered
-        self._executables: dict[tuple[frozenset[str], bool, bool], Executable] = {}
+        self.pixel_bytes = pixel_bytes(task)
+        large = sum(task.sizes_bytes[len(task.inputs) :]) >= STREAMED_BYTES
+        self.streaming = large and self.pixel_bytes > 0 and not task.scattered
+        self._executables: dict[tuple[InPlace, bool, bool], Executable] = {}
 
     def _chunks(self) -> Chunks:
         task = self.task
         *outer, width = task.domain
-        adds = any(isinstance(item, AtomicAdd) for item in walk(task.program.body))
-        # Additions in a fixed order: the same bits every time, and no atomics needed.
-        threads = 1 if adds else self.device.threads
-        effort = effort_of(task.program)
+        updates = any(isinstance(item, AtomicUpdate) for item in walk(task.program.body))
+        in_order = task.reports or (updates and not task.owns_elements)
+        # In a fixed order: the same bits and lines every time, and no atomics needed.
+        threads = 1 if in_order else self.device.threads
+        effort = effort_per_position(task.program, task.shapes, width)
         read = max((math.prod(shape) for _, shape in task.inputs), default=0)
         positions = max(1, math.prod(task.domain))
         whole = loops_over_rows(task.program)
         effort += MEMORY_COST * (read // positions)
-        most = 0 if adds or task.watched else effort + task.max_iterations
+        most = 0 if in_order or task.watched else effort + task.max_iterations
         rows = math.prod(outer)
         return cut(rows, width, effort, threads, whole_rows=whole, most_effort=most)
 
     def run(
-        self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
+        self, inputs: Sequence[HostMemory], outputs: Sequence[HostMemory], params: Sequence[Number]
     ) -> None:
-        """Computes the output; on failure it is unchanged."""
+        """Computes the outputs; on failure they are unchanged."""
         task = self.task
-        check_sizes(task.name, (*inputs, output), self.sizes_bytes)
-        in_place = self.in_place(inputs, output)
-        if task.empty or in_place is None or task.may_not_terminate or task.scattered:
-            self._run_aside(inputs, output, params)
-        else:
-            self._run_into(inputs, output.address, params, in_place)
+        check_sizes(task.name, (*inputs, *outputs), self.sizes_bytes)
+        in_place = self.in_place(inputs, outputs)
+        over_inputs = in_place is None or (task.scattered and bool(in_place))
+        if task.empty or over_inputs or task.may_not_terminate or task.reports:
+            self._run_aside(inputs, outputs, params)
+            return
+        if task.starts_from_zeros:
+            ctypes.memset(outputs[0].address, 0, outputs[0].size_bytes)
+        self._run_into(inputs, outputs, params, in_place or frozenset())
 
     def _run_into(
         self,
         inputs: Sequence[HostMemory],
-        address: int,
+        outputs: Sequence[HostMemory],
         params: Sequence[Number],
-        in_place: frozenset[str] = frozenset(),
+        in_place: InPlace = frozenset(),
     ) -> None:
-        streaming = self.streaming and address % self.pixel_bytes == 0
+        written = [memory.address for memory in outputs]
+        streaming = self.streaming and streams_to(written, self.pixel_bytes)
         executable = self.executable(in_place, streaming=streaming)
         addresses = [
             memory.address if memory.size_bytes else ctypes.addressof(_EMPTY_INPUT)
             for memory in inputs
         ]
-        given = (address, *addresses, *self.sizes, *params)
+        given = (*written, *addresses, *self.sizes, *params)
+        block = ReportBlock(self.task) if self.task.reports else None
+        if block is not None:
+            given = (*given, block.address)
         if not self.task.watched:
             self.device.run(executable, executable.pack(*given), self.chunks)
-            return
+        else:
+            self._run_watched(executable, given)
+        if block is not None:
+            block.tell()
+
+    def _run_watched(self, executable: Executable, given: tuple[Number, ...]) -> None:
         pack = partial(executable.pack, *given)
         status = self.device.run_watched(executable, pack, self.chunks, self.total_iterations)
         if status:
@@ -98,16 +110,20 @@ class CpuRunner:
             raise KernelTimeoutError(f"{self.task.name}: {said}")
 
     def _run_aside(
-        self, inputs: Sequence[HostMemory], output: HostMemory, params: Sequence[Number]
+        self, inputs: Sequence[HostMemory], outputs: Sequence[HostMemory], params: Sequence[Number]
     ) -> None:
         """Computes into temporary memory, then copies: for aliases, and for what may fail."""
         task = self.task
-        if task.empty and not task.scattered:
+        if task.empty and not task.starts_from_zeros:
             return
-        aside = self.device.allocate(output.size_bytes, zeroed=task.scattered)
+        zeroed = task.starts_from_zeros
+        aside = [self.device.allocate(memory.size_bytes, zeroed=zeroed) for memory in outputs]
+        if task.accumulates:
+            self.device.copy(outputs[0], aside[0])
         if not task.empty:
-            self._run_into(inputs, aside.address, params)
-        self.device.copy(aside, output)
+            self._run_into(inputs, aside, params)
+        for made, memory in zip(aside, outputs, strict=True):
+            self.device.copy(made, memory)
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns the LLVM IR, and the assembly if asked for."""
@@ -116,7 +132,7 @@ class CpuRunner:
 
     def target(
         self,
-        in_place: frozenset[str] = frozenset(),
+        in_place: InPlace = frozenset(),
         *,
         streaming: bool = False,
         tee: bool = False,
@@ -132,7 +148,7 @@ class CpuRunner:
         )
 
     def executable(
-        self, in_place: frozenset[str], *, streaming: bool = False, tee: bool = False
+        self, in_place: InPlace, *, streaming: bool = False, tee: bool = False
     ) -> Executable:
         """Returns the code of this task for such memory, compiled when first asked for."""
         key = (in_place, streaming, tee)
@@ -143,17 +159,40 @@ class CpuRunner:
             self._executables[key] = known
         return known
 
-    def in_place(self, inputs: Sequence[HostMemory], output: HostMemory) -> frozenset[str] | None:
+    def in_place(
+        self, inputs: Sequence[HostMemory], outputs: Sequence[HostMemory]
+    ) -> InPlace | None:
         """Returns the inputs computed in place, or None if memories alias in another way."""
-        start, end = output.address, output.address + output.size_bytes
-        shared: list[str] = []
-        for i, memory in enumerate(inputs):
-            if memory.address >= end or start >= memory.address + memory.size_bytes:
-                continue
-            name = self.task.program.inputs[i].name
-            if self.task.access[name].kind != "unused" and memory.address != start:
-                return None
-            if not self.task.fits_in_place(i):
-                return None
-            shared.append(name)
+        shared: list[tuple[str, int]] = []
+        for number, output in enumerate(outputs):
+            start, end = output.address, output.address + output.size_bytes
+            for i, memory in enumerate(inputs):
+                if memory.address >= end or start >= memory.address + memory.size_bytes:
+                    continue
+                name = self.task.program.inputs[i].name
+                if self.task.access[name].kind != "unused" and memory.address != start:
+                    return None
+                if not self.task.fits_in_place(i, number):
+                    return None
+                shared.append((name, number))
         return frozenset(shared)
+
+
+def pixel_bytes(task: Task) -> int:
+    """Returns the bytes of an output's element, or 0 if streaming stores cannot write them.
+
+    They write full cache lines, so elements must divide them; several outputs reach the end of
+    their lines together only if their elements are of one size.
+    """
+    sizes = {
+        scalar.size_bytes * (item.channels or 1)
+        for item, (scalar, _) in zip(task.program.outputs, task.outputs, strict=True)
+    }
+    size = sizes.pop()
+    return 0 if sizes or 64 % size else size
+
+
+def streams_to(addresses: Sequence[int], size_bytes: int) -> bool:
+    """Whether streaming stores can write elements of a size at these addresses."""
+    first = addresses[0] % 64
+    return first % size_bytes == 0 and all(address % 64 == first for address in addresses[1:])

@@ -25,9 +25,9 @@ def run_with_tee(
     check_sizes(
         runner.task.name, (*inputs, output, second), [*runner.sizes_bytes, output.size_bytes]
     )
-    in_place = runner.in_place(inputs, output)
+    in_place = runner.in_place(inputs, [output])
     if in_place is None or not _suits(runner, inputs, output, second):
-        runner.run(inputs, output, params)
+        runner.run(inputs, [output], params)
         device.copy(output, second)
         return
     executable = runner.executable(in_place, tee=True)
@@ -41,7 +41,7 @@ def _suits(
 ) -> bool:
     """Whether each element is stored exactly once, and the second output is not read."""
     task = runner.task
-    if task.empty or task.watched or task.scattered:
+    if task.empty or task.watched or task.scattered or task.reports:
         return False
     touched = (output, *inputs)
     return all(memory.size_bytes and not memory.overlaps(second) for memory in touched)

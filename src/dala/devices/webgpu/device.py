@@ -78,6 +78,8 @@ class WebGpu(Device):
         except (wgpu.GPUError, RuntimeError) as error:
             raise DeviceError(f"{self.id} ({self.name}) does not open: {error}") from error
         self.limits: dict[str, int] = dict(self.gpu.limits)
+        status = 1  # where loops are counted, it is bound beside a launch's own buffers
+        self.most_buffers = self.limits["max-storage-buffers-per-shader-stage"] - status
         has = {"shader-f64": "f64", "shader-int64": "s64"}
         found = {has[name] for name in self.gpu.features if name in has}
         self.capabilities = frozenset({"recording", "wgsl", *found})  # type: ignore[arg-type]

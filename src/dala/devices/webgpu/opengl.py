@@ -72,9 +72,11 @@ class OpenGl(WebGpu):
 
 
 class _Runner(WebGpuRunner):
-    def run(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: Sequence[Number]) -> None:
+    def run(
+        self, inputs: Sequence[GpuMemory], outputs: Sequence[GpuMemory], params: Sequence[Number]
+    ) -> None:
         with self.device.lock:
-            super().run(inputs, output, params)
+            super().run(inputs, outputs, params)
 
 
 class _Text(WebGpuWgslRunner):

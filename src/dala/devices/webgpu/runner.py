@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +11,15 @@ import numpy as np
 from dala.base.emitted_code import dump_code
 from dala.base.record import record
 from dala.devices.device import Capability, Number, check_sizes, forget_oldest
+from dala.devices.webgpu.reports import run_reporting
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.grid import SERIAL, grid_for
 from dala.emit.wgsl.shader import ENTRY, Shader, emit
 from dala.errors import DtypeError, KernelTimeoutError, LimitError
 from dala.ir.nodes import Program, Value, used, walk
-from dala.ir.types import F32, F64, S32, S64, Scalar
-from dala.plan.task import Task
+from dala.ir.types import F32, F64, S32, S64, U32, U64, Scalar
+from dala.plan.task import InPlace, Task
 from dala.plan.watchdog import ALL_TOO_FAR, TIMEOUT, TOTAL_TIMEOUT, max_iterations
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ _WORD_BYTES = 4
 _NOT_EVERYWHERE: tuple[tuple[Scalar, Capability, Scalar], ...] = (
     (F64, "f64", F32),
     (S64, "s64", S32),
+    (U64, "s64", U32),
 )
 """Types that adapters may lack, and their replacements."""
 
@@ -59,27 +62,53 @@ class WebGpuRunner:
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
         self.sizes_bytes = task.sizes_bytes
         self.loops: Loops = self._loops()
-        self._compiled: dict[frozenset[str], Compiled] = {}
+        self._compiled: dict[InPlace, Compiled] = {}
         self._bound: dict[tuple[int, ...], Any] = {}
         self._arguments: Any = None
         self.packed = b""
 
-    def run(self, inputs: Sequence[GpuMemory], output: GpuMemory, params: Sequence[Number]) -> None:
-        """Computes the output; a kernel that fails leaves it unchanged."""
+    def run(
+        self, inputs: Sequence[GpuMemory], outputs: Sequence[GpuMemory], params: Sequence[Number]
+    ) -> None:
+        """Computes the outputs; a kernel that fails leaves them unchanged."""
         task, device = self.task, self.device
         device.check()
-        check_sizes(task.name, (*inputs, output), self.sizes_bytes)
+        check_sizes(task.name, (*inputs, *outputs), self.sizes_bytes)
         if task.empty:
-            if task.scattered and output.size_bytes:
-                device.copy(device.allocate(output.size_bytes), output)
+            for output in outputs if task.starts_from_zeros else ():
+                if output.size_bytes:
+                    device.copy(device.allocate(output.size_bytes), output)
             return
-        in_place = self._in_place(inputs, output)
-        if in_place is not None and self.loops == "free" and not task.scattered:
-            self._dispatch(inputs, output, params, in_place)
+        if task.reports:
+            launch = partial(self._run_aside, inputs, outputs, params)
+            self._copy(run_reporting(device, task, launch), outputs)
             return
-        aside = device.allocate(output.size_bytes, zeroed=task.scattered)
-        self._dispatch(inputs, aside, params, frozenset())
-        device.copy(aside, output)
+        in_place = self._in_place(inputs, outputs)
+        directly = not task.scattered or not (task.starts_from_zeros or in_place)
+        if in_place is not None and self.loops == "free" and directly:
+            self._dispatch(inputs, outputs, params, in_place)
+            return
+        self._copy(self._run_aside(inputs, outputs, params), outputs)
+
+    def _copy(self, made: Sequence[GpuMemory], outputs: Sequence[GpuMemory]) -> None:
+        for memory, output in zip(made, outputs, strict=True):
+            self.device.copy(memory, output)
+
+    def _run_aside(
+        self,
+        inputs: Sequence[GpuMemory],
+        outputs: Sequence[GpuMemory],
+        params: Sequence[Number],
+        said: GpuMemory | None = None,
+    ) -> list[GpuMemory]:
+        """Returns memory with the results, which are not written to the outputs yet."""
+        task, device = self.task, self.device
+        zeroed = task.starts_from_zeros
+        aside = [device.allocate(item.size_bytes, zeroed=zeroed) for item in outputs]
+        if task.accumulates:
+            device.copy(outputs[0], aside[0])
+        self._dispatch(inputs, aside, params, frozenset(), said)
+        return aside
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns the WGSL; what a driver makes of it is not accessible."""
@@ -88,32 +117,36 @@ class WebGpuRunner:
         head = f"WGSL, {groups} workgroups of {size} invocations ({self.grid.kind}):"
         return f"{head}\n\n{self.shader().text}"
 
-    def _in_place(self, inputs: Sequence[GpuMemory], output: GpuMemory) -> frozenset[str] | None:
+    def _in_place(
+        self, inputs: Sequence[GpuMemory], outputs: Sequence[GpuMemory]
+    ) -> InPlace | None:
         """Returns the inputs computed in place, or None if memories alias in another way."""
         shared = []
-        for i, memory in enumerate(inputs):
-            if memory is output and memory.size_bytes:
-                if not self.task.fits_in_place(i) or self.grid.kind == "rows":
-                    return None
-                shared.append(self.task.program.inputs[i].name)
+        for number, output in enumerate(outputs):
+            for i, memory in enumerate(inputs):
+                if memory is output and memory.size_bytes:
+                    if not self.task.fits_in_place(i, number) or self.grid.kind == "rows":
+                        return None
+                    shared.append((self.task.program.inputs[i].name, number))
         return frozenset(shared)
 
     # -- code ------------------------------------------------------------------------------------
 
-    def shader(self, in_place: frozenset[str] = frozenset()) -> Shader:
-        """Emits the shader; inputs named in `in_place` share the output's memory."""
+    def shader(self, in_place: InPlace = frozenset()) -> Shader:
+        """Emits the shader; inputs named in `in_place` share an output's memory."""
         return emit(self.task.program, self.grid, in_place, self.loops)
 
-    def _code(self, in_place: frozenset[str]) -> Compiled:
+    def _code(self, in_place: InPlace) -> Compiled:
         known = self._compiled.get(in_place)
         if known is None:
             shader = self.shader(in_place)
-            bound = len(shader.inputs) + 1 + shader.reports
+            bound = shader.outputs + len(shader.inputs) + shader.reports + shader.says
             most = self.device.limits["max-storage-buffers-per-shader-stage"]
             if bound > most:
                 raise LimitError(
-                    f"{self.task.name}: {bound} buffers are bound at a time, but {most} is "
-                    f"the most for {self.device.name}: split the kernel."
+                    f"{self.task.name}: {bound} buffers are bound at a time ({shader.outputs} "
+                    f"written, {len(shader.inputs)} read), but {most} is the most for "
+                    f"{self.device.name}: split the kernel."
                 )
             known = compiled(self.device, shader)
             self._compiled[in_place] = known
@@ -124,19 +157,22 @@ class WebGpuRunner:
     def _dispatch(
         self,
         inputs: Sequence[GpuMemory],
-        target: GpuMemory,
+        targets: Sequence[GpuMemory],
         params: Sequence[Number],
-        in_place: frozenset[str],
+        in_place: InPlace,
+        said: GpuMemory | None = None,
     ) -> None:
         device = self.device
         with device.lock, device.guard():
             code = self._code(in_place)
-            bound = [target]
+            bound = list(targets)
             for i in code.shader.inputs:
                 bound.append(inputs[i] if inputs[i].size_bytes else empty_input(device))
             status = device.allocate(2 * _WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
+            if said is not None:
+                bound.append(said)
             firsts = self.grid.first_positions(self.task.domain)
             if len(firsts) > 1:
                 device.not_recorded()  # each dispatch has its own arguments
@@ -230,7 +266,8 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
     known = device.cache.get(key)
     if known is None:
         gpu = device.gpu
-        layout = _layout(device, len(shader.inputs), shader.reports)
+        more = shader.reports + shader.says
+        layout = _layout(device, shader.outputs, len(shader.inputs), more)
         dump_code(shader.text, "wgsl")
         module = gpu.create_shader_module(code=shader.text)
         pipeline = gpu.create_compute_pipeline(
@@ -242,14 +279,15 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
     return known
 
 
-def _layout(device: WebGpu, inputs: int, reports: bool) -> Any:
-    """Returns the layout: arguments, the output, the inputs and, if loops may fail, the status."""
-    key = ("layout", inputs, reports)
+def _layout(device: WebGpu, outputs: int, inputs: int, more: int) -> Any:
+    """Returns the layout: arguments, outputs, inputs, and status and reports if there are any."""
+    key = ("layout", outputs, inputs, more)
     known = device.cache.get(key)
     if known is None:
         import wgpu
 
-        kinds = ["uniform", "storage", *["read-only-storage"] * inputs, *["storage"] * reports]
+        kinds = ["uniform", *["storage"] * outputs, *["read-only-storage"] * inputs]
+        kinds += ["storage"] * more
         known = device.cache[key] = device.gpu.create_bind_group_layout(
             entries=[
                 {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
@@ -270,7 +308,8 @@ def empty_input(device: WebGpu) -> GpuMemory:
 
 def check_dtypes(device: WebGpu, kernel: str, program: Program) -> None:
     """Raises for types that the adapter lacks: they would have to be narrowed silently."""
-    types: set[Scalar] = {program.output.type, *[item.type for item in program.inputs]}
+    types: set[Scalar] = {item.type for item in program.inputs}
+    types |= {item.type for item in program.outputs}
     types |= {item.type for item in program.params}
     types |= {item.type for item in used(program.body)}
     types |= {item.type for item in walk(program.body) if isinstance(item, Value)}

@@ -16,10 +16,13 @@ from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
-from dala.emit.llvm.memory import Memory
+from dala.emit.llvm.memory import output_pointer
+from dala.emit.llvm.reports import Reports
 from dala.emit.partition import PAIR, Partition
 from dala.ir.channels import over_channels
-from dala.ir.nodes import For, Program, Reduce
+from dala.ir.fixed_point import in_fixed_point
+from dala.ir.nodes import For, Program, Reduce, by_output
+from dala.plan.task import InPlace
 from dala.plan.watchdog import has_loops
 
 CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
@@ -31,16 +34,18 @@ class Target:
     """What code is generated for: vector width, row width, and how memory is accessed.
 
     Wide rows are computed two vectors at a time; streaming stores bypass the caches; inputs named
-    in `in_place` share the output's memory; with `tee`, the output is also stored to a second
-    memory, whose address is the last slot; `watched` loops are run under the watchdog.
+    in `in_place` share the memory of the output with that number; with `tee`, the output is also
+    stored to a second memory, whose address is the last slot; `watched` loops are run under the
+    watchdog; a CPU that `has_halves` converts from and to f16 by an instruction.
     """
 
     vector_bits: int
     wide: bool = False
     streaming: bool = False
-    in_place: frozenset[str] = frozenset()
+    in_place: InPlace = frozenset()
     tee: bool = False
     watched: bool = False
+    has_halves: bool = False
 
 
 @value
@@ -60,21 +65,21 @@ class Functions:
     """Emits the functions that compute a chunk of a program; `prefix` keeps their names unique."""
 
     def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
-        self.program = program
+        self.program = in_fixed_point(program)
         self.target = target
         self.prefix = prefix
-        self.partition = Partition(program, target.vector_bits, wide=target.wide)
+        self.partition = Partition(self.program, target.vector_bits, wide=target.wide)
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
-        more = [Slot("control")] * target.watched + [Slot("tee")] * target.tee
-        self.slots = (*layout_of(program), *more)
+        more = [Slot("report")] * bool(program.sites) + [Slot("control")] * target.watched
+        self.slots = (*layout_of(program), *more, *[Slot("tee")] * target.tee)
         self.row_loops = target.watched and has_loops(self.partition.of_row)
         self.span_loops = target.watched and has_loops(self.partition.of_position)
         self.loops = self.row_loops or self.span_loops
         self.declarations: set[str] = set()
         # If all channels are treated alike, vectors hold interleaved channels, without shuffles.
-        flat = over_channels(program) if self.lanes > 1 and not target.watched else None
+        flat = over_channels(self.program) if self.lanes > 1 and not target.watched else None
         self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
 
     @property
@@ -111,9 +116,10 @@ class Functions:
         source = names.index(slot.source) if slot.source in names else "out"
         params = [param.name for param in self.program.params]
         return {
-            "out": "%out",
+            "out": output_pointer(slot.axis),
             "tee": "%twin",
             "control": "%control",
+            "report": "%report",
             "input": f"%in.{source}",
             "size": f"%size.{slot.axis}",
             "input size": f"%in.{source}.size.{slot.axis}",
@@ -125,7 +131,7 @@ class Functions:
     def argument_type(self, slot: Slot) -> str:
         if slot.scalar is not None:
             return llvm_type(slot.scalar)
-        if slot.kind in ("out", "tee", "input", "control"):
+        if slot.kind in ("out", "tee", "input", "report", "control"):
             return "ptr"
         return "i32" if slot.kind == "extent" else "i64"
 
@@ -149,8 +155,8 @@ class Functions:
 
     def _span(self, name: str, lanes: int) -> str:
         """Emits the function for the positions x.begin to x.end of one row."""
-        writer = Writer(lanes)
-        body = Memory(self.program, writer, self.variance, free_order=self.lanes == 1)
+        writer = Writer(lanes, has_halves=self.target.has_halves)
+        body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.interior = lanes > 1
         body.in_place = self.target.in_place
         body.watched = self._refuel
@@ -171,12 +177,14 @@ class Functions:
             body.left = writer.emit("i64", "sub nsw i64 %x.end, %x")
             short = writer.emit("i32", f"trunc {body.left} to i32")
             body.mask = writer.below(lanes, short)
-        for statement in self.partition.of_position:
-            body.statement(statement)
+        body.statements(self.partition.of_position)
         if not self.program.output.scattered:
+            outputs = self.program.outputs
             results = [body.value(value) for value in self.program.body.results]
-            for pointer in ("%out", "%twin")[: 1 + self.target.tee]:
-                body.write_row(results, pointer, streaming=self.target.streaming)
+            for number, found in enumerate(by_output(outputs, results)):
+                for pointer in (output_pointer(number), "%twin")[: 1 + self.target.tee]:
+                    streaming = self.target.streaming
+                    body.write_row(found, pointer, outputs[number].type, streaming=streaming)
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block
         self._loop_again(writer, "x", self.span_loops, "" if self.lanes == 1 else ", !llvm.loop !1")
@@ -200,7 +208,7 @@ class Functions:
         else:
             writer.line(f"br label %{name}.head{metadata}")
 
-    def _set_position(self, body: Memory) -> None:
+    def _set_position(self, body: Reports) -> None:
         writer, last = body.writer, self.program.rank - 1
         x = writer.emit("i32", "trunc i64 %x to i32")
         if writer.lanes > 1:
@@ -212,8 +220,8 @@ class Functions:
 
     def _rows(self) -> str:
         """Emits the function that iterates over the rows of a chunk."""
-        writer = Writer()
-        body = Memory(self.program, writer, self.variance, free_order=True)
+        writer = Writer(has_halves=self.target.has_halves)
+        body = Reports(self.program, writer, self.variance, free_order=True)
         body.in_place = self.target.in_place
         body.watched = self._refuel
         if self.loops:
@@ -230,8 +238,7 @@ class Functions:
         self._positions(writer)
         if self.row_loops:
             watchdog.begin_position(writer)
-        for statement in self.partition.of_row:
-            body.statement(statement)
+        body.statements(self.partition.of_row)
         if self.flat is None:
             self._spans(writer, body, begin, end)
         else:
@@ -267,7 +274,7 @@ class Functions:
 
     def _interior(self, writer: Writer) -> tuple[Operand, Operand]:
         """Emits the bounds of the interior: the positions whose reads all stay in their rows."""
-        body = Memory(self.program, writer, self.variance, free_order=True)
+        body = Reports(self.program, writer, self.variance, free_order=True)
         begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
         for source, axis, offset in self.partition.boundary_reads():
             if offset < 0:
@@ -305,10 +312,9 @@ class Functions:
     ) -> None:
         """Emits the calls for one row whose interior is computed over interleaved channels."""
         ops, channels = body.ops, self.program.output.channels
-        row = Memory(flat.program, writer, flat.variance, free_order=True)
+        row = Reports(flat.program, writer, flat.variance, free_order=True)
         row.in_place = self.target.in_place
-        for statement in flat.partition.of_row:
-            row.statement(statement)
+        row.statements(flat.partition.of_row)
         if self.target.streaming:
             begin = self._aligned(writer, begin)
         begin = ops.intrinsic("smin", begin, Operand("%x1", "i64"))

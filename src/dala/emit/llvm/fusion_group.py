@@ -18,21 +18,27 @@ from dala.ir.nodes import Program
 class Member:
     """A program of a fusion group.
 
-    `above` and `below` are its halo: the extra rows its consumers need; `line_buffers` maps the
-    inputs that are read from line buffers to the index of the member that produces them.
+    `above` and `below` are its halo: the extra rows its consumers need; `kept` says of each output
+    whether it is materialized; `line_buffers` maps the inputs that are read from line buffers to
+    the index of the member that produces them, and which of its outputs that is.
     """
 
     program: Program
     target: Target
     above: int
     below: int
-    kept: bool
-    line_buffers: dict[str, int]
+    kept: tuple[bool, ...]
+    line_buffers: dict[str, tuple[int, int]]
+
+    @property
+    def buffered(self) -> list[int]:
+        """The outputs that live in line buffers."""
+        return [number for number, kept in enumerate(self.kept) if not kept]
 
 
 @record
 class EmittedGroup:
-    """A module as text, and its arguments: the slots and the pitch of each member, and the step."""
+    """A module as text, and its arguments: slots, the pitch of each output, and the step."""
 
     text: str
     slots: tuple[tuple[Slot, ...], ...]
@@ -79,9 +85,11 @@ class _Entry:
         for functions in self.made:
             self.lines += unpacked(functions, count)
             count += len(functions.slots)
-        for i in range(len(self.members)):
-            self._load(f"%pitch.{i}", count + i)
-        self._load("%step", count + len(self.members))
+        for i, item in enumerate(self.members):
+            for number in range(len(item.kept)):
+                self._load(f"%pitch.{_name(i, number)}", count)
+                count += 1
+        self._load("%step", count)
         if not self.flat:
             self.line(f"%height = add i64 %m{len(self.members) - 1}.size.0, 0")
         for i, item in enumerate(self.members):
@@ -91,8 +99,8 @@ class _Entry:
         self.line(f"%here = phi i64 [ {first}, %entry ], [ %there, %turn ]")
         for i, item in enumerate(self.members):
             self.line(f"%done.{i} = phi i64 [ %first.{i}, %entry ], [ %need.{i}, %turn ]")
-            if not item.kept:
-                self.line(f"%base.{i} = phi i64 [ %first.{i}, %entry ], [ %from.{i}, %turn ]")
+            for name in (_name(i, number) for number in item.buffered):
+                self.line(f"%base.{name} = phi i64 [ %first.{i}, %entry ], [ %from.{name}, %turn ]")
         self.line(f"%more = icmp slt i64 %here, {last}")
         self.line("br i1 %more, label %turn, label %over")
         self.lines.append("turn:")
@@ -113,10 +121,10 @@ class _Entry:
         """Emits the first row that is needed, and the allocation of a line buffer."""
         self.line(f"%start.{i} = sub i64 {first}, {item.above}")
         self.least(f"%first.{i}", f"%start.{i}", "0", "sgt")
-        if not item.kept:
-            self.line(f"%rows.{i} = add i64 %step, {item.above + item.below}")
-            self.line(f"%bytes.{i} = mul i64 %rows.{i}, %pitch.{i}")
-            self.line(f"%window.{i} = alloca i8, i64 %bytes.{i}, align 64")
+        for name in (_name(i, number) for number in item.buffered):
+            self.line(f"%rows.{name} = add i64 %step, {item.above + item.below}")
+            self.line(f"%bytes.{name} = mul i64 %rows.{name}, %pitch.{name}")
+            self.line(f"%window.{name} = alloca i8, i64 %bytes.{name}, align 64")
 
     def _iteration(self, i: int, item: Member) -> None:
         """Emits the call that computes the rows of one member that this step needs."""
@@ -125,34 +133,39 @@ class _Entry:
         else:
             self.line(f"%reach.{i} = add i64 %there, {item.below}")
             self.least(f"%need.{i}", f"%reach.{i}", "%height")
-        if not item.kept:
-            self._slide(i, item)
+        for number in item.buffered:
+            self._slide(i, item, _name(i, number))
         functions = self.made[i]
         arguments = given(functions)
         for place, slot in enumerate(functions.slots):
-            if slot.kind == "out" and not item.kept:
-                arguments[place] = f"ptr %view.{i}"
+            if slot.kind == "out" and not item.kept[slot.axis]:
+                arguments[place] = f"ptr %view.{_name(i, slot.axis)}"
             elif slot.kind == "input" and slot.source in item.line_buffers:
-                arguments[place] = f"ptr %view.{item.line_buffers[slot.source]}"
+                arguments[place] = f"ptr %view.{_name(*item.line_buffers[slot.source])}"
         rows = f"i64 %done.{i}, i64 %need.{i}"
         last = item.program.rank - 1
         span = f"i64 0, i64 1, {rows}" if self.flat else f"{rows}, i64 0, i64 %m{i}.size.{last}"
         self.line(f"%status.{i} = call i32 @m{i}.rows({', '.join(arguments)}, {span})")
 
-    def _slide(self, i: int, item: Member) -> None:
+    def _slide(self, i: int, item: Member, name: str) -> None:
         """Emits the slide of a line buffer to its start; `view` is the address of its row 0."""
-        self.line(f"%keep.{i} = sub i64 %here, {item.above}")
-        self.least(f"%from.{i}", f"%keep.{i}", f"%base.{i}", "sgt")
-        self.line(f"%left.{i} = sub i64 %done.{i}, %from.{i}")
-        self.least(f"%some.{i}", f"%left.{i}", "0", "sgt")
-        self.line(f"%moved.{i} = mul i64 %some.{i}, %pitch.{i}")
-        self.line(f"%shift.{i} = sub i64 %from.{i}, %base.{i}")
-        self.line(f"%shifted.{i} = mul i64 %shift.{i}, %pitch.{i}")
-        self.line(f"%old.{i} = getelementptr i8, ptr %window.{i}, i64 %shifted.{i}")
+        self.line(f"%keep.{name} = sub i64 %here, {item.above}")
+        self.least(f"%from.{name}", f"%keep.{name}", f"%base.{name}", "sgt")
+        self.line(f"%left.{name} = sub i64 %done.{i}, %from.{name}")
+        self.least(f"%some.{name}", f"%left.{name}", "0", "sgt")
+        self.line(f"%moved.{name} = mul i64 %some.{name}, %pitch.{name}")
+        self.line(f"%shift.{name} = sub i64 %from.{name}, %base.{name}")
+        self.line(f"%shifted.{name} = mul i64 %shift.{name}, %pitch.{name}")
+        self.line(f"%old.{name} = getelementptr i8, ptr %window.{name}, i64 %shifted.{name}")
         self.line(
-            f"call void @llvm.memmove.p0.p0.i64(ptr %window.{i}, ptr %old.{i}, i64 %moved.{i}, "
-            f"i1 false)"
+            f"call void @llvm.memmove.p0.p0.i64(ptr %window.{name}, ptr %old.{name}, "
+            f"i64 %moved.{name}, i1 false)"
         )
-        self.line(f"%back.{i} = mul i64 %from.{i}, %pitch.{i}")
-        self.line(f"%ahead.{i} = sub i64 0, %back.{i}")
-        self.line(f"%view.{i} = getelementptr i8, ptr %window.{i}, i64 %ahead.{i}")
+        self.line(f"%back.{name} = mul i64 %from.{name}, %pitch.{name}")
+        self.line(f"%ahead.{name} = sub i64 0, %back.{name}")
+        self.line(f"%view.{name} = getelementptr i8, ptr %window.{name}, i64 %ahead.{name}")
+
+
+def _name(member: int, output: int) -> str:
+    """Returns what the values of an output are told apart by."""
+    return f"{member}.{output}" if output else f"{member}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from dala.emit.llvm.body import Body
@@ -269,18 +269,23 @@ class Loops(Body):
 
     # -- reductions ------------------------------------------------------------------------------
 
-    def reduce(self, node: Reduce) -> Operand:
-        trips, most = self._trips(node, 1)
-        if node.op == "add" and node.type.is_float:
-            return self._float_sum(node, trips, most)
-        neutral = self.shaped(constant(node.type, neutral_of(node.op, node.type)), node)
+    def reduce(self, nodes: Sequence[Reduce]) -> list[Operand]:
+        trips, most = self._trips(nodes[0], 1)
+        if nodes[0].op == "add" and nodes[0].type.is_float:
+            return self._float_sums(nodes, trips, most)
+        neutrals = [
+            self.shaped(constant(node.type, neutral_of(node.op, node.type)), node) for node in nodes
+        ]
 
         def iteration(number: Operand, carried: list[Operand]) -> list[Operand]:
-            term = self._term(node, trips, number)
-            a, b = self.writer.alike(carried[0], term)
-            return [self.ops.binary(node.op, node.type, a, b)]
+            found = []
+            for node, so_far in zip(nodes, carried, strict=True):
+                term = self._term(node, trips, number)
+                a, b = self.writer.alike(so_far, term)
+                found.append(self.ops.binary(node.op, node.type, a, b))
+            return found
 
-        return self.loop(most, [neutral], iteration)[0]
+        return self.loop(most, neutrals, iteration)
 
     def _term(self, node: Reduce, trips: Operand, number: Operand) -> Operand:
         self._count(node, number, 1)
@@ -292,23 +297,29 @@ class Loops(Body):
                 term = self.ops.select(self.mask, term, neutral)
         return self.shaped(term, node)
 
-    def _float_sum(self, node: Reduce, trips: Operand, most: Operand) -> Operand:
-        """Emits a float sum: blocks of terms in their own type, their totals in f64."""
+    def _float_sums(self, nodes: Sequence[Reduce], trips: Operand, most: Operand) -> list[Operand]:
+        """Emits float sums: blocks of terms in their own types, their totals in f64."""
         writer, size = self.writer, SUMMED_IN_LANES if self.free_order else SUMMED_IN_ORDER
         flags = " reassoc" if self.free_order else ""
-        zero = self.shaped(constant(node.type, 0.0), node)
-        total = self.shaped(constant(F64, 0.0), node)
+        zeros = [self.shaped(constant(node.type, 0.0), node) for node in nodes]
+        none = [self.shaped(constant(F64, 0.0), node) for node in nodes]
 
         def block(first: Operand, count: Operand, totals: list[Operand]) -> list[Operand]:
             def iteration(number: Operand, carried: list[Operand]) -> list[Operand]:
                 absolute = writer.emit("i64", f"add nsw {number}, {first.text}")
-                term = self._term(node, trips, absolute)
-                text = f"fadd{flags} {carried[0]}, {term.text}"
-                return [self.ops.emit(term, term.type, text)]
+                found = []
+                for node, so_far in zip(nodes, carried, strict=True):
+                    term = self._term(node, trips, absolute)
+                    text = f"fadd{flags} {so_far}, {term.text}"
+                    found.append(self.ops.emit(term, term.type, text))
+                return found
 
-            (part,) = self.counted(count, [zero], iteration)
-            widened = self.ops.convert(part, node.type, F64)
-            return [self.ops.binary("add", F64, totals[0], widened)]
+            parts = self.counted(count, zeros, iteration)
+            found = []
+            for node, part, total in zip(nodes, parts, totals, strict=True):
+                widened = self.ops.convert(part, node.type, F64)
+                found.append(self.ops.binary("add", F64, total, widened))
+            return found
 
         def numbered(index: Operand, totals: list[Operand]) -> list[Operand]:
             first = writer.emit("i64", f"mul {index}, {size}")
@@ -317,12 +328,13 @@ class Loops(Body):
             return block(first, count, totals)
 
         if self.watched:
-            (summed,) = self.parts(most, [total], size, block)
+            summed = self.parts(most, none, size, block)
         else:
             padded = writer.emit("i64", f"add {most}, {size - 1}")
             blocks = writer.emit("i64", f"udiv {padded}, {size}")
-            (summed,) = self.counted(blocks, [total], numbered)
-        return self.ops.convert(summed, F64, node.type)
+            summed = self.counted(blocks, none, numbered)
+        pairs = zip(summed, nodes, strict=True)
+        return [self.ops.convert(total, F64, node.type) for total, node in pairs]
 
 
 def _phi(name: Operand, first: Operand, again: Operand, before: str, latch: str) -> str:

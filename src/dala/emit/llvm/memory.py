@@ -1,4 +1,4 @@
-"""Emits reads and writes of buffers: borders, pixels, vectors, gathers, scatters."""
+"""Emits reads of buffers and writes of rows: borders, pixels, vectors, gathers."""
 
 from __future__ import annotations
 
@@ -8,23 +8,35 @@ from dala.emit.llvm.borders import bordered, inside
 from dala.emit.llvm.ir_writer import Operand, llvm_type
 from dala.emit.llvm.loops import Loops
 from dala.ir.access import offset_from
-from dala.ir.nodes import AtomicAdd, Load, Store, Value
+from dala.ir.nodes import Load, Value
 from dala.ir.types import BOOL, S64, U8, Scalar
+from dala.plan.task import InPlace
 
 X = Operand("%x", "i64")
+
+
+def output_pointer(number: int) -> str:
+    """Returns the address of an output."""
+    return f"%out.{number}" if number else "%out"
+
+
+def memory_type(scalar: Scalar) -> str:
+    """Returns the LLVM type of a scalar in memory, where a bool is a byte."""
+    return llvm_type(U8 if scalar == BOOL else scalar)
 
 
 class Memory(Loops):
     """Adds memory access to a body; in the interior no read leaves its row."""
 
     interior = False
-    in_place: frozenset[str] = frozenset()
+    in_place: InPlace = frozenset()
     left: Operand | None = None
     """The number of valid lanes as i64, where a row ends within a vector."""
 
     def pointer(self, source: str) -> str:
         """Returns an input's address: the output's, if it is computed in place."""
-        return "%out" if source in self.in_place else f"%in.{self.source(source)}"
+        number = dict(self.in_place).get(source)
+        return f"%in.{self.source(source)}" if number is None else output_pointer(number)
 
     def here(self) -> Operand:
         """Returns the row-major index of this position's element."""
@@ -58,6 +70,8 @@ class Memory(Loops):
             value = self._read_row(node, source.type, element, channels)
         else:
             value = self._read_at(node, source.type, element, channels)
+        if source.type == BOOL:
+            value = self.ops.convert(value, U8, BOOL)
         if outside is not None:
             zero = self.ops.number(value, source.type, 0)
             value = self.ops.select(outside, zero, value)
@@ -79,7 +93,7 @@ class Memory(Loops):
                     if node.border == "zero":
                         beyond = self.ops.unary("not", BOOL, inside(self.writer, wide, size))
                         outside = beyond if outside is None else self._or(outside, beyond)
-            element = index if element is None else self._row_major(element, size, index)
+            element = index if element is None else self.row_major(element, size, index)
         assert element is not None
         return element, outside
 
@@ -96,7 +110,7 @@ class Memory(Loops):
         a, b = self.writer.alike(a, b)
         return self.ops.binary("or", BOOL, a, b)
 
-    def _row_major(self, element: Operand, size: Operand, index: Operand) -> Operand:
+    def row_major(self, element: Operand, size: Operand, index: Operand) -> Operand:
         element, size, index = self.writer.alike(element, size, index)
         rows = self.ops.emit(element, element.type, f"mul nsw {element}, {size.text}")
         return self.ops.emit(rows, rows.type, f"add nsw {rows}, {index.text}")
@@ -104,7 +118,7 @@ class Memory(Loops):
     def _read_row(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
         """Emits a contiguous vector load; a channel is extracted from full pixels."""
         writer, lanes = self.writer, self.writer.lanes
-        name = llvm_type(type)
+        name = memory_type(type)
         wide = f"<{lanes * channels} x {name}>"
         first = self._scaled(element, channels)
         place = writer.emit(
@@ -113,7 +127,7 @@ class Memory(Loops):
         if self.left is None:
             whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
         else:
-            function = f"llvm.masked.load.{_vector(lanes * channels, name)}.p0"
+            function = f"llvm.masked.load.{vector_suffix(lanes * channels, name)}.p0"
             align, rest = Operand(str(type.size_bytes), "i32"), Operand("zeroinitializer", wide)
             whole = writer.call(function, wide, place, align, self._there(channels), rest)
         if channels == 1:
@@ -125,7 +139,7 @@ class Memory(Loops):
 
     def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
         """Emits a scalar load, or a gather with one address per lane."""
-        writer, name, channel = self.writer, llvm_type(type), node.channel or 0
+        writer, name, channel = self.writer, memory_type(type), node.channel or 0
         base = self.pointer(node.source)
         if element.vector and type == U8 and channels == 4:
             return self._channel_of_words(base, element, channel)
@@ -162,40 +176,21 @@ class Memory(Loops):
 
     # -- writes ----------------------------------------------------------------------------------
 
-    def store(self, node: Store | AtomicAdd) -> None:
-        """Emits a scattered write, skipped outside the output; additions run on a single thread."""
-        writer, name = self.writer, llvm_type(self.program.output.type)
-        fits: Operand | None = None
-        element: Operand | None = None
-        for axis, value in enumerate(node.index):
-            size = Operand(f"%out.size.{axis}", "i64")
-            index = self.wide_index(value)
-            within = inside(writer, index, size)
-            fits = within if fits is None else self.ops.binary("and", BOOL, fits, within)
-            element = index if element is None else self._row_major(element, size, index)
-        assert fits is not None
-        assert element is not None
-        value_ = self.value(node.value)
-        write, skip = writer.label("write"), writer.label("written")
-        writer.branch(fits, write, skip)
-        writer.begin(write)
-        place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {element}")
-        if isinstance(node, AtomicAdd):
-            old = writer.emit(name, f"load {name}, {place}")
-            value_ = self.ops.binary("add", self.program.output.type, old, value_)
-        writer.line(f"store {value_}, {place}")
-        writer.jump(skip)
-        writer.begin(skip)
+    def stored(self, value: Operand, type: Scalar) -> Operand:
+        """Returns a value as memory holds it."""
+        return self.ops.convert(value, BOOL, U8) if type == BOOL else value
 
-    def write_row(self, values: Sequence[Operand], pointer: str, *, streaming: bool) -> None:
-        """Emits the store of the output elements here; `streaming` stores bypass the cache."""
-        writer, type = self.writer, self.program.output.type
-        channels = len(values)
+    def write_row(
+        self, values: Sequence[Operand], pointer: str, type: Scalar, *, streaming: bool
+    ) -> None:
+        """Emits the store of an output's elements here; `streaming` stores bypass the cache."""
+        writer, channels, element = self.writer, len(values), memory_type(type)
+        values = [self.stored(value, type) for value in values]
         first = self._scaled(self.here(), channels)
-        place = writer.emit("ptr", f"getelementptr {llvm_type(type)}, ptr {pointer}, {first}")
+        place = writer.emit("ptr", f"getelementptr {element}, ptr {pointer}, {first}")
         if writer.lanes == 1:
             for channel, value in enumerate(values):
-                step = f"getelementptr {llvm_type(type)}, {place}, i64 {channel}"
+                step = f"getelementptr {element}, {place}, i64 {channel}"
                 target = writer.emit("ptr", step) if channel else place
                 writer.line(f"store {value}, {target}, align {type.size_bytes}")
             return
@@ -203,7 +198,7 @@ class Memory(Loops):
         size = writer.lanes * channels * type.size_bytes
         if self.left is not None:
             align = Operand(str(type.size_bytes), "i32")
-            name = _vector(writer.lanes * channels, llvm_type(type))
+            name = vector_suffix(writer.lanes * channels, element)
             writer.call_void(
                 f"llvm.masked.store.{name}.p0", whole, place, align, self._there(channels)
             )
@@ -248,5 +243,6 @@ def _short(name: str) -> str:
     return {"float": "f32", "double": "f64"}.get(name, name)
 
 
-def _vector(lanes: int, name: str) -> str:
+def vector_suffix(lanes: int, name: str) -> str:
+    """Returns the suffix of intrinsics on vectors of a type."""
     return f"v{lanes}{_short(name)}"

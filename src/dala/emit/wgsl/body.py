@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -221,23 +221,30 @@ class Body(Statements[str]):
 
     # -- reductions ------------------------------------------------------------------------------
 
-    def reduce(self, node: Reduce) -> str:
-        """Emits the sum, minimum or maximum over a counter."""
-        return self.reduce_strided(node, self.trips(node, 1))
+    def reduce(self, nodes: Sequence[Reduce]) -> list[str]:
+        return self.reduce_strided(nodes, self.trips(nodes[0], 1))
 
-    def reduce_strided(self, node: Reduce, trips: str, first: str = "0u", stride: int = 1) -> str:
+    def reduce_strided(
+        self, nodes: Sequence[Reduce], trips: str, first: str = "0u", stride: int = 1
+    ) -> list[str]:
         """Reduces the terms of every iteration, or of every `stride`-th from `first` on."""
-        if node.op == "add" and node.type.is_float:
-            return self._float_sum(node, trips, first, stride)
-        total = self.var(node.type, literal(node.type, neutral_of(node.op, node.type)))
-        self._reduce_into(total, node, trips, first, stride)
-        return total
+        if nodes[0].op == "add" and nodes[0].type.is_float:
+            return self._float_sums(nodes, trips, first, stride)
+        totals = [
+            self.var(node.type, literal(node.type, neutral_of(node.op, node.type)))
+            for node in nodes
+        ]
+        self._reduce_into(totals, nodes, trips, first, stride)
+        return totals
 
-    def _reduce_into(self, total: str, node: Reduce, stop: str, first: str, stride: int) -> None:
+    def _reduce_into(
+        self, totals: list[str], nodes: Sequence[Reduce], stop: str, first: str, stride: int
+    ) -> None:
         with self.iterations(first, stop, stride) as iteration:
-            self.count(node, iteration, 1)
-            (term,) = self.block(node.body)
-            self.line(f"{total} = {self.combined(node, total, term)};")
+            for total, node in zip(totals, nodes, strict=True):
+                self.count(node, iteration, 1)
+                (term,) = self.block(node.body)
+                self.line(f"{total} = {self.combined(node, total, term)};")
 
     def combined(self, node: Reduce, a: str, b: str) -> str:
         """Returns the combination of two partial results."""
@@ -245,13 +252,16 @@ class Body(Statements[str]):
             return self.ops.extreme(node.op, node.type, a, b)
         return f"{a} + {b}" if node.type.is_float else self.ops.integer("add", node.type, a, b)
 
-    def _float_sum(self, node: Reduce, trips: str, first: str, stride: int) -> str:
-        """Emits a blocked float sum, whose error grows much more slowly."""
-        zero = literal(node.type, 0)
-        total, size = self.var(node.type, zero), SUMMED_IN_ORDER * stride
+    def _float_sums(
+        self, nodes: Sequence[Reduce], trips: str, first: str, stride: int
+    ) -> list[str]:
+        """Emits blocked float sums, whose error grows much more slowly."""
+        size = SUMMED_IN_ORDER * stride
+        totals = [self.var(node.type, literal(node.type, 0)) for node in nodes]
         with self.iterations(first, trips, size) as block:
-            part = self.var(node.type, zero)
+            parts = [self.var(node.type, literal(node.type, 0)) for node in nodes]
             stop = self.let(U32, f"{block} + min({trips} - {block}, {size}u)", "t")
-            self._reduce_into(part, node, stop, block, stride)
-            self.line(f"{total} = {total} + {part};")
-        return total
+            self._reduce_into(parts, nodes, stop, block, stride)
+            for total, part in zip(totals, parts, strict=True):
+                self.line(f"{total} = {total} + {part};")
+        return totals

@@ -12,14 +12,21 @@ from dala.emit.wgsl.packing import (
     bit_offset,
     field,
     is_packed,
+    stored,
     unpacked,
     word_index,
     words_of_pixel,
 )
-from dala.ir.nodes import AtomicAdd, Const, Input, Load, Output, Store, Value
-from dala.ir.types import F32, S32, S64, U32, Scalar
+from dala.ir.nodes import AtomicUpdate, Const, Input, Load, Output, Store, Value
+from dala.ir.types import F32, S32, S64, U32, U64, Scalar
+from dala.plan.task import InPlace
 
 COMPONENTS = "xyzw"
+
+
+def output_array(number: int) -> str:
+    """Returns the name of an output's array."""
+    return f"out_{number}" if number else "out"
 
 
 def element_type(item: Input | Output) -> str:
@@ -38,13 +45,14 @@ def atomic_type(scalar: Scalar) -> str:
 class Memory(Body):
     """Adds memory access to a body; `here` is the index of this position's element."""
 
-    in_place: frozenset[str] = frozenset()
+    in_place: InPlace = frozenset()
     atomic = False
     """Whether the output is an array of atomics."""
 
     def array(self, source: str) -> str:
         """Returns an input's array: the output's, if it is computed in place."""
-        return "out" if source in self.in_place else f"in_{self.source(source)}"
+        number = dict(self.in_place).get(source)
+        return f"in_{self.source(source)}" if number is None else output_array(number)
 
     # -- reads -----------------------------------------------------------------------------------
 
@@ -136,7 +144,7 @@ class Memory(Body):
 
     # -- writes ----------------------------------------------------------------------------------
 
-    def store(self, node: Store | AtomicAdd) -> None:
+    def store(self, node: Store | AtomicUpdate) -> None:
         """Emits a scattered write or addition, skipped outside the output."""
         tests, element = [], ""
         for axis, value in enumerate(node.index):
@@ -147,8 +155,8 @@ class Memory(Body):
         with self.inside(f"if ({' & '.join(tests)})"):
             place = self.let(U32, element, "e")
             text = self.value(node.value)
-            if isinstance(node, AtomicAdd):
-                self._add(place, node.value.type, text)
+            if isinstance(node, AtomicUpdate):
+                self._update(node, place, text)
             else:
                 self.put(place, node.value.type, text)
 
@@ -158,42 +166,57 @@ class Memory(Body):
             self._exchange_part(scalar, element, text)
         elif not self.atomic:
             self.line(f"out[{element}] = {text};")
-        elif scalar == S64:
-            bits = self.let(S64, text)
-            self.line(f"atomicStore(&out[2u * {element}], u32({bits} & 0xffffffffli));")
+        elif scalar in (S64, U64):
+            bits = self.let(scalar, text)
+            low = f"0xffffffff{scalar.suffix}"
+            self.line(f"atomicStore(&out[2u * {element}], u32({bits} & {low}));")
             self.line(f"atomicStore(&out[2u * {element} + 1u], u32({bits} >> 32u));")
         else:
-            stored = self.ops.bitcast(text, scalar, U32) if scalar == F32 else text
-            self.line(f"atomicStore(&out[{element}], {stored});")
+            bits = self.ops.bitcast(text, scalar, U32) if scalar == F32 else text
+            self.line(f"atomicStore(&out[{element}], {bits});")
 
-    def put_own_part(self, scalar: Scalar, element: str, text: str) -> None:
+    def put_own_part(self, array: str, scalar: Scalar, element: str, text: str) -> None:
         """Emits the write of a part of a word that no other position writes."""
-        word, offset = f"out[{word_index(scalar, element)}]", bit_offset(scalar, element)
+        word, offset = f"{array}[{word_index(scalar, element)}]", bit_offset(scalar, element)
         self.line(f"atomicAnd(&{word}, ~({field(scalar)} << {offset}));")
-        self.line(f"atomicOr(&{word}, {text} << {offset});")
+        self.line(f"atomicOr(&{word}, {stored(scalar, text)} << {offset});")
 
     def _exchange_part(self, scalar: Scalar, element: str, text: str) -> None:
         """Emits the atomic replacement of a part of a word; the other parts are kept."""
+        self._exchange_bits(scalar, element, stored(scalar, text))
+
+    def _exchange_bits(self, scalar: Scalar, element: str, bits: str) -> None:
         offset = bit_offset(scalar, element)
         without = f"(old & ~({field(scalar)} << {offset}))"
-        self._exchange(word_index(scalar, element), f"{without} | ({text} << {offset})")
+        self._exchange(word_index(scalar, element), f"{without} | ({bits} << {offset})")
 
-    def _add(self, element: str, scalar: Scalar, text: str) -> None:
-        if scalar in (S32, U32):
-            self.line(f"atomicAdd(&out[{element}], {text});")
-        elif scalar == S64:
-            bits, low = self.let(S64, text), self.name("w")
-            self.line(f"let {low}: u32 = u32({bits} & 0xffffffffli);")
+    def _update(self, node: AtomicUpdate, element: str, text: str) -> None:
+        op, scalar = node.op, self.program.output.type
+        if is_packed(scalar):
+            offset = bit_offset(scalar, element)
+            old = self.ops.convert(f"({unpacked(scalar, 'old', offset)})", scalar, scalar.computed)
+            total = self._updated(op, scalar.computed, old, text)
+            self._exchange_part(
+                scalar, element, self.ops.convert(f"({total})", scalar.computed, scalar)
+            )
+        elif not self.atomic:
+            self.line(f"out[{element}] = {self._updated(op, scalar, f'out[{element}]', text)};")
+        elif scalar in (S32, U32):
+            self.line(f"atomic{op.capitalize()}(&out[{element}], {text});")
+        elif scalar in (S64, U64):
+            bits, low = self.let(scalar, text), self.name("w")
+            self.line(f"let {low}: u32 = u32({bits} & 0xffffffff{scalar.suffix});")
             before = self.let(U32, f"atomicAdd(&out[2u * {element}], {low})")
             carry = f"u32({before} + {low} < {low})"
             self.line(f"atomicAdd(&out[2u * {element} + 1u], u32({bits} >> 32u) + {carry});")
-        elif scalar == F32:
-            self._exchange(element, f"bitcast<u32>(bitcast<f32>(old) + {text})")
-        elif is_packed(scalar):
-            total = f"(((old >> {bit_offset(scalar, element)}) + {text}) & {field(scalar)})"
-            self._exchange_part(scalar, element, total)
         else:
-            self.line(f"out[{element}] = out[{element}] + {text};")
+            total = self._updated(op, scalar, "bitcast<f32>(old)", text)
+            self._exchange(element, f"bitcast<u32>({total})")
+
+    def _updated(self, op: str, scalar: Scalar, old: str, text: str) -> str:
+        if op != "add":
+            return self.ops.extreme(op, scalar, old, text)
+        return f"{old} + {text}" if scalar.is_float else self.ops.integer("add", scalar, old, text)
 
     def _exchange(self, word: str, changed: str) -> None:
         """Emits a compare-and-exchange of a word; `changed` is computed from its `old` value."""

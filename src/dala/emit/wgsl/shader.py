@@ -8,12 +8,15 @@ from dala.emit.wgsl.arguments import Arguments
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.functions import FUNCTIONS
 from dala.emit.wgsl.grid import SERIAL, Grid
-from dala.emit.wgsl.memory import Memory, atomic_type, element_type
+from dala.emit.wgsl.memory import Memory, atomic_type, element_type, output_array
 from dala.emit.wgsl.ops import Ops
-from dala.emit.wgsl.packing import is_packed, packed
+from dala.emit.wgsl.output_elements import joined, store_element, store_words, structure, type_of
+from dala.emit.wgsl.packing import is_packed
+from dala.emit.wgsl.reports import BEGIN, END, PRIVATE, Reports
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable, tiled_reduction
-from dala.ir.nodes import AtomicAdd, Program, Reduce, walk
-from dala.ir.types import F64, U32
+from dala.ir.nodes import AtomicUpdate, Output, Program, Reduce, by_output, walk
+from dala.ir.types import U32
+from dala.plan.task import InPlace
 from dala.plan.watchdog import ALL_TOO_FAR, MOST_SLICES, SLICE, STEP_LIMIT, TOO_FAR
 
 ENTRY = "main"
@@ -53,38 +56,42 @@ class Shader:
     """A module as text, its bindings, and the layout of its arguments."""
 
     text: str
+    outputs: int
+    """How many outputs are bound, before the inputs."""
     inputs: tuple[int, ...]
     """The indices of the inputs that are bound; those computed in place are not."""
     reports: bool
-    """Whether the last binding is a status: exceeded limits, and iterations of all positions."""
+    """Whether a binding is a status: exceeded limits, and iterations of all positions."""
+    says: bool
+    """Whether the last binding is what positions say: checks that failed, and lines."""
     arguments: Arguments
 
 
-def emit(program: Program, grid: Grid, in_place: frozenset[str], loops: Loops) -> Shader:
-    """Emits the shader of a program for a grid; `in_place` inputs share the output's memory."""
+def emit(program: Program, grid: Grid, in_place: InPlace, loops: Loops) -> Shader:
+    """Emits the shader of a program for a grid; `in_place` inputs share an output's memory."""
     return _Module(program, grid, in_place, loops).shader()
 
 
 class _Module:
-    def __init__(
-        self, program: Program, grid: Grid, in_place: frozenset[str], loops: Loops
-    ) -> None:
+    def __init__(self, program: Program, grid: Grid, in_place: InPlace, loops: Loops) -> None:
         self.program = program
         self.grid = grid
         self.loops = loops
         self.reports = loops != "free"
+        self.says = bool(program.sites)
         self.in_place = in_place
         self.ops = Ops()
         self.arguments = Arguments(program)
-        self.atomic = self._is_atomic()
+        self.atomic = [self._is_atomic(output) for output in program.outputs]
+        self.several = len(program.outputs) > 1
         self.shared: list[str] = []
 
-    def _is_atomic(self) -> bool:
-        """Whether several invocations write to the same words of the output."""
-        output = self.program.output
+    def _is_atomic(self, output: Output) -> bool:
+        """Whether several invocations write to the same words of an output."""
         if output.scattered:
-            adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
-            return is_packed(output.type) or (adds and output.type != F64)
+            updates = any(isinstance(item, AtomicUpdate) for item in walk(self.program.body))
+            alone = self.grid.own_elements or self.grid.kind == "serial"
+            return is_packed(output.type) or (updates and not alone)
         shared = self.grid.kind in ("rows", "tiles")
         return shared and is_packed(output.type) and output.channels != 4
 
@@ -95,9 +102,8 @@ class _Module:
             parts = [self._tile_main()]
         else:
             parts = [self._element(), self._main()]
-        bound = tuple(
-            i for i, item in enumerate(self.program.inputs) if item.name not in self.in_place
-        )
+        shared = dict(self.in_place)
+        bound = tuple(i for i, item in enumerate(self.program.inputs) if item.name not in shared)
         functions = [FUNCTIONS[name].text for name in self.ops.functions]
         text = "\n".join(
             [
@@ -105,73 +111,71 @@ class _Module:
                 self.arguments.text,
                 *self._bindings(bound),
                 *([_FAILED] if self.reports else []),
+                *([PRIVATE] if self.says else []),
                 *([_WATCHDOG] if self.loops == "counted" else []),
                 *dict.fromkeys(self.shared),
+                *([structure(self.program.outputs)] if self.several else []),
                 *functions,
                 *parts,
             ]
         )
-        return Shader(text, bound, self.reports, self.arguments)
+        return Shader(text, len(self.atomic), bound, self.reports, self.says, self.arguments)
 
     def _bindings(self, bound: tuple[int, ...]) -> list[str]:
-        output = self.program.output
-        element = atomic_type(output.type) if self.atomic else element_type(output)
-        lines = [
-            "@group(0) @binding(0) var<uniform> args: Args;",
-            f"@group(0) @binding(1) var<storage, read_write> out: array<{element}>;",
-        ]
-        for place, i in enumerate(bound, 2):
+        lines = ["@group(0) @binding(0) var<uniform> args: Args;"]
+        for number, output in enumerate(self.program.outputs):
+            element = atomic_type(output.type) if self.atomic[number] else element_type(output)
+            variable = f"var<storage, read_write> {output_array(number)}: array<{element}>;"
+            lines.append(f"@group(0) @binding({number + 1}) {variable}")
+        first = 1 + len(self.program.outputs)
+        for place, i in enumerate(bound, first):
             type = element_type(self.program.inputs[i])
             lines.append(f"@group(0) @binding({place}) var<storage, read> in_{i}: array<{type}>;")
         if self.reports:
-            place = len(bound) + 2
+            place = len(bound) + first
             words = "var<storage, read_write> status: array<atomic<u32>, 2>;"
+            lines.append(f"@group(0) @binding({place}) {words}")
+        if self.says:
+            place = len(bound) + first + self.reports
+            words = "var<storage, read_write> said: array<u32>;"
             lines.append(f"@group(0) @binding({place}) {words}")
         return lines
 
     def _body(self) -> Memory:
-        body = Memory(self.program, self.ops, self.loops)
-        body.in_place, body.atomic = self.in_place, self.atomic
+        body = Reports(self.program, self.ops, self.loops)
+        body.in_place, body.atomic = self.in_place, self.atomic[0]
         return body
 
     # -- one position ----------------------------------------------------------------------------
 
     @property
     def _returned(self) -> str:
-        """Returns the result type for one position; four packed channels are words."""
-        output = self.program.output
-        if output.channels == 4:
-            return element_type(output)
-        if output.channels in (2, 3):
-            return f"vec{output.channels}<{output.type.wgsl}>"
-        return output.type.wgsl
+        """Returns the result type for one position: a structure if there are several outputs."""
+        return "Element" if self.several else type_of(self.program.output)
 
     def _element(self) -> str:
         """Emits the function that computes the element of one position."""
         body = self._body()
         if self.loops == "counted":
             body.line(_REFUEL)
+        if self.says:
+            body.line(BEGIN)
         results = body.block(self.program.body)
+        if self.says:
+            body.line(END)
         if self.reports:
             body.line(_REPORT)
         positions = "".join(f", p{axis}: i32" for axis in range(self.program.rank))
         arrow = ""
         if not self.program.output.scattered:
             arrow = f" -> {self._returned}"
-            body.line(f"return {self._joined(results)};")
+            outputs = self.program.outputs
+            parts = [
+                joined(*each) for each in zip(outputs, by_output(outputs, results), strict=True)
+            ]
+            text = f"Element({', '.join(parts)})" if self.several else parts[0]
+            body.line(f"return {text};")
         return "\n".join([f"fn element(here: u32{positions}){arrow} {{", *body.lines, "}"])
-
-    def _joined(self, results: list[str]) -> str:
-        output = self.program.output
-        if len(results) == 1:
-            return results[0]
-        if is_packed(output.type) and output.channels == 4:
-            count = output.type.per_word
-            parts = [results[i : i + count] for i in range(0, len(results), count)]
-            results = [packed(output.type, part) for part in parts]
-            if len(results) == 1:
-                return results[0]
-        return f"{self._returned}({', '.join(results)})"
 
     # -- the grid --------------------------------------------------------------------------------
 
@@ -234,22 +238,22 @@ class _Module:
             body.line(f"let p0 = i32({rest});")
 
     def _store(self, body: Memory, element: str, call: str) -> None:
-        output = self.program.output
-        if output.scattered:
+        if self.program.output.scattered:
             body.line(f"{call};")
-        elif output.channels in (2, 3):
-            body.line(f"let pixel = {call};")
-            for i, component in enumerate("xyz"[: output.channels]):
-                body.line(f"out[{element} * {output.channels}u + {i}u] = pixel.{component};")
+        elif self.several:
+            body.line(f"let made = {call};")
+            for number in range(len(self.program.outputs)):
+                store_element(body, number, element, f"made.o{number}")
         else:
-            body.line(f"out[{element}] = {call};")
+            store_element(body, 0, element, call)
 
     # -- words of packed elements ----------------------------------------------------------------
 
     def _flat_function(self) -> str:
         """Emits the function from a linear index to its element; 0 beyond the last one."""
         body = self._body()
-        body.line(f"if (here >= args.count) {{ return {self._returned}(0u); }}")
+        zero = "0u" if not self.several and self.program.output.type.wgsl == "u32" else ""
+        body.line(f"if (here >= args.count) {{ return {self._returned}({zero}); }}")
         self._outer_positions(body, "here", self.program.rank)
         body.line(f"return {self._call()};")
         head = f"fn from_flat(here: u32) -> {self._returned} {{"
@@ -257,30 +261,25 @@ class _Module:
 
     def _words(self, body: Memory, count: str = "") -> None:
         """Emits a word's elements, or as many pixels, and the writes of the words they fill."""
-        last, output = self.program.rank - 1, self.program.output
-        per_word = output.type.per_word
+        last, step = self.program.rank - 1, self.grid.step
         if count:
-            body.line(f"if (unit * {per_word}u >= {count}) {{ return; }}")
-        body.line(f"let first = unit * {per_word}u;")
+            body.line(f"if (unit * {step}u >= {count}) {{ return; }}")
+        body.line(f"let first = unit * {step}u;")
         outer = "".join(f", p{axis}" for axis in range(last))
-        for k in range(per_word):
+        for k in range(step):
             if count:
                 call = f"from_flat(first + {k}u)"
             else:
-                call = f"element(first + {k}u{outer}, i32(column * {per_word}u + {k}u))"
+                call = f"element(first + {k}u{outer}, i32(column * {step}u + {k}u))"
             body.line(f"let b{k} = {call};")
-        if output.channels not in (2, 3):
-            others = packed(output.type, [f"b{k}" for k in range(1, per_word)], 1)
-            body.line(f"out[unit] = b0 | {others};")
-            return
-        channels = output.channels
-        parts = [f"b{k}.{letter}" for k in range(per_word) for letter in "xyz"[:channels]]
-        for word in range(channels):
-            first = per_word * word
-            text = packed(output.type, parts[first : first + per_word])
-            test = f"unit * {channels * per_word}u + {first}u < {count} * {channels}u"
-            guard = f"if ({test}) " if count and word else ""
-            body.line(f"{guard}{{ out[unit * {channels}u + {word}u] = {text}; }}")
+        for number, output in enumerate(self.program.outputs):
+            values = [f"b{k}.o{number}" if self.several else f"b{k}" for k in range(step)]
+            if is_packed(output.type) and output.channels != 4:
+                store_words(body, number, values, count)
+                continue
+            for k, text in enumerate(values):
+                with body.inside(f"if (first + {k}u < {count})" if count and k else ""):
+                    store_element(body, number, f"(first + {k}u)", text)
 
     # -- rows that a workgroup shares ------------------------------------------------------------
 
@@ -305,8 +304,7 @@ class _Module:
             body.line(f"let p{last} = i32(column);")
             if self.loops == "counted":
                 body.line(_REFUEL)
-            for statement in partition.of_position:
-                body.statement(statement)
+            body.statements(partition.of_position)
             self._store_results(body)
         if self.reports:
             body.line(_REPORT)
@@ -315,13 +313,15 @@ class _Module:
     def _store_results(self, body: Memory) -> None:
         """Emits the stores of the results, atomic if other invocations write the same words."""
         results = [body.value(value) for value in self.program.body.results]
-        if not self.atomic:
-            self._store(body, "here", self._joined(results))
-            return
-        channels = self.program.output.channels or 1
-        for i, text in enumerate(results):
-            element = body.let(U32, f"here * {channels}u + {i}u", "e")
-            body.put_own_part(self.program.output.type, element, text)
+        outputs = self.program.outputs
+        for number, channels in enumerate(by_output(outputs, results)):
+            output = outputs[number]
+            if not self.atomic[number]:
+                store_element(body, number, "here", joined(output, channels))
+                continue
+            for i, text in enumerate(channels):
+                element = body.let(U32, f"here * {len(channels)}u + {i}u", "e")
+                body.put_own_part(output_array(number), output.type, element, text)
 
     # -- tiles -----------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ class _Module:
         """Emits a reduction shared by the workgroup: partial results, then a tree reduction."""
         size, type = self.grid.columns, node.type.wgsl
         trips = body.trips(node, 1)
-        total = body.reduce_strided(node, trips, "local", size)
+        (total,) = body.reduce_strided([node], trips, "local", size)
         half = body.name("n")
         parts = f"parts_{node.type}"
         self.shared.append(f"var<workgroup> {parts}: array<{type}, {size}>;")

@@ -16,6 +16,7 @@ from dala.lang.lower import Definition
 from dala.lang.source import from_function, from_text
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers
+from dala.runtime.kernels.call import Outputs
 from dala.runtime.kernels.kernel import KERNELS, Kernel
 from dala.runtime.kernels.specialization import Consts, Types
 from dala.runtime.pipelines.composite import CompositeKernel, Expand, HostCallKernel, Library
@@ -56,7 +57,7 @@ class DeclaredKernel(CompositeKernel):
 class DispatchedKernel(DeclaredKernel):
     """A composite kernel of one stage on the very buffers given, which sees to aliases itself."""
 
-    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+    def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
         with using(check_buffers(self.name, self.inputs, inputs, output)):
             for stage in self.stages(inputs, output, params):
                 stage.kernel.run(stage.inputs, stage.output, stage.params)

@@ -18,13 +18,10 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, builtin, dispatch, helper
 from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
 from dala.kernels.base.parameters import number
-from dala.lang.language_names import ScalarMarker
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.kernels.kernel import function
 from dala.runtime.pipelines.composite import Stage
 
-_narrow = ScalarMarker(U16)
-"""Converts to 16 bits in a kernel."""
 HALF_A_STEP = 0.5 / 255_000
 """Half of the least by which the luma of two u8 pixels can differ."""
 
@@ -46,28 +43,21 @@ def gray(old: Any, light: Any) -> Any:
     return dala.rgba(light, light, light, old.a)
 
 
-@dispatch("image", group="color")
-def grayscale(inputs: Inputs, output: Buffer, _: Given) -> Iterator[Stage]:
+@builtin(group="color")
+def grayscale(image: dala.Image) -> Any:
     """The luma of each pixel in every color channel, or in the one of a gray output"""
-    yield Stage(_weigh_levels if _is_narrow(inputs, output) else _weigh, inputs, output)
+    return gray(image.pixel, dala.luma(image.pixel))
 
 
-@dispatch(
-    "image",
+@builtin(
     group="color",
     value=number(
         "how much is added to each channel, where white is 1", usual=(-1, 1), limit=Limit(-1, 1)
     ),
 )
-def brightness(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+def brightness(image: dala.Image, value: dala.f32) -> Any:
     """x + value"""
-    value = params["value"]
-    if _is_narrow(inputs, output):
-        levels = round(255 * value)
-        given = {"up": max(levels, 0), "down": max(-levels, 0)}
-        yield Stage(_shift_levels, inputs, output, given)
-    else:
-        yield Stage(_shift, inputs, output, {"value": value})
+    return recolored(image.pixel, image.pixel + value)
 
 
 @builtin(
@@ -152,9 +142,14 @@ def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 )
 def threshold(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """White where luma > value, else black"""
-    value = params["value"]
+    value, scalar = params["value"], inputs[0].scalar
+    if scalar == U16:
+        # In f32 the luma of two such pixels may come out alike: thousandths of a level are exact.
+        limit = math.floor(value * scalar.white * 1000 + 1e-6)
+        yield Stage(_separate_levels, inputs, output, {"limit": limit})
+        return
     # The luma of integers is rounded: what equals the value must not come out above it.
-    limit = value + HALF_A_STEP if inputs[0].scalar == U8 else value
+    limit = value + HALF_A_STEP if scalar == U8 else value
     yield Stage(_separate, inputs, output, {"limit": limit})
 
 
@@ -206,45 +201,6 @@ def vignette(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
 
 # -- kernels ---------------------------------------------------------------------------------------
-
-
-def _is_narrow(inputs: Inputs, output: Buffer) -> bool:
-    """Whether levels can become levels in 16 bits, of which a vector of the CPU holds the most."""
-    return inputs[0].scalar == output.scalar == U8 and current_device().is_host
-
-
-@helper
-def _weigh(image: dala.Image) -> Any:
-    return gray(image.pixel, dala.luma(image.pixel))
-
-
-@helper
-def _weigh_levels(image: dala.Image) -> Any:
-    p = image.levels.pixel
-    r, g, b = _narrow(p.r), _narrow(p.g), _narrow(p.b)
-    # (299r + 587g + 114b + 500) / 1000, rounded down: first its eighth, which fits 16 bits, then
-    # that divided by 125, for which 33555 / 2²² is exact enough.
-    eighth = r * 37 + g * 73 + b * 14 + 62 + (((r + g) * 3 + b * 2 + 4) >> 3)
-    level = _narrow((dala.u32(eighth) * dala.u32(_narrow(33555))) >> 16) >> 6
-    return dala.rgba(level, level, level, _narrow(p.a))
-
-
-@helper
-def _shift(image: dala.Image, value: dala.f32) -> Any:
-    return recolored(image.pixel, image.pixel + value)
-
-
-@helper
-def _shift_levels(image: dala.Image, up: dala.s32, down: dala.s32) -> Any:
-    p = image.levels.pixel
-    return dala.rgba(
-        _shifted(p.r, up, down), _shifted(p.g, up, down), _shifted(p.b, up, down), _narrow(p.a)
-    )
-
-
-@function
-def _shifted(level: Any, up: Any, down: Any) -> Any:
-    return max(min(_narrow(level) + _narrow(up), _narrow(255)), _narrow(down)) - _narrow(down)
 
 
 def entries(matrix: np.ndarray, columns: str = "rgb") -> dict[str, float]:
@@ -309,6 +265,13 @@ def _raise(image: dala.Image, exponent: dala.f32) -> Any:
 @helper
 def _separate(image: dala.Image, limit: dala.f32) -> Any:
     return gray(image.pixel, 1.0 if dala.luma(image.pixel) > limit else 0.0)
+
+
+@helper
+def _separate_levels(image: dala.Image, limit: dala.s32) -> Any:
+    p = image.levels.pixel
+    light = 299 * p.r + 587 * p.g + 114 * p.b
+    return gray(image.pixel, 1.0 if light > limit else 0.0)
 
 
 @helper

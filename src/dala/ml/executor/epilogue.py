@@ -36,7 +36,7 @@ class Epilogue:
         body = "\n    ".join([*self.lines, f"return {self.result}"])
         definition = written("epilogue", f"def epilogue({given}):\n    {body}").definition
         element = (F32, 1, None)
-        program = definition.lower(Specialization((element,) * (1 + operands), element))
+        program = definition.lower(Specialization((element,) * (1 + operands), (element,)))
         return element_function(program, "epilogue")
 
 

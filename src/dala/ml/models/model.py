@@ -21,7 +21,8 @@ from dala.ml.models.kernel_engine import KernelEngine
 from dala.ml.onnx.contents import Source, read_contents
 from dala.ml.onnx.signature import Tensor, check_inputs, output_shape
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.kernels.arguments import Params, check_buffers, complete
+from dala.runtime.kernels.arguments import Params, check_buffers, complete, one_output
+from dala.runtime.kernels.call import Outputs
 from dala.runtime.pipelines.composite import CompositeKernel, Stage
 from dala.runtime.profiling.profile import copy
 
@@ -148,7 +149,8 @@ class Model(CompositeKernel, Generic[Seen]):
 
     # -- running ---------------------------------------------------------------------------------
 
-    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+    def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
+        output = one_output(self.name, output)
         with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
             wanted = self._checked(inputs, output, params)
             target = output
@@ -222,18 +224,19 @@ class Model(CompositeKernel, Generic[Seen]):
     def explain(
         self,
         inputs: Sequence[Buffer] | None = None,
-        output: Buffer | None = None,
+        output: Outputs | None = None,
         params: Params | None = None,
         *,
         assembly: bool = False,
     ) -> str:
         """Returns what computes it and where, its inputs and its outputs, and what is copied."""
-        with using(current_device() if output is None else output.memory.device) as device:
+        made = None if output is None else one_output(self.name, output)
+        with using(current_device() if made is None else made.memory.device) as device:
             lines = [f"{self.name} is computed by {self.engine}"]
             lines += [f"  takes {item.name}: {item}" for item in self.takes]
             lines += [f"  gives {item.name}: {item}" for item in self.gives]
-            if output is not None:
-                lines += filter(None, [self.engine_on(device).copies(output)])
+            if made is not None:
+                lines += filter(None, [self.engine_on(device).copies(made)])
         explained = "\n".join(map(printable, lines))
         print(explained)
         return explained

@@ -11,7 +11,14 @@ from dala.errors import ArgumentError, DtypeError, ShapeError, edge
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.command import Command, Status, Work
 from dala.runtime.commands.queue import Queue
-from dala.runtime.kernels.arguments import Params, check_buffers, complete
+from dala.runtime.kernels.arguments import (
+    Params,
+    check_buffers,
+    complete,
+    one_output,
+    outputs_of,
+)
+from dala.runtime.kernels.call import Outputs
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.profiling.profile import copy
 
@@ -30,7 +37,7 @@ class CommandFields(TypedDict, total=False):
     op: Literal["run_kernel", "copy_buffer"]
     kernel: str | Kernel
     inputs: Sequence[Buffer]
-    output: Buffer
+    output: Outputs
     params: Params | None
 
 
@@ -45,10 +52,12 @@ class Submittable(Protocol):
 def run_kernel(
     kernel: str | Kernel,
     inputs: Sequence[Buffer],
-    output: Buffer,
+    output: Outputs,
     params: Params | None = None,
 ) -> None:
     """Compute `output` from `inputs` by a kernel or the name of one.
+
+    A kernel that returns several values takes a list of as many outputs, of one shape.
 
     >>> from dala.gpu import compute
     >>> x, y = compute.buffer([-1.0, 2.0], (2,), "f32"), compute.buffer_zeros((2,), "f32")
@@ -87,7 +96,7 @@ def submit(
 def run_kernel_async(
     kernel: str | Kernel,
     inputs: Sequence[Buffer],
-    output: Buffer,
+    output: Outputs,
     params: Params | None = None,
 ) -> Command:
     """Queue a kernel and return at once; the command can be awaited or waited for."""
@@ -179,8 +188,9 @@ def _running(kernel: str | Kernel, inputs: Any, output: Any, params: Params | No
     found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
     check_buffers(found.name, found.inputs, inputs, output)
     params = complete(found.name, found.params, params)
-    reads, writes = _memories(inputs), (output.memory,)
-    call = partial(_run, found, (*inputs, output), reads, writes, params)
+    outputs = outputs_of(output)
+    reads, writes = _memories(inputs), _memories(outputs)
+    call = partial(_run, found, (*inputs, *outputs), reads, writes, params)
     return Work(call, reads, writes, found.name)
 
 
@@ -192,14 +202,15 @@ def _run(
     params: Params,
 ) -> None:
     # Buffers of its own: the caller may have freed the others since.
-    *inputs, output = [
+    own = [
         Buffer(memory, buffer.scalar, buffer.shape)
         for memory, buffer in zip((*reads, *writes), buffers, strict=True)
     ]
-    kernel.run(inputs, output, params)
+    kernel.run(own[: len(reads)], own[len(reads) :], params)
 
 
 def _copying(inputs: Any, output: Any) -> Work:
+    output = one_output("copy_buffer", output)
     if (
         not isinstance(inputs, Sequence)
         or len(inputs) != 1

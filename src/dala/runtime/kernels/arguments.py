@@ -11,7 +11,7 @@ import numpy as np
 from dala.base.suggestions import hint
 from dala.devices.device import Device
 from dala.errors import ArgumentError, DeviceError, DeviceLostError
-from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
+from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
 from dala.lang.arithmetic import Mismatch
 from dala.lang.composites import Composite, flattened, leaves
 from dala.lang.signature import Parameter
@@ -92,6 +92,9 @@ def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) ->
             ) from None
         if scalar == F32 and abs(wide) > _LARGEST_F32:
             return math.copysign(math.inf, wide)
+        if scalar.is_storage:
+            with np.errstate(over="ignore"):
+                return float(scalar.numpy.type(wide))
         return wide
     if isinstance(value, float) and not value.is_integer():
         raise ArgumentError(f"{kernel}: parameter {name!r} is {scalar}, an integer, not {value!r}.")
@@ -109,13 +112,32 @@ def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scala
     met = scalars[0]
     for scalar in scalars[1:]:
         met = promote(met, scalar) or S64
+    if met == BOOL and not isinstance(value, bool | float):
+        return S32
     if isinstance(value, float) and not met.is_float:
-        return F64 if met == S64 else F32
-    return met
+        return F64 if met.bits == 64 else F32
+    return met.computed
+
+
+def outputs_of(output: Any) -> tuple[Any, ...]:
+    """Returns the outputs that were given: one, or a list or tuple of them."""
+    return tuple(output) if type(output) in (list, tuple) and output else (output,)
+
+
+def one_output(kernel: str, output: Any) -> Buffer:
+    """Returns the output of a kernel that has one; raises ArgumentError where more are given."""
+    given = outputs_of(output)
+    if len(given) > 1:
+        raise ArgumentError(f"{kernel} has one output, but {len(given)} were given: give one.")
+    only: Buffer = given[0]
+    return only
 
 
 def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any) -> Device:
-    """Returns the device of the buffers; raises unless they are what the kernel takes."""
+    """Returns the device of the buffers; raises unless they are what the kernel takes.
+
+    `output` is a buffer, or several of them, none of which shares memory with another.
+    """
     if isinstance(inputs, Buffer) or not isinstance(inputs, Sequence):
         raise ArgumentError(
             f"{kernel}: inputs is a list of buffers, not {type(inputs).__name__}: write [x]."
@@ -126,24 +148,45 @@ def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any)
             f"{kernel} takes {len(names)}{' or more' * many} input{'s' * (len(names) != 1)} "
             f"({', '.join(names) or 'none'}), but {len(inputs)} were given."
         )
-    for i, item in enumerate((output, *inputs)):
+    outputs = outputs_of(output)
+    first = -len(outputs)
+    for i, item in enumerate((*outputs, *inputs), first):
         if not isinstance(item, Buffer):
-            which = f"input {i - 1}" if i else "the output"
             raise ArgumentError(
-                f"{kernel}: {which} is {type(item).__name__}, not a Buffer: make one with "
-                f"compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
+                f"{kernel}: {_which(i, len(outputs))} is {type(item).__name__}, not a Buffer: make "
+                f"one with compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
             )
         there = (item._memory or item.memory).device  # scratch need not come to be for this
-        if i == 0:
+        if i == first:
             device = there
         elif there is not device:
+            whole, which = (_which(place, len(outputs)) for place in (first, i))
             if there.lost or device.lost:
                 raise DeviceLostError(
-                    f"{kernel}: {'the output' if device.lost else f'input {i - 1}'} was on "
+                    f"{kernel}: {whole if device.lost else which} was on "
                     f"{device.id}, which was lost with all that its buffers held: make it again."
                 )
             raise DeviceError(
-                f"{kernel}: input {i - 1} is on {there.id}, but the output is on {device.id}: a "
+                f"{kernel}: {which} is on {there.id}, but {whole} is on {device.id}: a "
                 f"kernel runs where all its buffers are. Move it with buffer.to({device.id!r})."
             )
+    if len(outputs) > 1:
+        _check_apart(kernel, outputs)
     return device
+
+
+def _which(place: int, outputs: int) -> str:
+    """Returns what a buffer is called; those of outputs end at -1."""
+    if place >= 0:
+        return f"input {place}"
+    return "the output" if outputs == 1 else f"output {place + outputs}"
+
+
+def _check_apart(kernel: str, outputs: tuple[Buffer, ...]) -> None:
+    for i, item in enumerate(outputs):
+        for j, other in enumerate(outputs[:i]):
+            if item.aliases(other):
+                raise ArgumentError(
+                    f"{kernel}: outputs {j} and {i} share memory, so that one would overwrite the "
+                    f"other: give each output a buffer of its own."
+                )

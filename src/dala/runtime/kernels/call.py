@@ -6,7 +6,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -19,9 +19,15 @@ from dala.lang.signature import Parameter
 from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.host_data import check_shape
-from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.arguments import Params, outputs_of
 from dala.runtime.kernels.arrays import Argument, Destination, DlpackArray, like, made, read_from
 
+Outputs: TypeAlias = Buffer | Sequence[Buffer]
+"""The output of a kernel, or a list of several."""
+ShapeLike: TypeAlias = int | Sequence[int] | Sequence[Sequence[int]]
+DtypesLike: TypeAlias = DtypeLike | Sequence[DtypeLike]
+"""A dtype for all outputs, or one for each."""
+Item = TypeVar("Item")
 Into = TypeVar("Into", bound=DlpackArray)
 Tensor = TypeVar("Tensor", bound=DlpackArray)
 
@@ -40,22 +46,30 @@ class CalledKernel(ABC):
 
     @property
     @abstractmethod
+    def accumulates(self) -> bool:
+        """Whether it starts from what its output holds."""
+
+    @property
+    @abstractmethod
     def params(self) -> tuple[Parameter, ...]:
         """Its parameters, with their defaults."""
 
     @abstractmethod
-    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
-        """Compute the output from the inputs."""
+    def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
+        """Compute the output from the inputs; a list of outputs if there are several."""
 
     @abstractmethod
-    def result_kind(
+    def result_kinds(
         self,
         inputs: tuple[Kind, ...],
         params: Params,
-        shape: Shape | None = None,
-        scalar: Scalar | None = None,
-    ) -> Kind:
-        """Returns the dtype and shape of a call's result; those given are as they are."""
+        shapes: tuple[Shape, ...] = (),
+        scalars: tuple[Scalar, ...] = (),
+    ) -> tuple[Kind, ...]:
+        """Returns the dtype and shape of each of a call's results.
+
+        Those given are as they are: none, one for all results, or one for each.
+        """
 
     @cached_property
     def _takes(self) -> tuple[int, tuple[str, ...]]:
@@ -88,10 +102,20 @@ class CalledKernel(ABC):
         /,
         *arguments: Argument,
         out: Into,
-        shape: int | Sequence[int] | None = None,
-        dtype: DtypeLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DtypesLike | None = None,
         **named: Argument,
     ) -> Into: ...
+    @overload
+    def __call__(
+        self,
+        /,
+        *arguments: Argument,
+        out: tuple[Into, ...] | list[Into],
+        shape: ShapeLike | None = None,
+        dtype: DtypesLike | None = None,
+        **named: Argument,
+    ) -> tuple[Into, ...]: ...
     @overload
     def __call__(
         self,
@@ -99,8 +123,8 @@ class CalledKernel(ABC):
         /,
         *arguments: Argument,
         out: None = None,
-        shape: int | Sequence[int] | None = None,
-        dtype: DtypeLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DtypesLike | None = None,
         **named: Argument,
     ) -> Buffer: ...
     @overload
@@ -110,8 +134,8 @@ class CalledKernel(ABC):
         /,
         *arguments: Argument,
         out: None = None,
-        shape: int | Sequence[int] | None = None,
-        dtype: DtypeLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DtypesLike | None = None,
         **named: Argument,
     ) -> np.ndarray: ...
     @overload
@@ -121,8 +145,8 @@ class CalledKernel(ABC):
         /,
         *arguments: Argument,
         out: None = None,
-        shape: int | Sequence[int] | None = None,
-        dtype: DtypeLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DtypesLike | None = None,
         **named: Argument,
     ) -> Tensor: ...
     @overload
@@ -131,8 +155,8 @@ class CalledKernel(ABC):
         /,
         *,
         out: None = None,
-        shape: int | Sequence[int] | None = None,
-        dtype: DtypeLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DtypesLike | None = None,
         **named: Argument,
     ) -> Any: ...
     def __call__(
@@ -140,15 +164,16 @@ class CalledKernel(ABC):
         /,
         *arguments: Any,
         out: Any = None,
-        shape: int | Sequence[int] | None = None,
-        dtype: DtypeLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DtypesLike | None = None,
         **named: Argument,
     ) -> Any:
         """Returns the kernel's output for these inputs, then parameters; both go by name, too.
 
         The result is of the kind of the first input: a NumPy array, a buffer, a tensor of PyTorch
         or JAX. It has the shape that the kernel runs over and the dtype of what it returns, unless
-        `shape` or `dtype` say otherwise; or it is written into `out`, which is then returned.
+        `shape` or `dtype` say otherwise; or it is written into `out`, which is then returned. A
+        kernel that returns several values gives a tuple; for it, these three may be tuples, too.
 
         >>> import numpy as np
         >>> from dala.gpu import compute
@@ -170,14 +195,15 @@ class CalledKernel(ABC):
     def python(
         self,
         *inputs: Any,
-        shape: Sequence[int] | None = None,
-        dtype: DtypeLike | None = None,
+        shape: ShapeLike | None = None,
+        dtype: DtypesLike | None = None,
         **params: Any,
-    ) -> np.ndarray:
+    ) -> Any:
         """Returns what the kernel computes, run as plain Python, one position after another.
 
         A debugger stops at its lines, where values are NumPy scalars. `shape` and `dtype` are those
-        of the output, where they are not those of a call.
+        of the output, where they are not those of a call. It is an array, or a tuple of arrays for
+        a kernel that returns several values.
 
         >>> import numpy as np
         >>> from dala.gpu import compute
@@ -208,20 +234,59 @@ def _called(
     with using(_device(out, inputs.values())) as device:
         sources = [read_from(kernel.name, name, item) for name, item in inputs.items()]
         if out is not None:
-            destination = Destination(kernel.name, out, device)
-            kernel.run(sources, destination.buffer, params)
-            return destination.filled()
-        scalar = None if dtype is None else dtype_of(dtype)
+            several = isinstance(out, list | tuple) and any(hasattr(x, "__dlpack__") for x in out)
+            given = out if several else [out]
+            filled = kernel.accumulates
+            destinations = [Destination(kernel.name, item, device, filled=filled) for item in given]
+            kernel.run(sources, _one_or_all([item.buffer for item in destinations]), params)
+            back = tuple(item.filled() for item in destinations)
+            return back if several else back[0]
         kinds = tuple((item.scalar, item.shape) for item in sources)
-        extents = None if shape is None else check_shape(shape, scalar or dtype_of("u8"))[0]
-        target = made(device, kernel.result_kind(kinds, params, extents, scalar))
-        kernel.run(sources, target, params)
-        return like(next(iter(inputs.values()), None), target)
+        wished = (requested_shapes(shape), requested_dtypes(dtype))
+        found = kernel.result_kinds(kinds, params, *wished)
+        targets = [made(device, kind, zeroed=kernel.accumulates) for kind in found]
+        kernel.run(sources, _one_or_all(targets), params)
+        first = next(iter(inputs.values()), None)
+        return _one_or_all(tuple(like(first, target) for target in targets))
+
+
+def _one_or_all(items: Sequence[Any]) -> Any:
+    """Returns the only item itself, or all of several."""
+    return items[0] if len(items) == 1 else items
+
+
+def requested_shapes(given: Any) -> tuple[Shape, ...]:
+    """Returns the shapes that were asked for: none, one, or one for each output."""
+    if given is None:
+        return ()
+    several = isinstance(given, list | tuple) and given and isinstance(given[0], list | tuple)
+    return tuple(check_shape(item, dtype_of("u8"))[0] for item in (given if several else [given]))
+
+
+def requested_dtypes(given: Any) -> tuple[Scalar, ...]:
+    """Returns the dtypes that were asked for: none, one, or one for each output."""
+    if given is None:
+        return ()
+    return tuple(map(dtype_of, given if isinstance(given, list | tuple) else [given]))
+
+
+def for_each(
+    kernel: str, what: str, given: tuple[Item, ...], outputs: Sequence[Any]
+) -> tuple[Item, ...]:
+    """Returns what was given as one for each output; raises ArgumentError for another number."""
+    if len(given) == 1:
+        return given * len(outputs)
+    if given and len(given) != len(outputs):
+        raise ArgumentError(
+            f"{kernel} has {len(outputs)} output{'s' * (len(outputs) != 1)}, but {what}= has "
+            f"{len(given)} items: give one for each output, or one for all."
+        )
+    return given
 
 
 def _device(out: Any, inputs: Any) -> Device:
     """Returns the device of the first buffer among out and inputs, else the current one."""
-    for item in (out, *inputs):
+    for item in (*outputs_of(out), *inputs):
         if isinstance(item, Buffer):
             return item.place.device
     return current_device()
@@ -271,6 +336,11 @@ def _sorted(
 def _takes(kernel: CalledKernel) -> str:
     arguments = ", ".join([*kernel.inputs, *map(str, kernel.params)])
     return f"{kernel.name} is called as {kernel.name}({arguments})"
+
+
+def only(kernel: str, what: str, given: tuple[Item, ...]) -> Item | None:
+    """Returns what was given for the one output of a kernel, if anything was."""
+    return next(iter(for_each(kernel, what, given, (None,))), None)
 
 
 def kind_of_first(name: str, inputs: tuple[Kind, ...], shape: Shape | None) -> Kind:

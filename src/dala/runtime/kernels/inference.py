@@ -7,12 +7,12 @@ from typing import Any
 
 from dala.base.lru_cache import LruCache
 from dala.base.record import changed
-from dala.errors import InternalError, KernelError, ShapeError
+from dala.errors import KernelError, ShapeError
 from dala.ir.access import accesses
 from dala.ir.nodes import Program
-from dala.ir.types import DTYPES, F32, S64, U8, Scalar, promote
-from dala.lang.example_specialization import vector_size
-from dala.lang.findings import Findings
+from dala.ir.types import BOOL, F32, S8, S64, U8, Scalar, promote
+from dala.lang.example_specialization import vector_sizes
+from dala.lang.findings import Findings, Returned
 from dala.lang.lower import Definition, Specialization
 from dala.plan.task import Kind, Shape
 from dala.runtime.kernels.specialization import Consts, Types, positions, specialize
@@ -22,7 +22,7 @@ Sized = list[tuple[str, Shape]]
 """Names of inputs, with the positions that each of them has."""
 
 
-_kinds: LruCache[tuple[Any, ...], Kind] = LruCache(MOST_KINDS)
+_kinds: LruCache[tuple[Any, ...], tuple[Kind, ...]] = LruCache(MOST_KINDS)
 
 
 def inferred(
@@ -32,8 +32,8 @@ def inferred(
     consts: Consts,
     types: Types,
     shape: Shape | None,
-) -> Kind:
-    """Returns the dtype and shape of a kernel's output; `shape` is the one that was asked for."""
+) -> tuple[Kind, ...]:
+    """Returns the dtype and shape of each output; `shape` is the one that was asked for."""
     numbers = tuple((name, repr(number)) for name, number in consts)  # 1 is not 1.0
     key = (definition, inputs, numbers, types, shape)
     return _kinds.find(key, lambda: _infer(name, definition, inputs, consts, types, shape))
@@ -46,20 +46,32 @@ def _infer(
     consts: Consts,
     types: Types,
     shape: Shape | None,
-) -> Kind:
+) -> tuple[Kind, ...]:
     if definition.signature.out is not None and shape is None:
         raise ShapeError(
             f"{name} writes where it likes, so nothing says how large its output is: give "
             f"shape=(…), or out= with what it is to write to."
         )
     program, findings = _tried(name, definition, inputs, consts, types, shape)
-    if shape is None:
-        shape = _domain(name, definition, inputs, program, findings)
-        if findings.pixels:
-            shape += _channels(definition, inputs)
-        elif findings.vector is not None:
-            shape += (findings.vector,)
-    return definition.signature.returns or _dtype(definition, inputs, findings), shape
+    domain = shape
+    if domain is None:
+        domain = _domain(name, definition, inputs, program, findings)
+    returned = findings.returned or [Returned(_met(findings.yielded))]
+    said = definition.returned_dtypes(len(returned))
+    kinds = []
+    for item, wanted in zip(returned, said, strict=True):
+        extents = domain
+        if shape is None and item.is_pixel:
+            extents += _channels(definition, inputs)
+        elif shape is None and item.vector is not None:
+            extents += (item.vector,)
+        elif definition.is_image and not item.is_pixel and len(returned) > 1:
+            extents = domain[:2]
+        scalar = wanted or _dtype(definition, inputs, item)
+        if wanted is None and not findings.asks_f32:
+            scalar = _stored_as(scalar, [given for given, _ in inputs])
+        kinds.append((scalar, extents))
+    return tuple(kinds)
 
 
 def broadcast(name: str, shapes: Sized) -> Shape:
@@ -87,32 +99,36 @@ def _tried(
     shape: Shape | None,
 ) -> tuple[Program, Findings]:
     """Returns the kernel as lowered for the rank that it asks for, and what that has shown."""
-    arguments, size = definition.signature.inputs, vector_size(definition)
+    arguments, sizes = definition.signature.inputs, vector_sizes(definition)
     axes = [
         len(positions(given, item.vector)) or 1
         for item, (_, given) in zip(arguments, inputs, strict=True)
     ]
-    rank = max(axes, default=1) if shape is None else len(positions(shape, size)) or 1
-    last_axis = () if size is None else (size,)
-    for last in (shape is not None, True):
-        output: Kind = (inputs[0][0] if inputs else F32, ((1,) * rank) + last_axis)
+    rank = max(axes, default=1) if shape is None else len(positions(shape, sizes[0])) or 1
+    count, asks = len(sizes), shape is None
+    while True:
+        ends = [() if size is None else (size,) for size in (sizes * count)[:count]]
+        own, here = inputs[0][0] if inputs else F32, (1,) * rank
         if definition.is_image:
-            output = (F32, (1, 1, *last_axis))
-        special = specialize(name, definition, inputs, output, consts, types)
+            own, here = F32, (1, 1)
+        outputs = tuple((own, (*here, *end)) for end in ends)
+        special = specialize(name, definition, inputs, outputs, consts, types)
         findings = Findings()
         try:
             program = definition.lower(_stretching(definition, special), findings=findings)
             return program, findings
         except (KernelError, ShapeError):
-            if last or findings.asked_rank is None:
+            if count == 1 and len(findings.returned) > 1:
+                count = len(findings.returned)
+            elif asks and findings.asked_rank is not None:
+                asks, rank = False, findings.asked_rank
+            else:
                 raise
-            rank = findings.asked_rank
-    raise InternalError(f"{name} was lowered for no rank.")
 
 
 def _stretching(definition: Definition, special: Specialization) -> Specialization:
     """Returns the specialization with all inputs of fewer axes broadcast, by whatever extents."""
-    arguments, (_, rank, _) = definition.signature.inputs, special.output
+    arguments, (_, rank, _) = definition.signature.inputs, special.outputs[0]
     if definition.signature.out is not None and special.inputs:
         rank = special.inputs[0][1]
     broadcast = tuple(
@@ -164,12 +180,24 @@ def _channels(definition: Definition, inputs: Sequence[Kind]) -> Shape:
     return (4,)
 
 
-def _dtype(definition: Definition, inputs: Sequence[Kind], findings: Findings) -> Scalar:
-    """Returns the dtype that the kernel's expression has; pixels are stored as the first image."""
-    if findings.pixels:
+def _dtype(definition: Definition, inputs: Sequence[Kind], returned: Returned) -> Scalar:
+    """Returns the dtype that an expression is stored in; pixels are stored as the first image."""
+    if returned.is_pixel:
         images = zip(definition.signature.inputs, inputs, strict=True)
         return next((scalar for item, (scalar, _) in images if item.image), F32)
-    met = findings.yielded[0] if findings.yielded else F32
-    for scalar in findings.yielded[1:]:
+    return F32 if returned.type is None else returned.type
+
+
+def _met(yielded: Sequence[Scalar]) -> Scalar:
+    """Returns the type in which all that is written to `out` meets."""
+    met = yielded[0] if yielded else F32
+    for scalar in yielded[1:]:
         met = promote(met, scalar) or S64
-    return met if met.name in DTYPES else U8
+    return met
+
+
+def _stored_as(met: Scalar, inputs: Sequence[Scalar]) -> Scalar:
+    """Returns the dtype that stores what was computed: f16 where only f16 was computed with."""
+    halves = {scalar for scalar in inputs if scalar.is_storage}
+    others = {scalar for scalar in inputs if not scalar.is_storage} - {BOOL, U8, S8}
+    return halves.pop() if met == F32 and len(halves) == 1 and not others else met

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dala.errors import ArgumentError
-from dala.ir.types import DtypeLike, dtype_of
+from dala.ir.types import dtype_of
 from dala.lang.lowering_cache import lowered
 from dala.lang.python_run import run_python
 from dala.runtime.kernels.arguments import Params, complete
+from dala.runtime.kernels.call import DtypesLike, ShapeLike, requested_dtypes, requested_shapes
 from dala.runtime.kernels.specialization import specialize, specialized_task
 
 if TYPE_CHECKING:
@@ -21,10 +22,10 @@ if TYPE_CHECKING:
 def call_as_python(
     kernel: Kernel,
     inputs: Sequence[Any],
-    shape: Sequence[int] | None,
-    dtype: DtypeLike | None,
+    shape: ShapeLike | None,
+    dtype: DtypesLike | None,
     params: Params,
-) -> np.ndarray:
+) -> np.ndarray | tuple[np.ndarray, ...]:
     """Returns the output of the kernel's own Python function, run at every position."""
     name, names = kernel.name, kernel.inputs
     if not kernel.has_function:
@@ -39,15 +40,14 @@ def call_as_python(
             f"({', '.join(names) or 'none'}), but {len(arrays)} were given."
         )
     kinds = tuple((dtype_of(item.dtype), item.shape) for item in arrays)
-    wanted = None if dtype is None else dtype_of(dtype)
-    extents = None if shape is None else tuple(shape)
-    output = kernel.result_kind(kinds, params, extents, wanted)
-    scalar = output[0]
+    wished = (requested_shapes(shape), requested_dtypes(dtype))
+    outputs = kernel.result_kinds(kinds, params, *wished)
+    scalar = outputs[0][0]
     consts, types, _ = kernel.sort_params((*(kind for kind, _ in kinds), scalar), params)
-    specialized_task(name, kernel.definition, kinds, output, consts, types)  # checks all of it
-    special = specialize(name, kernel.definition, kinds, output, consts, types)
+    specialized_task(name, kernel.definition, kinds, outputs, consts, types)  # checks all of it
+    special = specialize(name, kernel.definition, kinds, outputs, consts, types)
     program = lowered(kernel.definition, special)
-    out = np.zeros(output[1], scalar.numpy)
+    made = tuple(np.zeros(extents, scalar.numpy) for scalar, extents in outputs)
     given = complete(name, kernel.params, params)
-    run_python(kernel.definition, program, dict(zip(names, arrays, strict=True)), given, out)
-    return out
+    run_python(kernel.definition, program, dict(zip(names, arrays, strict=True)), given, made)
+    return made if len(made) > 1 else made[0]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dala.errors import ShapeError
-from dala.ir.types import F32, U8, U16, Scalar
-from dala.lang.example_specialization import vector_size
+from dala.ir.types import IMAGES, N16, Scalar
+from dala.lang.example_specialization import vector_sizes
 from dala.lang.lower import Definition, Specialization
 from dala.lang.lowering_cache import lowered
 from dala.plan.task import Kind, Shape, Task
@@ -17,28 +17,29 @@ def specialized_task(
     name: str,
     definition: Definition,
     inputs: tuple[Kind, ...],
-    output: Kind,
+    outputs: tuple[Kind, ...],
     consts: Consts,
     types: Types,
 ) -> Task:
     """Returns the kernel, specialized; raises ShapeError where the shapes do not fit it."""
-    special = specialize(name, definition, inputs, output, consts, types)
+    special = specialize(name, definition, inputs, outputs, consts, types)
     try:
         program = lowered(definition, special)
     except ShapeError as error:
         shapes = ", ".join(str(shape) for _, shape in inputs)
         raise ShapeError(
-            f"{error} The inputs are {shapes}, the output is {output[1]}: an input that is read at "
-            f"its own position has the same shape, or broadcasts to it. Index it to read elsewhere."
+            f"{error} The inputs are {shapes}, the output is {outputs[0][1]}: an input that is "
+            f"read at its own position has the same shape, or broadcasts to it. Index it to read "
+            f"elsewhere."
         ) from None
-    return Task(name, program, inputs, output)
+    return Task(name, program, inputs, outputs)
 
 
 def specialize(
     name: str,
     definition: Definition,
     inputs: tuple[Kind, ...],
-    output: Kind,
+    outputs: tuple[Kind, ...],
     consts: Consts,
     types: Types,
 ) -> Specialization:
@@ -50,12 +51,16 @@ def specialize(
         else _vectors(name, f"the elements of input {item.name!r}", kind, item.vector)
         for item, kind in zip(arguments, inputs, strict=True)
     )
-    size = vector_size(definition)
-    written = _vectors(name, "what it returns", output, size)
-    domain = positions(output[1], size)
-    if definition.is_image and size is None:
-        written = (*written[:2], image_channels(output))
-        domain = output[1][:2]
+    sizes = (vector_sizes(definition) * len(outputs))[: len(outputs)]
+    written = tuple(
+        (kind[0], len(kind[1]) or 1, image_channels(kind))
+        if definition.is_image and size is None
+        else _vectors(name, "what it returns", kind, size)
+        for kind, size in zip(outputs, sizes, strict=True)
+    )
+    domain = positions(outputs[0][1], sizes[0])
+    if definition.is_image and sizes[0] is None:
+        domain = outputs[0][1][:2]
     sized = [
         (item.name, shape[:2] if item.image else positions(shape, item.vector))
         for item, (_, shape) in zip(arguments, inputs, strict=True)
@@ -112,7 +117,7 @@ def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:
     if channels is None:
         raise ShapeError(
             f"{name}: {what} is {kind[0]} {kind[1]}, which is not an image: images are (height, "
-            f"width), (height, width, 3) or (height, width, 4), of u8 or f32."
+            f"width), (height, width, 3) or (height, width, 4), of u8, u16, f32 or f16."
         )
     return kind[0], 2, channels
 
@@ -120,7 +125,7 @@ def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:
 def image_channels(kind: Kind) -> int | None:
     """Returns how many channels the buffer has as an image, or None where it cannot be one."""
     scalar, shape = kind
-    if scalar not in (U8, F32, U16):
+    if scalar not in (*IMAGES, N16):
         return None
     if len(shape) == 2:
         return 1

@@ -14,8 +14,8 @@ from dala.lang.signature import Parameter
 from dala.lang.wgsl_module import Groups, WgslModule, read_module
 from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.kernels.arguments import Params, check_buffers, complete, number
-from dala.runtime.kernels.call import kind_of_first
+from dala.runtime.kernels.arguments import Params, check_buffers, complete, number, one_output
+from dala.runtime.kernels.call import Outputs, kind_of_first, only
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.profiling.profile import ACTIVE, measure
 
@@ -42,17 +42,19 @@ class WgslKernel(Kernel):
     def params(self) -> tuple[Parameter, ...]:
         return self.module.params
 
-    def result_kind(
+    def result_kinds(
         self,
         inputs: tuple[Kind, ...],
         params: Params,
-        shape: Shape | None = None,
-        scalar: Scalar | None = None,
-    ) -> Kind:
-        own, extents = kind_of_first(self.name, inputs, shape)
-        return scalar or self.module.of_kind("output")[0].dtype_for(own), extents
+        shapes: tuple[Shape, ...] = (),
+        scalars: tuple[Scalar, ...] = (),
+    ) -> tuple[Kind, ...]:
+        own, extents = kind_of_first(self.name, inputs, only(self.name, "shape", shapes))
+        scalar = only(self.name, "dtype", scalars)
+        return ((scalar or self.module.of_kind("output")[0].dtype_for(own), extents),)
 
-    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+    def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
+        output = one_output(self.name, output)
         device = check_buffers(self.name, self.inputs, inputs, output)
         given = complete(self.name, self.params, params)
         values = [number(self.name, item, given[item.name]) for item in self.params]

@@ -17,8 +17,8 @@ from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
 from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.kernels.arguments import Params, check_buffers, complete
-from dala.runtime.kernels.call import kind_of_first
+from dala.runtime.kernels.arguments import Params, check_buffers, complete, one_output
+from dala.runtime.kernels.call import Outputs, kind_of_first, only
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.profiling.profile import ACTIVE, copy, measure
 
@@ -92,33 +92,35 @@ class CompositeKernel(Kernel):
             return super().output_shape(shapes, params)
         return self._sizing(shapes, self.complete(params))
 
-    def result_kind(
+    def result_kinds(
         self,
         inputs: tuple[Kind, ...],
         params: Params,
-        shape: Shape | None = None,
-        scalar: Scalar | None = None,
-    ) -> Kind:
+        shapes: tuple[Shape, ...] = (),
+        scalars: tuple[Scalar, ...] = (),
+    ) -> tuple[Kind, ...]:
+        shape, scalar = only(self.name, "shape", shapes), only(self.name, "dtype", scalars)
         if shape is None and inputs:
             shape = self.output_shape([given for _, given in inputs], params)
         if scalar is None and self._typing is not None:
             scalar = self._typing([given for given, _ in inputs], self.complete(params))
         if scalar is not None and shape is not None:
-            return scalar, shape
+            return ((scalar, shape),)
         own, extents = kind_of_first(self.name, inputs, shape)
-        return scalar or own, extents
+        return ((scalar or own, extents),)
 
     def stages(
-        self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None
+        self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None
     ) -> Iterator[Stage]:
         """Returns the steps that compute the output, in order."""
+        output = one_output(self.name, output)
         check_buffers(self.name, self.inputs, inputs, output)
         return self._expand(inputs, output, self.complete(params))
 
     def explain(
         self,
         inputs: Sequence[Buffer] | None = None,
-        output: Buffer | None = None,
+        output: Outputs | None = None,
         params: Params | None = None,
         *,
         assembly: bool = False,
@@ -136,7 +138,8 @@ class CompositeKernel(Kernel):
                 parts.append(stage.kernel.explain(*given, assembly=assembly))
         return "\n\n".join(parts)
 
-    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+    def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
+        output = one_output(self.name, output)
         with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
             target = output
             if any(item.aliases(output) for item in inputs):
@@ -186,7 +189,8 @@ class HostCallKernel(Kernel):
     def params(self) -> tuple[Parameter, ...]:
         return ()
 
-    def run(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None = None) -> None:
+    def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
+        output = one_output(self.name, output)
         call = partial(self._compute, inputs, output, params or {})
         if ACTIVE:
             memories, target = [item.memory for item in inputs], output.memory

@@ -12,6 +12,7 @@ from dala.devices.device import Device, GroupRunner, Memory, forget_oldest
 from dala.plan.fusion import FusionGroup
 from dala.plan.memory import plan_memory
 from dala.plan.schedule import HostCall, Scheduled, schedule
+from dala.plan.step import Step
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.launch_graph import LaunchGraph
 from dala.runtime.profiling.profile import ACTIVE, measure
@@ -41,8 +42,8 @@ class Unit:
         read: set[int] = set()
         written: set[int] = set()
         for step in () if isinstance(self.work, HostCall) else self.work.steps:
-            read |= set(step.inputs) - written
-            written.add(step.output)
+            read |= set(step.read) - written
+            written.update(step.outputs)
         needs = set(self.needs)
         return read & needs, written & needs
 
@@ -60,6 +61,7 @@ class ExecutionPlan:
             enabled=fuse,
             line_buffers=device.supports("line_buffers"),
             should_fuse=device.should_fuse,
+            most_buffers=device.most_buffers,
         )
         self.units = [self._unit(item) for item in scheduled]
         self.sizes = {
@@ -157,7 +159,9 @@ class ExecutionPlan:
                 lines.append(f"{number}: {graph.describe_host_call(unit.work.place)}")
                 continue
             names = " → ".join(step.name for step in unit.work.steps)
-            lines.append(f"{number}: {names}, {moved:,} bytes; because {unit.work.reason}")
+            encoded = any(_is_encoded(graph, step) for step in unit.work.steps)
+            exact = "; sums between them in 16 bits" if encoded else ""
+            lines.append(f"{number}: {names}, {moved:,} bytes; because {unit.work.reason}{exact}")
         lines.append(f"bytes moved: {before:,} stage by stage, {after:,} so")
         return "\n".join(lines)
 
@@ -203,3 +207,8 @@ def plan_for(device: Device, graph: LaunchGraph, *, fuse: bool) -> ExecutionPlan
 def _size_bytes(graph: LaunchGraph, number: int) -> int:
     buffer = graph.buffers[number]
     return buffer.scalar.size_bytes * math.prod(buffer.shape)
+
+
+def _is_encoded(graph: LaunchGraph, step: Step) -> bool:
+    """Whether a step writes its floats as integers of 16 bits."""
+    return step.kinds[-1][0] != graph.buffers[step.outputs[-1]].scalar

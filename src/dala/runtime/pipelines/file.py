@@ -72,13 +72,14 @@ class _Writer:
 
     def stage(self, number: int, entry: StageEntry) -> dict[str, Any]:
         found: dict[str, Any] = {"op": entry.op, "name": entry.name}
-        if entry.kernel is None or entry.output is None:
+        if entry.kernel is None:
             return found
         with at(f"stage {number} ({entry.name})"):
             if entry.op == "run_kernel":
                 found["kernel"] = self._kernel(entry.kernel)
             found["inputs"] = [self._buffer(item) for item in entry.inputs]
-            found["output"] = self._buffer(entry.output)
+            outputs = [self._buffer(item) for item in entry.outputs]
+            found["output"] = outputs if len(outputs) > 1 else outputs[0]
             if entry.params:
                 found["params"] = {k: plain(v, f"params.{k}") for k, v in entry.params.items()}
         return found
@@ -213,10 +214,10 @@ def _stage(
     """Returns a stage as `Pipeline.add` takes it, with names resolved."""
     read = dict(stage)
     if "inputs" in read:
-        names = sequence(read["inputs"], f"{place}.inputs")
-        places = [f"{place}.inputs[{i}]" for i in range(len(names))]
-        read["inputs"] = [_named(*each, buffers) for each in zip(names, places, strict=True)]
-    if "output" in read:
+        read["inputs"] = _all_named(read["inputs"], f"{place}.inputs", buffers)
+    if isinstance(read.get("output"), list):
+        read["output"] = _all_named(read["output"], f"{place}.output", buffers)
+    elif "output" in read:
         read["output"] = _named(read["output"], f"{place}.output", buffers)
     if "kernel" in read:
         name = text(read["kernel"], f"{place}.kernel")
@@ -232,6 +233,11 @@ def _stage(
         params = mapping(read["params"], f"{place}.params")
         read["params"] = {k: value(v, key(f"{place}.params", k)) for k, v in params.items()}
     return read
+
+
+def _all_named(given: Any, place: str, buffers: Buffers) -> list[Buffer]:
+    names = sequence(given, place)
+    return [_named(name, f"{place}[{i}]", buffers) for i, name in enumerate(names)]
 
 
 def _named(name: Any, place: str, buffers: Buffers) -> Buffer:

@@ -61,7 +61,7 @@ def until(
     _check_count("until: limit", limit, 1)
     if not isinstance(flag, Buffer) or math.prod(flag.shape) != 1:
         raise ArgumentError(f"until: flag is a buffer of one element, not {flag!r}.")
-    if not any(entry.output is flag for entry in pipeline.stages):
+    if not any(item is flag for entry in pipeline.stages for item in entry.outputs):
         raise ArgumentError(f"until: no stage writes {flag!r}, so it would never be set.")
     done, ran = False, 0
     with pipeline.iterating() as steps:

@@ -14,7 +14,10 @@ from dala.runtime.pipelines.definition_text import NotTextError, text_with_defin
 
 _OURS = Path(__file__).parents[2] / "kernels"
 """Where the kernels are that every dala has."""
-_KEYS = {"dala": {"source", "border"}, "wgsl": {"source", "defaults", "groups"}}
+_KEYS = {
+    "dala": {"source", "border", "accumulate", "checks"},
+    "wgsl": {"source", "defaults", "groups"},
+}
 
 
 def is_built_in(kernel: Kernel) -> bool:
@@ -47,7 +50,10 @@ def write_kernel(kernel: Kernel) -> dict[str, Any]:
         written = text_with_definitions(source)
     except NotTextError as reason:
         raise _not_text(kernel, str(reason)) from None
-    found = {"language": "dala", "border": border, "source": written}
+    found: dict[str, Any] = {"language": "dala", "border": border, "source": written}
+    for key in ("accumulate", "checks"):
+        if getattr(kernel.definition, key):
+            found[key] = True
     try:
         read_kernel(kernel.name, found)
     except KernelError as error:
@@ -76,7 +82,11 @@ def read_kernel(name: str, given: Any) -> Kernel:
         if numbers is False or not all(isinstance(item, int | float) for item in numbers):
             raise ArgumentError("`defaults` is a mapping of parameters to numbers.")
         return from_wgsl(name, given["source"], defaults, given.get("groups"))
-    return from_source(name, given["source"], given.get("border", "clamp"))
+    said = {key: given[key] for key in ("accumulate", "checks") if key in given}
+    for key, value in said.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"`{key}` is true or false, not {value!r}.")
+    return from_source(name, given["source"], given.get("border", "clamp"), **said)
 
 
 def _not_text(kernel: Kernel, why: str) -> KernelSourceError:

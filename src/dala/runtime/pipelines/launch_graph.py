@@ -16,7 +16,8 @@ from dala.devices.device import Memory, Number
 from dala.plan.schedule import HostCall, Item
 from dala.plan.step import Overlaps, Step
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.arguments import Params, outputs_of
+from dala.runtime.kernels.call import Outputs
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.kernels.wgsl import WgslKernel
@@ -31,13 +32,13 @@ class Invocation:
 
     kernel: Kernel
     inputs: tuple[Buffer, ...]
-    output: Buffer
+    outputs: tuple[Buffer, ...]
     params: Params
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """Its inputs, then its output."""
-        return (*self.inputs, self.output)
+        """Its inputs, then its outputs."""
+        return (*self.inputs, *self.outputs)
 
     @property
     def is_host_call(self) -> bool:
@@ -46,14 +47,16 @@ class Invocation:
 
 
 def expand(
-    kernel: Kernel, inputs: Sequence[Buffer], output: Buffer, params: Params
+    kernel: Kernel, inputs: Sequence[Buffer], output: Outputs, params: Params
 ) -> Iterator[Invocation]:
     """Expands composite kernels, all the way down; one that overwrites its input stays whole."""
-    if isinstance(kernel, CompositeKernel) and not any(item.aliases(output) for item in inputs):
+    outputs = outputs_of(output)
+    overwrites = any(item.aliases(made) for item in inputs for made in outputs)
+    if isinstance(kernel, CompositeKernel) and not overwrites:
         for stage in kernel.stages(inputs, output, params):
             yield from expand(stage.kernel, stage.inputs, stage.output, stage.params)
     else:
-        yield Invocation(kernel, tuple(inputs), output, params)
+        yield Invocation(kernel, tuple(inputs), outputs, params)
 
 
 class BufferNumbers:
@@ -94,14 +97,14 @@ class Launch:
     consts: Consts
     types: Types
     inputs: tuple[int, ...]
-    output: int
+    outputs: tuple[int, ...]
     params: tuple[str, ...]
     """The names of its run-time parameters in the graph."""
 
     @property
     def buffers(self) -> tuple[int, ...]:
-        """Its inputs, then its output."""
-        return (*self.inputs, self.output)
+        """Its inputs, then its outputs."""
+        return (*self.inputs, *self.outputs)
 
     @property
     def signature(self) -> tuple[Any, ...]:
@@ -109,25 +112,26 @@ class Launch:
         types = tuple((name, scalar.name) for name, scalar in self.types)
         consts = tuple((name, repr(value)) for name, value in self.consts)
         shapes = tuple((item.dtype, item.shape) for item in self.invocation.buffers)
-        return (id(self.invocation.kernel), consts, types, shapes, self.inputs, self.output)
+        return (id(self.invocation.kernel), consts, types, shapes, self.inputs, self.outputs)
 
     def run_on_host(self, memories: Mapping[int, Memory]) -> None:
         """Runs the kernel by itself, on the memories of a graph."""
-        *inputs, output = [
+        found = [
             Buffer(memories[number], item.scalar, item.shape)
             for number, item in zip(self.buffers, self.invocation.buffers, strict=True)
         ]
-        self.invocation.kernel.run(inputs, output, self.invocation.params)
+        inputs, outputs = found[: len(self.inputs)], found[len(self.inputs) :]
+        self.invocation.kernel.run(inputs, outputs, self.invocation.params)
 
     def step(self) -> Step:
         """Lowers the kernel; raises what is wrong with its dtypes and shapes."""
         kernel = self.invocation.kernel
-        *inputs, output = [(item.scalar, item.shape) for item in self.invocation.buffers]
+        kinds = tuple((item.scalar, item.shape) for item in self.invocation.buffers)
+        inputs, outputs = kinds[: len(self.inputs)], kinds[len(self.inputs) :]
         task = specialized_task(
-            kernel.name, kernel.definition, tuple(inputs), output, self.consts, self.types
+            kernel.name, kernel.definition, inputs, outputs, self.consts, self.types
         )
-        kinds = (*inputs, output)
-        return Step(kernel.name, task.lowered, self.inputs, self.output, kinds, self.params)
+        return Step(kernel.name, task.lowered, self.inputs, self.outputs, kinds, self.params)
 
 
 class LaunchGraph:
@@ -189,7 +193,7 @@ class LaunchGraph:
     def describe_host_call(self, place: int) -> str:
         """Returns what is called, and where it is computed if not on the buffers' own device."""
         invocation = self._launch_at(place).invocation
-        where = invocation.kernel.elsewhere(invocation.output)
+        where = invocation.kernel.elsewhere(invocation.outputs[0])
         return f"{invocation.kernel.name}, called by itself{f'; {where}' if where else ''}"
 
     def rebind(self, first: int, part: LaunchGraph) -> LaunchGraph:
@@ -216,10 +220,10 @@ class LaunchGraph:
 
     def _launch(self, place: int, invocation: Invocation) -> Launch:
         inputs = tuple(self.numbers.number(item) for item in invocation.inputs)
-        output = self.numbers.number(invocation.output)
+        outputs = tuple(self.numbers.number(item) for item in invocation.outputs)
         if invocation.is_host_call:
-            return Launch(invocation, (), (), inputs, output, ())
-        scalars = tuple(item.scalar for item in invocation.buffers)
+            return Launch(invocation, (), (), inputs, outputs, ())
+        scalars = tuple(item.scalar for item in (*invocation.inputs, invocation.outputs[0]))
         consts, types, values = invocation.kernel.sort_params(scalars, invocation.params)
         constant = {name for name, _ in consts}
         declared = [
@@ -230,4 +234,4 @@ class LaunchGraph:
         ]
         params = tuple(f"{place}.{name}" for name in declared)
         self.values.update(zip(params, values, strict=True))
-        return Launch(invocation, consts, types, inputs, output, params)
+        return Launch(invocation, consts, types, inputs, outputs, params)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from dala.base.record import changed, record
 from dala.base.suggestions import hint
@@ -13,6 +13,7 @@ from dala.errors import ArgumentError, FreedError, edge
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.command import Command, Work
 from dala.runtime.kernels.arguments import Params, check_buffers, complete
+from dala.runtime.kernels.call import Outputs
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.execution_plan import ExecutionPlan, Workspace, plan_for
 from dala.runtime.pipelines.launch_graph import LaunchGraph, expand
@@ -23,6 +24,7 @@ from dala.runtime.pipelines.stages import (
     read_stage,
     replaced,
     stage_errors,
+    stage_fields,
 )
 from dala.runtime.pipelines.steps import Steps
 
@@ -58,36 +60,60 @@ class Pipeline:
 
     # -- stages ----------------------------------------------------------------------------------
 
-    @edge
+    @overload
     def add(
         self, stage: Mapping[str, Any] | None = None, /, **given: Unpack[StageFields]
-    ) -> Pipeline:
+    ) -> Pipeline: ...
+    @overload
+    def add(
+        self,
+        kernel: str | Kernel,
+        inputs: Sequence[Buffer],
+        output: Outputs,
+        params: Params | None = None,
+        /,
+        **given: Unpack[StageFields],
+    ) -> Pipeline: ...
+    @edge
+    def add(self, stage: Any = None, /, *buffers: Any, **given: Any) -> Pipeline:
         """Returns the pipeline itself with one more stage, a mapping or keywords.
 
         `op` is "run_kernel" (the default), "copy_buffer" or "barrier"; the first takes `kernel`,
         `inputs`, `output` and `params`, the second `inputs` and `output`. `name` is what `set`
-        knows the stage by, its kernel's name unless given.
+        knows the stage by, its kernel's name unless given. `output` is a list for a kernel with
+        several. The four of "run_kernel" may be given by position, as to `compute.run_kernel`.
         """
         self._check_there()
-        if stage is not None and not isinstance(stage, Mapping):
-            raise ArgumentError(f"a stage is a mapping or keywords, not {type(stage).__name__}.")
-        wanted = {"op": "run_kernel", **(stage or {}), **given}
+        wanted = {"op": "run_kernel", **stage_fields(stage, buffers), **given}
         number = len(self._stages)
         entry = read_stage(number, wanted)
         with stage_errors(number, entry.name):
             part = self._part(entry)
             part.check()
+            self._check_start(entry)
         self._stages.append(entry)
         self._parts.append(part)
         self._graph = self._plan = None
         return self
 
+    def _check_start(self, entry: StageEntry) -> None:
+        """Refuse scratch as what a kernel starts from, unless a stage before has written it."""
+        if entry.kernel is None or not entry.kernel.accumulates:
+            return
+        (output,) = entry.outputs
+        written = any(output is item for before in self._stages for item in before.outputs)
+        if output.is_scratch and not written:
+            raise ArgumentError(
+                f"{entry.kernel.name} accumulates onto {output!r}, which no stage before it writes "
+                f"and which keeps nothing between runs: give a buffer, or fill it first."
+            )
+
     def _part(self, entry: StageEntry) -> LaunchGraph:
         """Returns the launches of a stage; raises for buffers and parameters that do not fit."""
-        if entry.kernel is None or entry.output is None:
+        if entry.kernel is None:
             return LaunchGraph([None])
-        kernel, inputs, output = entry.kernel, list(entry.inputs), entry.output
-        device = check_buffers(kernel.name, kernel.inputs, inputs, output)
+        kernel, inputs, outputs = entry.kernel, list(entry.inputs), entry.outputs
+        device = check_buffers(kernel.name, kernel.inputs, inputs, outputs)
         if self._device is not None and device is not self._device:
             raise ArgumentError(
                 f"its buffers are on {device.id}, but those of the stages before it on "
@@ -95,7 +121,7 @@ class Pipeline:
             )
         complete(kernel.name, kernel.params, entry.params)
         with using(device):
-            part = LaunchGraph(list(expand(kernel, inputs, output, entry.params)))
+            part = LaunchGraph(list(expand(kernel, inputs, outputs, entry.params)))
         self._device = device
         return part
 
@@ -153,7 +179,8 @@ class Pipeline:
 
         Steps are those of `compute.repeat` and `compute.until`: what one writes into `b`, the next
         one reads from it and writes into `a`. At the end `a` has the result, whatever the number of
-        steps; `b` is left as it happens to be. `run` is one step, and swaps nothing.
+        steps; so has `b` what the next step reads from it, if any stage does, and is else left as
+        it happens to be. `run` is one step, and swaps nothing.
         """
         self._check_there()
         check_exchange(a, b)
@@ -177,7 +204,8 @@ class Pipeline:
         """Returns a context whose `run` makes steps; at its end, results are in first buffers."""
         even = self._prepared()
         odd = self._prepared(buffers=self._swaps) if self._swaps else even
-        return Steps((even, odd), self.swaps)
+        read = {buffer for entry in self._stages for buffer in entry.inputs}
+        return Steps((even, odd), self.swaps, read)
 
     def _place(self, stage: int | str) -> int:
         if isinstance(stage, int) and not isinstance(stage, bool):
@@ -273,9 +301,9 @@ class Pipeline:
 
     def work(self, params: Mapping[str, Params] | None = None) -> Work:
         """Returns what a command does: the run, and the memories that it reads and writes."""
-        entries = [entry for entry in self._stages if entry.output is not None]
+        entries = self._stages
         reads = [item for entry in entries for item in entry.inputs if not item.is_scratch]
-        writes = [entry.output for entry in entries if entry.output and not entry.output.is_scratch]
+        writes = [item for entry in entries for item in entry.outputs if not item.is_scratch]
 
         def call() -> None:
             self.run(params)

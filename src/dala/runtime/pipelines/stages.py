@@ -9,7 +9,8 @@ from typing import Any, Literal, TypedDict
 from dala.base.record import changed, record
 from dala.errors import ArgumentError, DalaError, DtypeError, ShapeError
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.kernels.arguments import Params
+from dala.runtime.kernels.arguments import Params, one_output, outputs_of
+from dala.runtime.kernels.call import Outputs
 from dala.runtime.kernels.kernel import Kernel
 
 KEYS = {
@@ -25,7 +26,7 @@ class StageFields(TypedDict, total=False):
     op: Literal["run_kernel", "copy_buffer", "barrier"]
     kernel: str | Kernel
     inputs: Sequence[Buffer]
-    output: Buffer
+    output: Outputs
     params: Params | None
     name: str
 
@@ -38,12 +39,18 @@ class StageEntry:
     name: str
     kernel: Kernel | None = None
     inputs: tuple[Buffer, ...] = ()
-    output: Buffer | None = None
+    outputs: tuple[Buffer, ...] = ()
     params: Params = {}  # noqa: RUF012  (records do not change)
 
     @property
+    def output(self) -> Buffer | None:
+        """The first output."""
+        return next(iter(self.outputs), None)
+
+    @property
     def buffers(self) -> tuple[Buffer, ...]:
-        return self.inputs if self.output is None else (*self.inputs, self.output)
+        """Its inputs, then its outputs."""
+        return (*self.inputs, *self.outputs)
 
 
 @contextmanager
@@ -53,6 +60,20 @@ def stage_errors(number: int, name: str) -> Iterator[None]:
         yield
     except DalaError as error:
         raise type(error)(f"stage {number} ({name}): {error}") from error
+
+
+def stage_fields(stage: Any, buffers: tuple[Any, ...]) -> dict[str, Any]:
+    """Returns the fields of a stage that is given by position: a mapping, or a kernel's own."""
+    if isinstance(stage, Mapping) and not buffers:
+        return dict(stage)
+    if stage is None and not buffers:
+        return {}
+    if not isinstance(stage, str | Kernel) or len(buffers) > 3:
+        raise ArgumentError(
+            f"a stage is a mapping, keywords, or a kernel with its inputs, output and params, not "
+            f"{type(stage).__name__}."
+        )
+    return dict(zip(("kernel", "inputs", "output", "params"), (stage, *buffers), strict=False))
 
 
 def read_stage(number: int, wanted: Mapping[str, Any]) -> StageEntry:
@@ -80,12 +101,13 @@ def read_stage(number: int, wanted: Mapping[str, Any]) -> StageEntry:
             f"stage {number} ({name}): inputs is a list of buffers, not {type(inputs).__name__}."
         )
     with stage_errors(number, name):
+        output = one_output(name, output) if op == "copy_buffer" else output
         if op == "copy_buffer" and isinstance(output, Buffer) and len(inputs) == 1:
             _check_copy(inputs[0], output)
     params = wanted.get("params") or {}
     if not isinstance(params, Mapping):
         raise ArgumentError(f"stage {number} ({name}): params is a mapping of names to values.")
-    return StageEntry(op, name, found, tuple(inputs), output, dict(params))
+    return StageEntry(op, name, found, tuple(inputs), outputs_of(output), dict(params))
 
 
 def check_exchange(old: Buffer, new: Buffer) -> None:
@@ -107,7 +129,9 @@ def _check_copy(source: Any, output: Buffer) -> None:
 
 def replaced(entry: StageEntry, new: Mapping[Buffer, Buffer]) -> StageEntry:
     """Returns the stage with other buffers in place of some; itself if it has none of these."""
-    if entry.output is None or not any(item in new for item in entry.buffers):
+    if not any(item in new for item in entry.buffers):
         return entry
-    *inputs, output = (new.get(item, item) for item in entry.buffers)
-    return changed(entry, inputs=tuple(inputs), output=output)
+    inputs, outputs = (
+        tuple(new.get(item, item) for item in each) for each in (entry.inputs, entry.outputs)
+    )
+    return changed(entry, inputs=inputs, outputs=outputs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import nullcontext
 
 from dala.runtime.buffers.buffer import Buffer
@@ -18,9 +18,11 @@ class Steps:
         self,
         prepared: Sequence[tuple[LaunchGraph, ExecutionPlan]],
         swaps: Sequence[tuple[Buffer, Buffer]],
+        read: Container[Buffer],
     ) -> None:
         self._prepared = prepared
         self._swaps = swaps
+        self._read = read
         even, odd = (plan for _, plan in prepared)
         first = Workspace()
         self._workspaces = (first, first if even is odd else Workspace())
@@ -41,4 +43,15 @@ class Steps:
     def __exit__(self, *raised: object) -> None:
         if self._count % 2:
             for a, b in self._swaps:
-                copy(a.memory.device, b.memory, a.memory)
+                self._hand_over(a, b)
+
+    def _hand_over(self, a: Buffer, b: Buffer) -> None:
+        """Gives `a` what `b` has; and the other way, too, where the next step would read it."""
+        device = a.memory.device
+        before = None
+        if b in self._read:
+            before = device.allocate(a.size, zeroed=False)
+            copy(device, a.memory, before)
+        copy(device, b.memory, a.memory)
+        if before is not None:
+            copy(device, before, b.memory)

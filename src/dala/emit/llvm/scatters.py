@@ -1,0 +1,157 @@
+"""Emits writes to any element of the output: one by one, as vectors, or as scatters.
+
+In lanes no two positions write the same element (`ir/writes.py`), so an update is a read, an
+operation and a write. Elsewhere all updates are made by one thread: none has to be atomic.
+"""
+
+from __future__ import annotations
+
+from dala.emit.llvm.borders import inside
+from dala.emit.llvm.ir_writer import Operand
+from dala.emit.llvm.memory import Memory, memory_type, vector_suffix
+from dala.ir.nodes import AtomicUpdate, Store
+from dala.ir.polynomials import polynomial, position_of
+from dala.ir.types import BOOL
+
+
+class Scatters(Memory):
+    """Adds writes to any element; those outside the output are skipped."""
+
+    def store(self, node: Store | AtomicUpdate) -> None:
+        writer = self.writer
+        fits: Operand | None = None
+        element: Operand | None = None
+        for axis, value in enumerate(node.index):
+            size = Operand(f"%out.size.{axis}", "i64")
+            index = self.wide_index(value)
+            within = inside(writer, index, size)
+            fits = within if fits is None else self._both(fits, within)
+            element = index if element is None else self.row_major(element, size, index)
+        assert fits is not None
+        assert element is not None
+        value_ = self.value(node.value)
+        if isinstance(node, Store):
+            value_ = self.stored(value_, self.program.output.type)
+        write, skip = writer.label("write"), writer.label("written")
+        if writer.lanes == 1:
+            writer.branch(fits, write, skip)
+            writer.begin(write)
+            self._write_one(node, element, value_)
+        else:
+            element, value_ = writer.splat(element), writer.splat(value_)
+            self._write_lanes(node, element, value_, writer.splat(fits), (write, skip))
+        writer.jump(skip)
+        writer.begin(skip)
+
+    def _both(self, a: Operand, b: Operand) -> Operand:
+        a, b = self.writer.alike(a, b)
+        return self.ops.binary("and", BOOL, a, b)
+
+    def _updated(self, node: Store | AtomicUpdate, old: Operand, value: Operand) -> Operand:
+        """Emits what is stored after an update; floats of 16 bits are computed in f32."""
+        assert isinstance(node, AtomicUpdate)
+        type = self.program.output.type
+        wide = self.ops.convert(old, type, type.computed)
+        return self.ops.convert(
+            self.ops.binary(node.op, type.computed, wide, value), type.computed, type
+        )
+
+    def _write_one(self, node: Store | AtomicUpdate, element: Operand, value: Operand) -> None:
+        writer, name = self.writer, memory_type(self.program.output.type)
+        place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {element}")
+        if isinstance(node, AtomicUpdate):
+            old = writer.emit(name, f"load {name}, {place}")
+            value = self._updated(node, old, value)
+        writer.line(f"store {value}, {place}")
+
+    # -- lanes -----------------------------------------------------------------------------------
+
+    def _write_lanes(
+        self,
+        node: Store | AtomicUpdate,
+        element: Operand,
+        value: Operand,
+        fits: Operand,
+        labels: tuple[str, str],
+    ) -> None:
+        """Emits a vector store where all lanes lie side by side inside, else a scatter."""
+        writer, step = self.writer, self._step(node)
+        if step:
+            first, last = (self._lane(fits, lane) for lane in (0, writer.lanes - 1))
+            row, (scattered, done) = writer.label("row"), labels
+            writer.branch(self.ops.binary("and", BOOL, first, last), row, scattered)
+            writer.begin(row)
+            with writer.scope():
+                self._write_row(node, element, value, backward=step < 0)
+            writer.jump(done)
+            writer.begin(scattered)
+        with writer.scope():
+            mask = fits if self.mask is None else self.ops.binary("and", BOOL, fits, self.mask)
+            self._scatter(node, element, value, mask)
+
+    def _step(self, node: Store | AtomicUpdate) -> int:
+        """Returns 1 or -1 if elements of neighboring positions are neighbors, else 0."""
+        found = polynomial(node.index[-1])
+        if found is None or self.variance.any(node.index[:-1]):
+            return 0
+        here = position_of(self.program.rank - 1)
+        moving = {product: factor for product, factor in found.items() if here in product}
+        step = moving.get((here,), 0)
+        return step if len(moving) == 1 and abs(step) == 1 else 0
+
+    def _lane(self, vector: Operand, lane: int) -> Operand:
+        element = vector.type.split(" x ")[1].rstrip(">")
+        return self.writer.emit(element, f"extractelement {vector}, i64 {lane}")
+
+    def _write_row(
+        self, node: Store | AtomicUpdate, element: Operand, value: Operand, *, backward: bool
+    ) -> None:
+        """Emits a write of as many elements side by side as there are lanes."""
+        writer, scalar = self.writer, self.program.output.type
+        name, mask = memory_type(scalar), self.mask
+        vector = writer.vector_type(name)
+        least = self._lane(element, writer.lanes - 1 if backward else 0)
+        place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {least}")
+        if backward:
+            value = self._turned(value)
+            mask = None if mask is None else self._turned(mask)
+        align = Operand(str(scalar.size_bytes), "i32")
+        suffix = vector_suffix(writer.lanes, name)
+        if isinstance(node, AtomicUpdate):
+            if mask is None:
+                old = writer.emit(
+                    vector, f"load {vector}, {place}, align {align.text}", vector=True
+                )
+            else:
+                none = Operand("zeroinitializer", vector, vector=True)
+                function = f"llvm.masked.load.{suffix}.p0"
+                old = writer.call(function, vector, place, align, mask, none)
+            value = self._updated(node, old, value)
+        if mask is None:
+            writer.line(f"store {value}, {place}, align {align.text}")
+        else:
+            writer.call_void(f"llvm.masked.store.{suffix}.p0", value, place, align, mask)
+
+    def _turned(self, vector: Operand) -> Operand:
+        """Returns the vector with its lanes in reverse order."""
+        lanes = self.writer.lanes
+        order = ", ".join(f"i32 {lane}" for lane in reversed(range(lanes)))
+        text = f"shufflevector {vector}, {vector.type} poison, <{lanes} x i32> <{order}>"
+        return self.writer.emit(vector.type, text, vector=True)
+
+    def _scatter(
+        self, node: Store | AtomicUpdate, element: Operand, value: Operand, mask: Operand
+    ) -> None:
+        writer, scalar = self.writer, self.program.output.type
+        name, lanes = memory_type(scalar), self.writer.lanes
+        pointers = writer.vector_type("ptr")
+        places = writer.emit(pointers, f"getelementptr {name}, ptr %out, {element}", vector=True)
+        suffix = f"{vector_suffix(lanes, name)}.v{lanes}p0"
+        if isinstance(node, AtomicUpdate):
+            vector = writer.vector_type(name)
+            none = Operand("zeroinitializer", vector, vector=True)
+            function, align = f"llvm.masked.gather.{suffix}", scalar.size_bytes
+            old = writer.gather(function, vector, places, align, mask, none)
+            value = self._updated(node, old, value)
+        align_ = Operand(str(scalar.size_bytes), "i32")
+        writer.call_void(f"llvm.masked.scatter.{suffix}", value, places, align_, mask)

@@ -1,0 +1,198 @@
+"""Rewrites float arithmetic on levels in 8 and 16 bits: a vector holds two to four times as many.
+
+What a program stores as u8 is a rounded number. Where that number is a weighted sum of levels
+(`level_forms`), it is computed in 16 bits: exactly if all weights are fractions of a small
+denominator, else within a sixteenth of a level before it is rounded (`level_plans`). All other
+values stay as they are.
+"""
+
+from __future__ import annotations
+
+from dala.base.record import changed, record, remembered
+from dala.ir.level_forms import Form, form_of, leaf_form
+from dala.ir.level_plans import CLOSE, Close, Exact, plan_of
+from dala.ir.level_sums import LevelSums
+from dala.ir.nodes import Apply, Load, Program, Statement, Value
+from dala.ir.ops import CONVERT, SELECT
+from dala.ir.simplify import Rewriter, drop_dead
+from dala.ir.types import U8, U16
+
+MOST_APART = 512
+"""The largest odd denominator whose fractions are farther from a half than float errors are."""
+
+
+@record
+class Narrowed:
+    """A program in fixed point.
+
+    `never_ties` says that all it stores are exact sums that no float arithmetic could round to
+    another level: none is ever near the middle between two.
+    """
+
+    program: Program
+    never_ties: bool = False
+
+
+@record
+class Encoded:
+    """A program whose results are integers of 16 bits: times `unit`, they are the values meant."""
+
+    program: Program
+    unit: float
+    most: int
+
+
+def in_fixed_point(program: Program) -> Program:
+    """Returns the program with the levels it stores in fixed point, where that can be done."""
+    return narrowed(program).program
+
+
+@remembered
+def narrowed(program: Program) -> Narrowed:
+    """Returns the program in fixed point."""
+    if not _is_straight(program) or not any(map(_is_rounded, program.body.statements)):
+        return Narrowed(program)
+    rewriter = _Fixed(program)
+    with rewriter.builder.block() as body:
+        body.results = rewriter.copy(program.body)
+    if not rewriter.rounded:
+        return Narrowed(program)
+    drop_dead(body)
+    plans = [rewriter.plans.get(value) for value in program.body.results]
+    return Narrowed(changed(program, body=body, stored=frozenset()), all(map(_never_ties, plans)))
+
+
+@remembered
+def encoded(program: Program) -> Encoded | None:
+    """Returns the program with its float results as exact integers of 16 bits, or None.
+
+    That is so where each is a sum of levels that all have the same weight.
+    """
+    results = program.body.results
+    is_float = len(program.outputs) == 1 and all(item.type.is_float for item in results)
+    if not _is_straight(program) or not results or not is_float:
+        return None
+    rewriter = _Fixed(program)
+    with rewriter.builder.block() as body:
+        rewriter.copy(program.body)
+        forms = [rewriter.form(value) for value in results]
+        sums = [form for form in forms if form is not None and form.is_plain_sum]
+        weights = {weight for form in sums for weight in form.levels.values()}
+        most = max((sum(level.most for level in form.levels) for form in sums), default=0)
+        if len(sums) != len(forms) or len(weights) != 1 or most > U16.highest:
+            return None
+        body.results = tuple(rewriter.sums.sum(tuple(form.levels)) for form in sums)
+    drop_dead(body)
+    output = changed(program.output, type=U16)
+    return Encoded(changed(program, body=body, outputs=(output,)), weights.pop(), most)
+
+
+def decoding(program: Program, name: str, unit: float, most: int) -> Program | None:
+    """Returns the program with a float input encoded, or None if that could change a result."""
+    if not _is_straight(program):
+        return None
+    inputs = tuple(
+        changed(item, type=U16, most=most) if item.name == name else item for item in program.inputs
+    )
+    rewriter = _Decoding(name, unit)
+    with rewriter.builder.block() as body:
+        body.results = rewriter.copy(program.body)
+    drop_dead(body)
+    made = changed(program, inputs=inputs, body=body)
+    return made if narrowed(made).never_ties else None
+
+
+def _never_ties(plan: Exact | Close | None) -> bool:
+    """Whether sums are exact and so far from the middle of two levels that floats round alike."""
+    if not isinstance(plan, Exact) or plan.divisor << plan.shift > MOST_APART:
+        return False
+    return bool(plan.divisor % 2) and not plan.shift and plan.is_plain
+
+
+def _is_straight(program: Program) -> bool:
+    return all(isinstance(item, Apply | Load) for item in program.body.statements)
+
+
+def _is_rounded(value: Value | Statement) -> bool:
+    """Whether a value is a float that is converted to a level; integers wrap."""
+    if not isinstance(value, Apply) or value.op != CONVERT or value.type != U8:
+        return False
+    return value.args[0].type.is_float
+
+
+class _Decoding(Rewriter):
+    """Copies statements; reads of one input are multiplied by their unit."""
+
+    def __init__(self, name: str, unit: float) -> None:
+        super().__init__()
+        self._name = name
+        self._unit = unit
+
+    def load(self, old: Load) -> Value:
+        if old.source != self._name:
+            return super().load(old)
+        build = self.builder
+        index = None if old.index is None else self._values(old.index)
+        level = build.load(U16, old.source, index, old.channel, old.border)
+        return build.apply("mul", build.convert(level, old.type), build.const(old.type, self._unit))
+
+
+class _Fixed(Rewriter):
+    """Copies statements, and remembers which of them are sums of levels."""
+
+    def __init__(self, program: Program) -> None:
+        super().__init__()
+        self.sums = LevelSums(self.builder)
+        self._stored = program.stored
+        self._most = {item.name: item.most for item in program.inputs}
+        self._forms: dict[Value, Form | None] = {}
+        self.rounded: set[Value] = set()
+        """The values of the old program that are levels now."""
+        self.plans: dict[Value, Exact | Close] = {}
+
+    def form(self, old: Value) -> Form | None:
+        """Returns the form of a value of the old program, over values of the new."""
+        if old in self._stored and old.type.is_float:
+            return None
+        known = self._forms.get(old)
+        return known or leaf_form(self.value(old), self._bound(old))
+
+    def _bound(self, old: Value) -> int | None:
+        """Returns the greatest that a level can be; None for other values."""
+        if old.type == U8:
+            return U8.highest
+        return self._most[old.source] if isinstance(old, Load) and old.type == U16 else None
+
+    def statement(self, old: Statement) -> None:
+        super().statement(old)
+        if not isinstance(old, Apply):
+            return
+        if not _is_rounded(old):
+            self._forms[old] = form_of(old, self.form, self._merged)
+        elif (form := self.form(old.args[0])) is not None:
+            level = self._moved(form)
+            if level is None and (plan := plan_of(form)) is not None:
+                self.plans[old] = plan
+                level = self.sums.rounded(form, plan)
+            if level is not None:
+                self._new[old] = level
+                self.rounded.add(old)
+
+    def _merged(self, op: str, *values: Value) -> Value:
+        """Returns an extreme of levels, or a choice, whose condition is one of the old program."""
+        if op != SELECT:
+            return self.builder.apply(op, *values)
+        condition, a, b = values
+        return self.builder.select(self.value(condition), a, b)
+
+    def _moved(self, form: Form) -> Value | None:
+        """Returns a level that is only moved, or taken from 255; else None."""
+        if len(form.levels) != 1 or form.uniforms:
+            return None
+        ((level, weight),) = form.levels.items()
+        low, high = form.limits
+        if level.value.type != U8 or low > 0 or high < U8.highest or abs(abs(weight) - 1) > CLOSE:
+            return None
+        if abs(form.constant - (0 if weight > 0 else U8.highest)) > U8.highest * CLOSE:
+            return None
+        return level.value if weight > 0 else self.builder.apply("not", level.value)
