@@ -69,16 +69,17 @@ class _VectorKernel(Vectors):
         return random_array(self.rng, self.kind, (*shape, size))
 
     def assign_own(self) -> None:
+        """With a sign: a name for an input would be that input."""
         name, size = self.fresh("e"), self.rng.randint(2, 4)
-        self.say(f"{name} = {self.vector(size, self.kind, 2)}")
+        self.say(f"{name} = +{self.vector(size, self.kind, 2)}")
         self.scope.variables[name] = f"vec{size} {self.kind}"
 
     def branch(self) -> None:
         name, size = self.fresh("e"), self.rng.randint(2, 4)
         self.say(f"if {self.condition(1)}:")
-        self.say(f"    {name} = {self.vector(size, self.kind, 1)}")
+        self.say(f"    {name} = +{self.vector(size, self.kind, 1)}")
         self.say("else:")
-        self.say(f"    {name} = {self.vector(size, self.kind, 1)}")
+        self.say(f"    {name} = +{self.vector(size, self.kind, 1)}")
         self.scope.variables[name] = f"vec{size} {self.kind}"
 
     def loop(self) -> None:

@@ -284,7 +284,7 @@ def _operators(evaluator: Evaluator) -> dict[str, Any]:
         methods |= {f"__{name}__": forward(op), f"__r{name}__": reflected(op)}
     return {
         **methods,
-        "__pos__": lambda self: self,
+        "__pos__": lambda self: evaluator.raised(evaluator.lowered(self)),
         "__neg__": lambda self: evaluator.unary("neg", self),
         "__invert__": lambda self: evaluator.unary("not", self),
         "__abs__": lambda self: evaluator.call("abs", self),

@@ -286,9 +286,8 @@ class Statements(Calls):
         self.frame.variables = dict(before)
         (then, then_names, then_value), (otherwise, else_names, else_value) = sides
         alike = [name for name in changing if then_names.get(name) is else_names.get(name)]
-        self.frame.variables.update(
-            {name: then_names[name] for name in alike if name in then_names}
-        )
+        same = {name: then_names[name] for name in alike if name in then_names}
+        self.frame.variables.update(same)
         names = [name for name in changing if name not in alike]
         pairs: list[tuple[LoweredValue, LoweredValue]] = []
         merged: list[str] = []
