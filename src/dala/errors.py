@@ -185,6 +185,26 @@ class KernelTimeoutError(KernelError, TimeoutError):
     """A loop of the kernel went past its step limit."""
 
 
+class KernelCheckError(KernelError, AssertionError):
+    """A `dala.check` failed; `position` is the first where it did, and `text` what it says."""
+
+    def __init__(
+        self, message: str = "", *, position: tuple[int, ...] = (), text: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.position = position
+        self.text = text
+
+    @classmethod
+    def at(
+        cls, kernel: str, position: tuple[int, ...], text: str, values: str, place: str
+    ) -> KernelCheckError:
+        """Returns the error of a check in a place of the source, with the values that it shows."""
+        more = f" ({values})" if values else ""
+        message = f"{kernel}: a check failed at position {position}: {text}{more}\n  File {place}"
+        return cls(message, position=position, text=text)
+
+
 class DeviceError(DalaError, RuntimeError):
     """A device is missing, or failed."""
 

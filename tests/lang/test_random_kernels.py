@@ -34,7 +34,7 @@ def test_a_seed_gives_the_same_kernel_every_time():
 
 
 def test_random_kernels_reach_all_of_the_language():
-    sources = "\n".join(random_kernel(seed).source for seed in range(COUNT))
+    sources = "\n".join(random_kernel(seed).source for seed in range(3 * COUNT))
     for part in (
         *(
             "for ",
@@ -49,10 +49,35 @@ def test_random_kernels_reach_all_of_the_language():
             "min(",
         ),
         *(" and ", " or ", "not ", "<<", ">>", "//", " % ", "~", "**", "bits(", "Image", "Out"),
-        *("out.add(", "const", ".shape[", "pow(", "atan2(", "erf(", "exp(", "log", "sigmoid("),
+        *(
+            "out.add(",
+            "out.min(",
+            "out.max(",
+            "const",
+            ".shape[",
+            "pow(",
+            "atan2(",
+            "erf(",
+            "exp(",
+            "log",
+            "sigmoid(",
+        ),
         *("sinh(", "cosh(", "cbrt(", "hypot(", "fmod(", "ldexp(", "popcount(", "clz("),
         *("any(", "all(", " in enumerate(", " in (", "                return "),
         *("random(", "random_int(", "random_bits("),
+        *(
+            "vec2(",
+            "vec4(",
+            "mat2(",
+            "mat3(",
+            " @ ",
+            "transpose(",
+            ".T",
+            "determinant(",
+            "inverse(",
+        ),
+        *("identity(", "normalize(", "cross(", "reflect(", ": vec", ": mat", "Array[vec", "-> vec"),
+        *("local(", "NamedTuple", "Made(", "._replace(", "@function", ".f0.x"),
     ):
         assert part in sources, part
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from collections import Counter, namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,8 @@ import pytest
 import dala
 from dala.errors import ArgumentError, KernelSyntaxError, KernelTypeError
 from dala.gpu import compute
+from dala.ir.nodes import Apply, walk
+from dala.lang.example_specialization import example_of
 
 X = np.linspace(-2.0, 2.0, 33).astype(np.float32)
 
@@ -150,6 +152,37 @@ def test_parameters_are_instances_or_sequences_of_fields(device):
 def test_what_is_no_instance_is_refused(given, says):
     with pytest.raises(ArgumentError, match=says):
         depth(X, camera=given)
+
+
+@dala.kernel
+def by_structs(x, y, turn: dala.mat2, ray: Ray):
+    hit = Hit(ray)
+    for k in range(5):
+        place = turn @ dala.vec2(x, y) * hit.t
+        hit = hit._replace(t=hit.t + dala.length(place), steps=k, ray=Ray(hit.ray.at(place.x)))
+    return hit.t + hit.ray.origin.y
+
+
+@dala.kernel
+def by_scalars(x, y, a: float, b: float, c: float, d: float, height: float, rise: float):
+    t = dala.f32(0.0)
+    up = rise
+    for _ in range(5):
+        u, v = (a * x + b * y) * t, (c * x + d * y) * t
+        t = t + dala.sqrt(u * u + v * v)
+        height = height + u * up
+        up = dala.f32(0.0)
+    return t + height
+
+
+def operations(kernel) -> Counter[str]:
+    program = kernel.definition.lower(example_of(kernel.definition))
+    return Counter(item.op for item in walk(program.body) if isinstance(item, Apply))
+
+
+def test_structs_and_matrices_cost_no_more_than_scalars():
+    assert operations(by_structs) == operations(by_scalars)
+    assert sum(operations(by_scalars).values()) >= 50
 
 
 TEXT = """

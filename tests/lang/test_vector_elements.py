@@ -61,6 +61,32 @@ def test_vectors_of_64_bits(dtype, device):
     assert np.array_equal(steps4(points), np.vstack([points[1:], points[-1:]]) - points)
 
 
+def test_components_of_the_vector_at_a_position_have_names(device):
+    @dala.kernel
+    def area(corners: dala.Array[dala.vec4]):
+        left, top, right, bottom = corners
+        return (right - left) * (bottom - top) + dala.dot(corners.xy, corners.ab) + corners.r
+
+    given = values((37, 4))
+    a, b, c, d = given.T
+    want = (c - a) * (d - b) + a * d + b * c + a
+    assert np.array_equal(area(given), want)
+    assert np.array_equal(area.python(given), want)
+
+
+def test_a_vector_of_literals_takes_the_type_of_what_it_meets(device):
+    if device != "cpu":
+        pytest.skip("only the CPU has f64 for certain")
+
+    @dala.kernel
+    def shifted(points: dala.Array[dala.vec2], scale: dala.f64):
+        return (points + dala.vec2(0.1, 0.2)) @ dala.identity(2)
+
+    points = np.zeros((3, 2), np.float32)
+    assert shifted(points, scale=1.0).dtype == np.float32
+    assert shifted(points.astype(np.float64), scale=1.0).tolist() == [[0.1, 0.2]] * 3
+
+
 def test_a_vector_for_each_position_is_the_last_axis(device):
     points = RNG.normal(size=(257, 3)).astype(np.float32)
     turn = RNG.normal(size=(3, 3)).astype(np.float32)

@@ -1,14 +1,17 @@
 """A kernel as text with everything it is run on, lowered and run by the reference."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from dala.ir.nodes import Program
 from dala.ir.types import dtype_of
+from dala.lang.composites import flattened
 from dala.lang.language_names import NAMES
-from dala.lang.lower import Definition, Specialization
-from dala.lang.source import from_text
+from dala.lang.lower import Definition
+from dala.lang.text_definitions import from_definitions
+from dala.runtime.kernels.specialization import specialize
 from reference.interpreter import run_all
 
 
@@ -20,7 +23,7 @@ class Case:
     inputs: tuple[np.ndarray, ...]
     shape: tuple[int, ...]
     dtype: str
-    params: dict[str, bool | int | float] = field(default_factory=dict)
+    params: dict[str, Any] = field(default_factory=dict)
     consts: dict[str, int] = field(default_factory=dict)
     border: str = "clamp"
     others: tuple[str, ...] = ()
@@ -33,7 +36,7 @@ class Case:
 
     @property
     def definition(self) -> Definition:
-        return Definition(from_text(self.source, NAMES, "<case>"), self.border)
+        return Definition(from_definitions(self.source, NAMES, "<case>"), self.border)
 
     def __str__(self) -> str:
         given = ", ".join(f"{item.dtype}{item.shape}" for item in self.inputs)
@@ -46,22 +49,21 @@ class Case:
 def lower(case: Case, *, fold: bool = True) -> Program:
     """The program for the case's dtypes, ranks and constants."""
     definition = case.definition
-    inputs = tuple(
-        _special(item, image=argument.image)
-        for item, argument in zip(case.inputs, definition.signature.inputs, strict=True)
-    )
-    channels = None
-    if definition.is_image:
-        channels = 1 if len(case.shape) == 2 else case.shape[2]
-    rank = 2 if channels else len(case.shape)
-    outputs = tuple((dtype_of(dtype), rank, channels) for dtype in case.dtypes)
-    return definition.lower(Specialization(inputs, outputs, tuple(case.consts.items())), fold=fold)
+    kinds = tuple((dtype_of(item.dtype), item.shape) for item in case.inputs)
+    outputs = tuple((dtype_of(dtype), case.shape) for dtype in case.dtypes)
+    consts = tuple(case.consts.items())
+    return definition.lower(specialize("case", definition, kinds, outputs, consts, ()), fold=fold)
 
 
-def _special(item: np.ndarray, *, image: bool) -> tuple:
-    if image:
-        return dtype_of(item.dtype), 2, 1 if item.ndim == 2 else item.shape[2]
-    return dtype_of(item.dtype), item.ndim, None
+def numbers(case: Case) -> dict[str, bool | int | float]:
+    """The parameters as a program takes them, number by number."""
+    found: dict[str, bool | int | float] = {}
+    for item in case.definition.signature.params:
+        if item.name in case.params:
+            given = case.params[item.name]
+            parts = flattened(item.composite, given, item.name) if item.composite else [given]
+            found.update(zip(item.components, parts, strict=True))
+    return found
 
 
 def run_reference(
@@ -72,4 +74,4 @@ def run_reference(
     names = [item.name for item in program.inputs]
     inputs = dict(zip(names, case.inputs, strict=True))
     wanted = [(case.shape, dtype_of(dtype).numpy) for dtype in case.dtypes]
-    return run_all(program, inputs, case.params, wanted, shaken_by)
+    return run_all(program, inputs, numbers(case), wanted, shaken_by)

@@ -14,6 +14,7 @@ MOST_TURNS = 1 << 17
 """Turns after which a loop is taken for one that does not end."""
 Inputs = dict[str, Array]
 Params = dict[str, bool | int | float]
+_UPDATES = {"add": np.add, "min": np.minimum, "max": np.maximum}
 
 
 def run(
@@ -186,7 +187,7 @@ class _Run:
                         raise Endless
                     self.go_on(node, alive)
                     alive = alive & self.block(node.condition, alive)[0]
-            case ir.Store() | ir.AtomicAdd():
+            case ir.Store() | ir.AtomicUpdate():
                 self.write(node, mask)
 
     def begin(self, loop: ir.For | ir.While) -> None:
@@ -224,7 +225,7 @@ class _Run:
             total = np.where(alive, evaluate(node.op, type, total, term), total)
         return total.astype(node.type.numpy)
 
-    def write(self, node: ir.Store | ir.AtomicAdd, mask: Array) -> None:
+    def write(self, node: ir.Store | ir.AtomicUpdate, mask: Array) -> None:
         """Row-major in positions; whatever lies outside of the output is left out."""
         places = [np.broadcast_to(self.value(i), self.domain).astype(np.int64) for i in node.index]
         taken = mask.copy()
@@ -235,7 +236,7 @@ class _Run:
         if isinstance(node, ir.Store):
             self.out[where] = value
         else:
-            np.add.at(self.out, where, value)
+            _UPDATES[node.op].at(self.out, where, value)
 
 
 def _interpolation(node: ir.Apply) -> tuple[ir.Value, ir.Value, ir.Value] | None:

@@ -1,6 +1,6 @@
 """Random expressions of a wanted type: they keep the books on types as the language does."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
@@ -33,6 +33,7 @@ BITWISE = ["popcount", "clz", "reverse_bits"]
 SUMMED = {"s32": ["s32", "bool"], "u32": ["u32", "u8"], "s64": ["s64"]}
 """What may be added up to give each type."""
 MOST_TURNS = 300
+Writer = Callable[[str, int], str]
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,10 @@ class Expressions:
             return self.condition(depth)
         if depth <= 0:
             return self.leaf(wanted)
+        return self.rng.choice(self.kinds(wanted))(wanted, depth - 1)
+
+    def kinds(self, wanted: str) -> list[Writer]:
+        """What an expression of the wanted type may be made by; more often what is there twice."""
         kinds = [self.arithmetic] * 8 + [self.choice] * 2 + [self.conversion] * 2 + [self.unary] * 2
         kinds += [self.extremum, self.leaf_below, self.reinterpreted, self.reduction, self.picked]
         kinds += [self.drawn]
@@ -146,7 +151,7 @@ class Expressions:
             kinds += [self.rounding, self.quotient, self.blended, *[self.maths] * 5, self.power]
         else:
             kinds += [self.truncated]
-        return self.rng.choice(kinds)(wanted, depth - 1)
+        return kinds
 
     def leaf_below(self, wanted: str, depth: int) -> str:
         if wanted == "s32" and self.scope.buffers and self.maybe(0.3):

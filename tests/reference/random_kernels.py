@@ -16,7 +16,11 @@ from reference.random_expressions import (
     Scope,
 )
 from reference.random_images import random_image_kernel
+from reference.random_local_arrays import LocalArrays
+from reference.random_structs import Structs
 from reference.random_values import random_array, random_literal
+from reference.random_vector_kernels import random_vector_kernel
+from reference.random_vectors import Vectors
 
 __all__ = ["Case", "random_kernel", "run_reference"]
 
@@ -29,16 +33,18 @@ def random_kernel(seed: int) -> Case:
     """The case of this seed; the same one every time."""
     rng = Random(seed)
     kind = rng.random()
-    if kind < 0.12:
+    if kind < 0.06:
+        return random_vector_kernel(rng, f"k{seed}", rng.choice(BORDERS))
+    if kind < 0.16:
         return random_image_kernel(rng, f"k{seed}", rng.choice(BORDERS))
-    if kind < 0.3:
+    if kind < 0.32:
         return _Kernel(rng, f"k{seed}").scattered()
     chosen = Random(f"outputs of {seed}")
     count = chosen.choice([2, 2, 3, 4]) if chosen.random() < 0.3 else 1
     return _Kernel(rng, f"k{seed}").plain(count)
 
 
-class _Kernel(Expressions):
+class _Kernel(Structs, LocalArrays, Vectors, Expressions):
     """Writes the statements of one kernel."""
 
     def __init__(self, rng: Random, name: str) -> None:
@@ -51,6 +57,7 @@ class _Kernel(Expressions):
         self.arguments: list[str] = []
         self.lines: list[str] = []
         self.indent = 1
+        self.method = ""
         self.returned: tuple[str, ...] = ()
         self.scope.buffers = [self._buffer(i) for i in range(rng.randint(1, 3))]
         self.scope.positions = ["i", "j", "l"][: len(self.shape)]
@@ -61,6 +68,9 @@ class _Kernel(Expressions):
     def _buffer(self, i: int) -> Buffer:
         own = i == 0 or self.maybe(0.6)
         shape = self.shape if own else _random_shape(self.rng, self.rng.choice([1, 1, 2]))
+        if i > 0 and own and self.maybe(0.3):
+            shape = tuple(self.rng.choice([1, size]) for size in shape[self.rng.randrange(2) :])
+            shape = shape or (1,)
         return Buffer("xyz"[i], self.rng.choice(TYPES), shape, own)
 
     def _add_parameters(self) -> None:
@@ -74,6 +84,8 @@ class _Kernel(Expressions):
             self.params["m"] = most
             self.arguments.append(f"m: {kind}")
             self.scope.bounds["m"] = (kind, most)
+        if self.maybe(0.15):
+            self.add_vector_parameter()
         if self.maybe(0.4):
             self.consts["c"] = self.rng.randint(0, 4)
             self.arguments.append("c: const = 1")
@@ -106,7 +118,8 @@ class _Kernel(Expressions):
     def _hash(self) -> str:
         """Every bit of every variable in one s64: nothing that was computed is in vain."""
         parts = []
-        for name, kind in self.scope.variables.items():
+        whole = self.scope.variables.items()
+        for name, kind in [part for item in whole for part in self.parts_of(*item)]:
             if kind in FLOATS:
                 width = "s64" if kind == "f64" else "s32"
                 parts.append(f"s64(bits({name} if {name} == {name} else 0.5, {width}))")
@@ -125,6 +138,8 @@ class _Kernel(Expressions):
         rank = self.rng.choice([1, 2]) if adds else len(self.shape)
         shape = _random_shape(self.rng, rank)
         place = self._place()
+        # Of one kind: the order of different ones would matter.
+        self.method = self.rng.choice(["add", "add", "min", "max"])
         for _ in range(self.rng.randint(1, 2) if adds else 1):
             if self.maybe(0.4):
                 self.say(f"if {self.condition(1)}:")
@@ -163,14 +178,16 @@ class _Kernel(Expressions):
             place = ", ".join([*outer, way.format(last, part)])
             value = self.expression(self.rng.choice(TYPES), 2)
             adds = self.maybe(0.3)
-            self.say(f"out.add(({place},), {value})" if adds else f"out[{place}] = {value}")
+            method = self.rng.choice(["add", "min", "max"])
+            self.say(f"out.{method}(({place},), {value})" if adds else f"out[{place}] = {value}")
             self.indent = 1
         self.arguments.insert(0, "out: Out")
         return self._case(shape, dtype)
 
     def _addition(self, rank: int, value: str) -> str:
         place = ", ".join(self.index(self.rng.choice(SIZES), 2) for _ in range(rank))
-        return f"out.add({place if rank == 1 else f'({place})'}, {value})"
+        method = self.method
+        return f"out.{method}({place if rank == 1 else f'({place})'}, {value})"
 
     def _place(self) -> str:
         """An index that no two positions share."""
@@ -180,6 +197,7 @@ class _Kernel(Expressions):
     def _case(self, shape: tuple[int, ...], dtype: str, others: tuple[str, ...] = ()) -> Case:
         head = ", ".join([*(item.name for item in self.buffers), *self.arguments])
         source = f"def {self.name}({head}):\n" + "\n".join(self.lines) + "\n"
+        source = self.definitions() + source
         arrays = tuple(random_array(self.rng, item.dtype, item.shape) for item in self.buffers)
         return Case(source, arrays, shape, dtype, self.params, self.consts, self.border, others)
 
@@ -195,6 +213,7 @@ class _Kernel(Expressions):
     def statement(self, depth: int) -> None:
         inside = self.indent > 1
         kinds = [self.assign] + [self.change] * (8 if inside else 3) + [self.assign_two]
+        kinds += self.statements(inside)
         if depth > 0 and not (inside and self.maybe(0.6)):
             kinds += [self.branch] * 2 + [self.join, self.repeat, self.gather, self.gather]
             kinds += [self.count] * 3 + [self.go_through]

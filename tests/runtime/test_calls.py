@@ -339,6 +339,16 @@ def test_bare_inputs_broadcast_as_numpy_has_it(device, shapes):
     assert np.allclose(found, want)
 
 
+def test_an_input_that_broadcasts_is_indexed_by_its_own_axes(device):
+    @dala.kernel
+    def ramp(x, row):
+        _, j = dala.position(2)
+        return x + row * row[j - 1]
+
+    x, row = rng.random((4, 6), np.float32), rng.random(6, np.float32)
+    assert np.allclose(ramp(x, row), x + row * row[[0, 0, 1, 2, 3, 4]])
+
+
 @pytest.mark.parametrize("fuse", [True, False])
 def test_broadcasting_is_the_same_in_pipelines(device, fuse):
     x, row, column = (rng.random(shape, np.float32) for shape in [(40, 30), (30,), (40, 1)])

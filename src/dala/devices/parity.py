@@ -12,6 +12,7 @@ from dala.devices.device import Device, Memory, MemoryStatistics, Number, Runner
 from dala.devices.registry import Listing, find_listing
 from dala.devices.result_comparison import difference
 from dala.errors import DalaError, ParityError
+from dala.plan.reports import silent
 from dala.plan.task import Task
 
 
@@ -112,9 +113,10 @@ class ParityRunner:
         params: Sequence[Number],
     ) -> None:
         """Computes the outputs on both devices; raises ParityError if the results differ."""
-        self._second.run(
-            [item.second for item in inputs], [item.second for item in outputs], params
-        )
+        with silent():
+            self._second.run(
+                [item.second for item in inputs], [item.second for item in outputs], params
+            )
         try:
             self._first.run(
                 [item.first for item in inputs], [item.first for item in outputs], params

@@ -16,7 +16,16 @@ class Slot:
     """One argument: the buffer, size or parameter that the slot holds."""
 
     kind: Literal[
-        "out", "tee", "control", "input", "size", "input size", "out size", "extent", "param"
+        "out",
+        "tee",
+        "report",
+        "control",
+        "input",
+        "size",
+        "input size",
+        "out size",
+        "extent",
+        "param",
     ]
     source: str = ""
     axis: int = 0
@@ -29,7 +38,7 @@ class Slot:
         if self.scalar is not None:
             padding = SLOT_BYTES - self.scalar.size_bytes
             return self.scalar.code + (f"{padding}x" if padding else "")
-        return "Q" if self.kind in ("out", "tee", "control", "input") else "q"
+        return "Q" if self.kind in ("out", "tee", "report", "control", "input") else "q"
 
 
 def layout_of(program: Program) -> tuple[Slot, ...]:

@@ -6,13 +6,14 @@ from dala.emit.variance import Variance
 from dala.ir.access import offset_from
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     For,
     If,
     Load,
     Program,
     Reduce,
+    Report,
     Result,
     Statement,
     Store,
@@ -55,7 +56,7 @@ class Partition:
             self.lanes *= self.vectors
         statements = program.body.statements
         alone = program.output.scattered and self.lanes == 1
-        rows = set() if alone else self._rows(statements)
+        rows = set() if alone or program.sites else self._rows(statements)
         self.of_row = [item for item in statements if item in rows]
         self.of_position = [item for item in statements if item not in rows]
         self.passed = self._passed()
@@ -77,7 +78,7 @@ class Partition:
             return any(self._varies(item) for item in inner) or any(
                 Result(value.type, node, i) in self.variance for i, value in enumerate(_left(node))
             )
-        return isinstance(node, Store | AtomicAdd) or node in self.variance
+        return isinstance(node, Store | AtomicUpdate | Report) or node in self.variance
 
     def _passed(self) -> list[tuple[Key, Scalar]]:
         """Returns the per-row values that per-position statements use."""
@@ -129,7 +130,7 @@ def _left(node: If | For | While) -> tuple[Value, ...]:
 def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
     """Returns the number of positions per vector; 1 if inner loops access memory better."""
     shares_elements = program.output.scattered and not own_elements(program)
-    if shares_elements or _walks_along_loops(program, variance):
+    if program.sites or shares_elements or _walks_along_loops(program, variance):
         return 1
     return vector_bits // max(8, min(32, _widest(program, variance).bits))
 

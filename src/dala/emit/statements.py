@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Extent,
@@ -17,6 +17,7 @@ from dala.ir.nodes import (
     Load,
     Program,
     Reduce,
+    Report,
     Statement,
     Store,
     Value,
@@ -65,8 +66,10 @@ class Statements(ABC, Generic[Written]):
                 self._keep(node, self.for_loop(node))
             case While():
                 self._keep(node, self.while_loop(node))
-            case Store() | AtomicAdd():
+            case Store() | AtomicUpdate():
                 self.store(node)
+            case Report():
+                self.report(node)
 
     def _keep(self, node: If | For | While, results: list[Written]) -> None:
         for i, result in enumerate(results):
@@ -116,5 +119,9 @@ class Statements(ABC, Generic[Written]):
         """Emits a loop on a condition and returns its results."""
 
     @abstractmethod
-    def store(self, node: Store | AtomicAdd) -> None:
+    def store(self, node: Store | AtomicUpdate) -> None:
         """Emits a write to a scattered output."""
+
+    @abstractmethod
+    def report(self, node: Report) -> None:
+        """Emits the record of what a position says."""

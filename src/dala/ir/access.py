@@ -89,6 +89,6 @@ def leaves(program: Program) -> set[type[Value]]:
 @remembered
 def is_elementwise(program: Program) -> bool:
     """Whether each output element depends only on the same element of each input."""
-    if program.output.scattered or leaves(program) & {Position, Extent}:
+    if program.output.scattered or program.sites or leaves(program) & {Position, Extent}:
         return False
     return all(access.kind in ("unused", "own") for access in accesses(program).values())

@@ -34,7 +34,7 @@ def over_channels(program: Program) -> Program | None:
     channel of a neighboring pixel.
     """
     channels = program.output.channels or 1
-    if program.rank != 2 or channels == 1 or program.output.scattered:
+    if program.rank != 2 or channels == 1 or program.output.scattered or program.sites:
         return None
     if any(item.channels != channels for item in program.outputs):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dala.ir.access import accesses
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Extent,
@@ -18,6 +18,7 @@ from dala.ir.nodes import (
     Position,
     Program,
     Reduce,
+    Report,
     Result,
     Statement,
     Store,
@@ -35,6 +36,9 @@ def dump(program: Program) -> str:
     lines += [f"  in    {_describe(item)}, read at {reads[item.name]}" for item in program.inputs]
     lines += [f"  param {param.name}: {param.type}" for param in program.params]
     lines += [f"  out   {_describe(item)}" for item in program.outputs]
+    for number, site in enumerate(program.sites):
+        shown = [part if isinstance(part, str) else f"<{part}>" for part in site.parts]
+        lines.append(f"  {site.kind} {number}: {''.join([site.text and f'{site.text}: ', *shown])}")
     lines.append(f"  over  {program.rank} ax{'i' if program.rank == 1 else 'e'}s")
     printer = _Printer()
     printer.block(program.body, "  ", "return")
@@ -44,7 +48,10 @@ def dump(program: Program) -> str:
 def _describe(item: Input | Output) -> str:
     name = f"{item.name}: " if isinstance(item, Input) else ""
     kind = "" if item.channels is None else f", {item.channels} channel(s)"
-    scattered = ", written anywhere" if isinstance(item, Output) and item.scattered else ""
+    scattered = ""
+    if isinstance(item, Output) and item.scattered:
+        start = "what it holds" if item.accumulates else "zeros"
+        scattered = f", written anywhere, from {start} on"
     return f"{name}{item.type}, rank {item.rank}{kind}{scattered}"
 
 
@@ -113,10 +120,13 @@ class _Printer:
                 self.block(node.condition, inner, "as long as")
                 self.lines.append(f"{indent}do:")
                 self.block(node.body, inner, "next")
-            case Store() | AtomicAdd():
-                sign = "=" if isinstance(node, Store) else "+="
+            case Store() | AtomicUpdate():
+                op = "" if isinstance(node, Store) else node.op
+                sign = {"": "=", "add": "+="}.get(op, f"{op}=")
                 where = self.names(node.index)
                 self.lines.append(f"{indent}out[{where}] {sign} {self.name(node.value)}")
+            case Report():
+                self.lines.append(f"{indent}say {node.site}: {self.names(node.values)}".rstrip())
 
     def expression(self, node: Apply | Load) -> str:
         if isinstance(node, Load):

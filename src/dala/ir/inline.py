@@ -32,7 +32,9 @@ def can_inline(producer: Program, consumer: Program, source: str, output: int = 
     item = consumer.input(source)
     same_view = (item.channels or 1) == (producer.outputs[output].channels or 1)
     return (
-        not producer.output.scattered
+        not producer.sites
+        and not consumer.sites
+        and not producer.output.scattered
         and not consumer.output.scattered
         and producer.rank == consumer.rank
         and same_view

@@ -2,7 +2,7 @@
 
 Leaves (constants, parameters, positions, extents, block variables, results) belong to no block.
 Every other node is a statement of exactly one block and is computed there, in order. No operation
-is undefined: any statement may be executed speculatively, except `Store`, `AtomicAdd` and `While`.
+is undefined: any statement may be executed speculatively, except those of `Effect` and `While`.
 """
 
 from __future__ import annotations
@@ -143,15 +143,25 @@ class Store:
 
 
 @record
-class AtomicAdd:
-    """An addition to any element of the output; ignored outside of it."""
+class AtomicUpdate:
+    """The sum, minimum or maximum of any element of the output and a value; ignored outside."""
 
+    op: Literal["add", "min", "max"]
     index: tuple[Value, ...]
     value: Value
 
 
-Statement = Apply | Load | Reduce | If | For | While | Store | AtomicAdd
-Effect = (Store, AtomicAdd)
+@record
+class Report:
+    """Something that a position says at one of the program's sites, with the values in it."""
+
+    site: int
+    values: tuple[Value, ...]
+
+
+Statement = Apply | Load | Reduce | If | For | While | Store | AtomicUpdate | Report
+Write = (Store, AtomicUpdate)
+Effect = (*Write, Report)
 
 
 @dataclass(eq=False, slots=True)
@@ -160,6 +170,19 @@ class Block:
 
     statements: list[Statement] = field(default_factory=list)
     results: tuple[Value, ...] = ()
+
+
+@value
+class Site:
+    """A place in a kernel that says something: a check that fails, or a line to print."""
+
+    kind: Literal["check", "print"]
+    parts: tuple[str | Scalar, ...]
+    """What it shows; a type stands for a value."""
+    text: str
+    """What is wrong where a check fails."""
+    place: str
+    """Its file, line and function."""
 
 
 @value
@@ -179,12 +202,16 @@ class Input:
 
 @value
 class Output:
-    """An output; a scattered one is written by `Store` and `AtomicAdd`."""
+    """An output; a scattered one is written by `Store` and `AtomicUpdate`.
+
+    It starts as zeros, unless it `accumulates`: then from what it holds.
+    """
 
     type: Scalar
     rank: int
     channels: int | None = None
     scattered: bool = False
+    accumulates: bool = False
 
 
 @record
@@ -201,6 +228,8 @@ class Program:
     outputs: tuple[Output, ...]
     rank: int
     body: Block
+    sites: tuple[Site, ...] = ()
+    """Where it checks and prints; such a program runs in the order of its positions."""
     stored: frozenset[Value] = frozenset()
 
     @property
@@ -256,8 +285,10 @@ def operands_of(statement: Statement) -> tuple[Value, ...]:
             return (statement.start, statement.stop, *statement.initial)
         case While():
             return statement.initial
-        case Store() | AtomicAdd():
+        case Store() | AtomicUpdate():
             return (*statement.index, statement.value)
+        case Report():
+            return statement.values
 
 
 def walk(block: Block) -> list[Statement]:

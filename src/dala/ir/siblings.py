@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dala.ir.nodes import (
     Apply,
     Block,
+    Effect,
     Load,
     Reduce,
     Result,
@@ -52,6 +53,8 @@ def _joins(group: Sequence[Statement], item: Reduce) -> bool:
 
 def _are_siblings(a: Reduce, b: Reduce) -> bool:
     same_range = a.start is b.start and a.stop is b.stop
+    if any(isinstance(item, Effect) for node in (a, b) for item in walk(node.body)):
+        return False  # what they say keeps its order
     return same_range and (a.op, a.type.is_float) == (b.op, b.type.is_float)
 
 

@@ -6,7 +6,7 @@ from dala.base.record import changed
 from dala.ir.hoisting import HoistingBuilder
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Effect,
@@ -18,6 +18,7 @@ from dala.ir.nodes import (
     Position,
     Program,
     Reduce,
+    Report,
     Result,
     Statement,
     Store,
@@ -115,8 +116,11 @@ class Rewriter:
                 self._results[old] = build.results(node_)
             case Store():
                 build.append(Store(self._values(old.index), self.value(old.value)))
-            case AtomicAdd():
-                build.append(AtomicAdd(self._values(old.index), self.value(old.value)))
+            case AtomicUpdate():
+                index, value = self._values(old.index), self.value(old.value)
+                build.append(AtomicUpdate(old.op, index, value))
+            case Report():
+                build.append(Report(old.site, self._values(old.values)))
 
     def load(self, old: Load) -> Value:
         index = None if old.index is None else self._values(old.index)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dala.errors import InternalError
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
+    AtomicUpdate,
     Block,
     Const,
     Extent,
@@ -16,6 +16,7 @@ from dala.ir.nodes import (
     Position,
     Program,
     Reduce,
+    Report,
     Result,
     Statement,
     Store,
@@ -116,11 +117,19 @@ class _Checker:
                 self.results(statement.condition, (BOOL,))
                 self.block(statement.body, seen | set(statement.carried))
                 self.results(statement.body, _types(statement.carried))
-            case Store() | AtomicAdd():
+            case Store() | AtomicUpdate():
                 output = self.program.output
                 self.require(output.scattered, "a write into an output that is returned")
                 self.require(len(statement.index) == output.rank, "a write has the output's rank")
                 self.require(statement.value.type == output.type, "a write has the output's type")
+            case Report():
+                self.report(statement)
+
+    def report(self, report: Report) -> None:
+        self.require(report.site < len(self.program.sites), "a report has a site")
+        holes = [part for part in self.program.sites[report.site].parts if isinstance(part, Scalar)]
+        self.require(len(holes) == len(report.values), "a report has as many values as its site")
+        self.require(all(v.type.bits >= 32 for v in report.values), "a report carries words")
 
     def load(self, load: Load) -> None:
         source = self.inputs.get(load.source)

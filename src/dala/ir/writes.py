@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 
 from dala.base.record import remembered, value
-from dala.ir.nodes import OUTPUT, Effect, Program, Store, walk
+from dala.ir.nodes import OUTPUT, Program, Store, Write, walk
 from dala.ir.polynomials import Leaf, Polynomial, polynomial, position_of, uses_position
 
 MOST_STEP = 1 << 20
@@ -31,7 +31,7 @@ class _Steps:
 @remembered
 def own_elements(program: Program) -> tuple[_Steps, ...]:
     """Returns how positions' elements lie apart; empty if two positions may share an element."""
-    writes = [item.index for item in walk(program.body) if isinstance(item, Effect)]
+    writes = [item.index for item in walk(program.body) if isinstance(item, Write)]
     found: list[_Steps] = []
     for index in zip(*writes, strict=True) if program.output.scattered else ():
         steps = _apart(program, [polynomial(part) for part in index])

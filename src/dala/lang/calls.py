@@ -97,6 +97,10 @@ class Calls(Reductions):
             )
         if isinstance(target, Intrinsic) or _equal(target):
             name = target.name if isinstance(target, Intrinsic) else PYTHON_EQUALS[target]
+            if name in ("check", "print"):
+                raise self.error(
+                    node, f"dala.{name} gives no value.", f"Write dala.{name}(…) on its own line."
+                )
             if name in ("min", "max") and _is_generator(node):
                 return self.reduce(node, *REDUCTIONS[min if name == "min" else max])
             return call_intrinsic(self, name, self._arguments(node))

@@ -151,7 +151,13 @@ def _guess(
         if item.kind == "const"
     )
     types = tuple((item.name, scalar) for item in signature.params if item.kind == "number")
-    return Specialization(inputs, outputs, consts, types)
+    over = inputs[0][1] if signature.out is not None and inputs else outputs[0][1]
+    broadcast = tuple(
+        (item.name, (False,) * own)
+        for item, (_, own, _) in zip(signature.inputs, inputs, strict=True)
+        if not item.image and own < over
+    )
+    return Specialization(inputs, outputs, consts, types, broadcast)
 
 
 def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:

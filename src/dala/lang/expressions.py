@@ -15,7 +15,7 @@ import numpy as np
 from dala.base.record import record
 from dala.errors import KernelError, KernelSyntaxError, KernelTypeError
 from dala.ir.builder import Builder
-from dala.ir.nodes import Border, Value
+from dala.ir.nodes import Border, Site, Value
 from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, decided
 from dala.lang.findings import Findings
@@ -66,7 +66,7 @@ _ADVICE: dict[type[ast.expr], str] = {
     ast.GeneratorExp: "It may stand only inside sum(…), min(…), max(…), any(…) or all(…).",
     ast.Dict: "Pass the values as parameters.",
     ast.Set: "Use a tuple.",
-    ast.JoinedStr: "Kernels have no text.",
+    ast.JoinedStr: "Kernels have no text but in dala.print('x is', x) and dala.check(…).",
     ast.Await: "Kernels run to their end; await the command that runs them.",
     ast.Yield: "A kernel returns one element.",
     ast.YieldFrom: "A kernel returns one element.",
@@ -111,6 +111,9 @@ class Expressions(ABC):
         self.domain = domain
         self.frames = [Frame(source)]
         self.findings = Findings()
+        self.checks = False
+        """Whether `dala.check` checks anything."""
+        self.sites: dict[Site, int] = {}
 
     @property
     def frame(self) -> Frame:

@@ -97,7 +97,7 @@ def meant_by(mark: Any) -> Any:
 VECTORS = {f"vec{size}": VectorMarker(size) for size in (2, 3, 4)}
 MATRICES = {f"mat{size}": MatrixMarker(size) for size in (2, 3, 4)}
 
-_PLACES = ("position", "shape", "rgba", "local")
+_PLACES = ("position", "shape", "rgba", "local", "check", "print")
 _MATHS = (
     *("abs", "min", "max", "clamp", "floor", "ceil", "trunc", "round", "fract", "sign"),
     *("sqrt", "rsqrt", "cbrt", "hypot", "exp", "exp2", "log", "log2", "log10", "pow"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -59,14 +60,23 @@ class Specialization:
 
 @dataclass(eq=False)
 class Definition:
-    """A kernel as written: its source, signature and border rule."""
+    """A kernel as written: its source and signature, its border rule, how its output starts."""
 
     source: Source
     border: Border = "clamp"
+    accumulate: bool = False
+    """Whether `out: dala.Out` starts from what it holds instead of zeros."""
+    checks: bool | None = None
+    """Whether `dala.check` checks anything; if it is not said, DALA_DEBUG says it."""
 
     @cached_property
     def signature(self) -> Signature:
         return read_signature(self.source)
+
+    @cached_property
+    def is_checked(self) -> bool:
+        """Whether `dala.check` checks anything, from the first lowering on."""
+        return bool(os.environ.get("DALA_DEBUG")) if self.checks is None else self.checks
 
     @cached_property
     def input_names(self) -> tuple[str, ...]:
@@ -136,7 +146,9 @@ def _lower(
         for item, given in zip(signature.inputs, specialization.inputs, strict=True)
     )
     scalar, rank, _ = specialization.outputs[0]
-    output = Output(scalar, rank, scattered=signature.out is not None)
+    output = Output(
+        scalar, rank, scattered=signature.out is not None, accumulates=definition.accumulate
+    )
     domain = inputs[0].rank if output.scattered and inputs else 2 if definition.is_image else rank
     runs_over = inputs[0].name if output.scattered and inputs else OUTPUT
     lowering = Lowering(
@@ -147,6 +159,7 @@ def _lower(
         _floats(specialization, signature),
     )
     lowering.findings = findings
+    lowering.checks = definition.is_checked
     variables: dict[str, LoweredValue] = {
         item.name: InputRef(item, vectors=argument.vector is not None)
         for item, argument in zip(inputs, signature.inputs, strict=True)
@@ -185,7 +198,8 @@ def _lower(
                 for each, made in zip(returned, outputs, strict=True)
                 for value in stored(lowering, source.tree, each, made, gray=definition.is_image)
             )
-    return Program(definition.name, inputs, tuple(params), outputs, domain, body)
+    sites = tuple(lowering.sites)
+    return Program(definition.name, inputs, tuple(params), outputs, domain, body, sites)
 
 
 def returned_items(returned: LoweredValue) -> tuple[LoweredValue, ...]:

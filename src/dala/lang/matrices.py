@@ -10,7 +10,7 @@ from dala.lang.arithmetic import Mismatch
 from dala.lang.bundles import scalars
 from dala.lang.language_names import MatrixMarker
 from dala.lang.values import Literal, LoweredValue, Matrix, Number, Vector, describe
-from dala.lang.vectors import dot
+from dala.lang.vectors import dot, floats_of
 
 if TYPE_CHECKING:
     from dala.lang.expressions import Expressions
@@ -27,7 +27,7 @@ def matrix(lower: Expressions, mark: MatrixMarker, args: list[LoweredValue]) -> 
             f"Write e.g. dala.{mark.name}({', '.join('abcd'[:size])}) of rows dala.vec{size}(…), "
             f"or dala.identity({size}).",
         )
-    return _of_rows(lower.arithmetic.floats_alike(*parts), size)
+    return _of_rows(floats_of(lower, parts), size)
 
 
 def _identity(lower: Expressions, count: LoweredValue) -> Matrix:
@@ -39,7 +39,8 @@ def _identity(lower: Expressions, count: LoweredValue) -> Matrix:
             "Write e.g. dala.identity(3).",
         )
     one, zero = (
-        Number(lower.build.const(lower.arithmetic.floats, number)) for number in (1.0, 0.0)
+        Number(lower.build.const(lower.arithmetic.floats, number), weak=True)
+        for number in (1.0, 0.0)
     )
     places = range(size)
     return _of_rows([one if i == j else zero for i in places for j in places], size)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dala.errors import KernelCheckError
 from dala.ir.builder import Builder
 from dala.ir.nodes import OUTPUT, Border, Const, Input, Output, Program, domain_of
 from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
@@ -25,6 +26,7 @@ from dala.lang.lower import Definition, float_literals, returned_items, stored
 from dala.lang.matrices import matrix
 from dala.lang.python_composites import Components, Rows
 from dala.lang.python_values import Conversion, Evaluator, LocalList, Neutral, inside
+from dala.lang.reports import parts_of
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
 from dala.lang.source import MISSING, UNBOUND, Source
@@ -199,6 +201,11 @@ class _Run(Evaluator):
         if name in ("position", "shape"):
             at = self.place if name == "position" else self.domain
             return tuple(self.classes[S32](number) for number in at)
+        if name == "print":
+            print(*map(self._text, args))
+            return None
+        if name == "check":
+            return self._check(*args)
         if name == "local":
             return LocalList(self, args[0], args[1].marker.scalar)
         if name in ("min", "max") and len(args) == 1:
@@ -207,6 +214,19 @@ class _Run(Evaluator):
                 return Neutral(name)
             return reduce(partial(self.binary, name), items)
         return self.call(name, *args)
+
+    def _check(self, condition: Any, text: str, *values: Any) -> None:
+        if not condition:
+            shown, source = " ".join(map(self._text, values)), self.definition.source
+            place = f'"{source.file}", in {source.name}'
+            raise KernelCheckError.at(self.program.name, self.place, text, shown, place)
+
+    def _text(self, value: Any) -> str:
+        """Returns a value as devices print it."""
+        if isinstance(value, str):
+            return value
+        parts = parts_of(self.lowered(value))
+        return "".join(item if isinstance(item, str) else str(self.raised(item)) for item in parts)
 
     def made_vector(self, mark: VectorMarker, *args: Any) -> Any:
         return self.raised(vector(self.lowering, mark, [self.lowered(arg) for arg in args]))
@@ -362,17 +382,23 @@ class _Out:
         self.shape = tuple(run.classes[S32](size) for size in run.out.shape)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._write(index, value, add=False)
+        self._write(index, value)
 
     def add(self, index: Any, value: Any) -> None:
-        self._write(index, value, add=True)
+        self._write(index, value, "add")
 
-    def _write(self, index: Any, value: Any, *, add: bool) -> None:
+    def min(self, index: Any, value: Any) -> None:
+        self._write(index, value, "min")
+
+    def max(self, index: Any, value: Any) -> None:
+        self._write(index, value, "max")
+
+    def _write(self, index: Any, value: Any, op: str = "") -> None:
         run, out = self._run, self._run.out
         places = tuple(int(item) for item in (index if isinstance(index, tuple) else (index,)))
         if all(0 <= place < size for place, size in zip(places, out.shape, strict=True)):
             type_ = run.program.output.type
             stored_ = run.convert(value, type_)
-            if add:
-                stored_ = run.binary("add", run.classes[type_](out[places]), stored_)
+            if op:
+                stored_ = run.binary(op, run.classes[type_](out[places]), stored_)
             out[places] = stored_

@@ -28,7 +28,7 @@ from dala.lang.values import (
     Vector,
     describe,
 )
-from dala.lang.vectors import swizzled
+from dala.lang.vectors import swizzle, swizzled
 
 _CHANNELS = {"r": 0, "g": 1, "b": 2, "a": 3}
 
@@ -122,6 +122,10 @@ class Reads(Expressions):
                 return fields_of(owner)[name]
             case Matrix() if name == "T":
                 return transposed(owner)
+            case InputRef() if owner.vectors and swizzle(owner.input.channels or 0, name):
+                found = self.load(owner, None)
+                assert isinstance(found, Vector)
+                return swizzled(found, name) or found
             case InputRef() if name == "pixel" and owner.is_image:
                 return self.load(owner, None)
             case InputRef() if name == "levels" and owner.is_image:
@@ -142,6 +146,8 @@ class Reads(Expressions):
             what = f"{describe(owner)} has no `{name}`.{hint(name, names)}"
             raise self.error(node, what, f"It has {', '.join(names)}.", KernelTypeError)
         if isinstance(owner, InputRef) and not owner.is_image:
+            has = "its components by their letters, shape and sample"
+        if isinstance(owner, InputRef) and owner.input.channels is None:
             has = "shape and sample; annotated with dala.Image, it would have pixel and levels, too"
         raise self.error(
             node, f"{describe(owner)} has no `{name}`.", f"It has {has}.", KernelTypeError

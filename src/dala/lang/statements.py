@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import copy
 from abc import abstractmethod
+from typing import Literal as OneOf
 from typing import cast
 
 from dala.errors import KernelTypeError
-from dala.ir.nodes import AtomicAdd, Block, If, Store, Value
+from dala.ir.nodes import AtomicUpdate, Block, If, Store, Value
 from dala.ir.types import Scalar
 from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.bundles import kind_of, rebuilt, scalars
@@ -21,8 +22,10 @@ from dala.lang.early_exits import (
     structured,
     without_inner_returns,
 )
+from dala.lang.reports import lower_report, report_name
 from dala.lang.values import (
     Componentwise,
+    InputRef,
     Literal,
     Local,
     LoweredValue,
@@ -50,6 +53,8 @@ _ADVICE: dict[type[ast.stmt], str] = {
     ast.AsyncFor: "Write `for k in range(…):`.",
     ast.AsyncWith: "Put it around run_kernel.",
 }
+_UPDATES: tuple[OneOf["add", "min", "max"], ...] = ("add", "min", "max")
+"""The methods of the output."""
 
 
 class Statements(Calls):
@@ -130,10 +135,14 @@ class Statements(Calls):
         if isinstance(node.value, ast.Constant):
             return
         call = node.value
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute | ast.Name):
+            name = report_name(self, call)
+            if name is not None:
+                return lower_report(self, call, name)
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
             owner = self.value(call.func.value)
             if isinstance(owner, OutRef):
-                return self._atomic_add(call, owner)
+                return self._update(call, owner)
         self.value(node.value)
         raise self.error(node, "this value goes nowhere.", "Assign it, or return it.")
 
@@ -148,6 +157,8 @@ class Statements(Calls):
                         found.append(value)
                 self.frame.variables[target.id] = value
             case ast.Tuple() | ast.List():
+                if isinstance(value, InputRef) and value.vectors:
+                    value = self.element(value)
                 if isinstance(value, Componentwise):
                     value = Tuple(components(value))
                 if not isinstance(value, Tuple) or len(value.items) != len(target.elts):
@@ -171,7 +182,7 @@ class Statements(Calls):
                         "Write to `out: dala.Out`, or to an array of this position's own: "
                         "`x = dala.local(9, dala.f32)`.",
                     )
-                self._store(Store, target.slice, owner, value, target)
+                self.build.append(Store(*self._written(target.slice, owner, value, target)))
             case ast.Attribute():
                 owner, written = self.value(target.value), ast.unparse(target.value)
                 instead = f"Make a new one: {written} = {written}._replace({target.attr}=…)."
@@ -188,7 +199,7 @@ class Statements(Calls):
             raise self.error(
                 node,
                 "only names and elements of local arrays can be changed in place.",
-                "To add to the output, write `out.add(i, value)`.",
+                "To change the output, write out.add(i, value), out.min(…) or out.max(…).",
             )
         read = copy.copy(target)
         read.ctx = ast.Load()
@@ -219,14 +230,10 @@ class Statements(Calls):
                 items[i] = self.arithmetic.typed(self.arithmetic.choose(here, stored, item))
         self.frame.variables[name] = Local(tuple(items), owner.type)
 
-    def _store(
-        self,
-        kind: type[Store] | type[AtomicAdd],
-        index: ast.expr,
-        owner: OutRef,
-        value: LoweredValue,
-        node: ast.AST,
-    ) -> None:
+    def _written(
+        self, index: ast.expr, owner: OutRef, value: LoweredValue, node: ast.AST
+    ) -> tuple[tuple[Value, ...], Value]:
+        """Returns where something is written to the output, and what."""
         where = self.index(index, owner.output.rank, owner.name)
         try:
             element = self.element(value)
@@ -234,17 +241,19 @@ class Statements(Calls):
             stored = self.arithmetic.convert(element, owner.output.type)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
-        self.build.append(kind(where, stored.value))
+        return where, stored.value
 
-    def _atomic_add(self, call: ast.Call, owner: OutRef) -> None:
+    def _update(self, call: ast.Call, owner: OutRef) -> None:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if method != "add" or len(call.args) != 2 or call.keywords:
+        op = next((name for name in _UPDATES if name == method), None)
+        if op is None or len(call.args) != 2 or call.keywords:
             raise self.error(
                 call,
                 f"the output has no `{ast.unparse(call.func)}` like this.",
-                "Write out.add(i, value).",
+                "Write out.add(i, value), out.min(i, value) or out.max(i, value).",
             )
-        self._store(AtomicAdd, call.args[0], owner, self.value(call.args[1]), call)
+        written = self._written(call.args[0], owner, self.value(call.args[1]), call)
+        self.build.append(AtomicUpdate(op, *written))
 
     # -- branches --------------------------------------------------------------------------------
 

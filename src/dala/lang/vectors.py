@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from dala.lang.arithmetic import Mismatch
+from dala.lang.arithmetic import Mismatch, is_weak
 from dala.lang.language_names import VectorMarker
 from dala.lang.values import Literal, LoweredValue, Matrix, Number, Pixel, Tuple, Vector, describe
 
@@ -27,7 +27,13 @@ def vector(lower: Expressions, mark: VectorMarker, args: list[LoweredValue]) -> 
             f"Write e.g. dala.{mark.name}({', '.join('xyzw'[: mark.size])}), or give one number "
             f"for all of them.",
         )
-    return Vector(tuple(lower.arithmetic.floats_alike(*parts)))
+    return Vector(tuple(floats_of(lower, parts)))
+
+
+def floats_of(lower: Expressions, parts: list[LoweredValue]) -> list[Number]:
+    """Returns components as floats of one type; literals among themselves stay weak."""
+    weak = all(map(is_weak, parts))
+    return [Number(item.value, weak) for item in lower.arithmetic.floats_alike(*parts)]
 
 
 def components(lowered: LoweredValue) -> tuple[LoweredValue, ...]:
@@ -44,11 +50,19 @@ def components(lowered: LoweredValue) -> tuple[LoweredValue, ...]:
 
 def swizzled(owner: Vector, name: str) -> LoweredValue | None:
     """Returns the components that the letters name, or None where they name none."""
+    places = swizzle(len(owner.items), name)
+    if places is None:
+        return None
+    found = tuple(owner.items[place] for place in places)
+    return found[0] if len(found) == 1 else Vector(found)
+
+
+def swizzle(size: int, name: str) -> list[int] | None:
+    """Returns the places of the components that the letters name in a vector of that size."""
     for letters in LETTERS:
-        known = letters[: len(owner.items)]
+        known = letters[:size]
         if 1 <= len(name) <= 4 and all(letter in known for letter in name):
-            found = tuple(owner.items[known.index(letter)] for letter in name)
-            return found[0] if len(found) == 1 else Vector(found)
+            return [known.index(letter) for letter in name]
     return None
 
 

@@ -73,7 +73,7 @@ class _OpenGroup:
         self.cannot_fuse = _why_alone(step, self.overlaps)
         self.steps.append(step)
         self.written.update(step.outputs)
-        self.read.update(step.inputs)
+        self.read.update(step.read)
 
     def closed(self) -> FusionGroup:
         return self._group(self.steps, flat=self.is_flat)
@@ -122,6 +122,8 @@ def _why_alone(step: Step, overlaps: Overlaps) -> str:
     """Returns why a step cannot be fused with any other, or an empty string."""
     if step.program.output.scattered:
         return "writes anywhere"
+    if step.program.sites:
+        return "checks or prints"
     if max_iterations(step.program, step.task().shapes) > STEP_LIMIT:
         return "has a loop that may not end"
     if with_aliases(set(step.outputs), overlaps) & set(step.inputs):

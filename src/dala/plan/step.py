@@ -37,6 +37,11 @@ class Step:
         """The dtype and shape of each output."""
         return self.kinds[len(self.inputs) :]
 
+    @property
+    def read(self) -> tuple[int, ...]:
+        """What it reads: its inputs, and its output if it starts from what that holds."""
+        return self.buffers if self.program.output.accumulates else self.inputs
+
     def numbers(self) -> dict[str, int]:
         """Returns the buffer behind each input, by the input's name."""
         names = [item.name for item in self.program.inputs]

@@ -33,7 +33,12 @@ class Task:
         self.program = program
         self.access = accesses(program)
         self.scattered = program.output.scattered
+        self.accumulates = program.output.accumulates
         self.domain = self._domain()
+        self.positions = self.domain
+        """The domain with all its axes, also where it is flattened."""
+        self.reports = bool(program.sites)
+        """Whether it checks or prints."""
         self._check_shapes()
         if is_elementwise(program):
             self.program = flattened(program)
@@ -45,6 +50,9 @@ class Task:
             self.program, self.domain, self.shapes
         )
         """Whether it scatters to every element of the output, which need not hold zeros first."""
+        self.starts_from_zeros = (
+            self.scattered and not self.accumulates and (self.empty or not self.covers_output)
+        )
         self.max_iterations = max_iterations(self.program, self.shapes)
         """The most iterations of its loops at one position."""
         self.may_not_terminate = self.max_iterations > STEP_LIMIT

@@ -9,12 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
+from dala.devices.cpu.report_block import ReportBlock
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.functions import Target
 from dala.emit.partition import effort_per_position, loops_over_rows
 from dala.errors import KernelTimeoutError
-from dala.ir.nodes import AtomicAdd, walk
+from dala.ir.nodes import AtomicUpdate, walk
 from dala.plan.chunks import MEMORY_COST, Chunks, cut
 from dala.plan.task import InPlace, Task
 from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
@@ -48,16 +49,16 @@ class CpuRunner:
     def _chunks(self) -> Chunks:
         task = self.task
         *outer, width = task.domain
-        updates = any(isinstance(item, AtomicAdd) for item in walk(task.program.body))
-        adds = updates and not task.owns_elements
-        # Additions in a fixed order: the same bits every time, and no atomics needed.
-        threads = 1 if adds else self.device.threads
+        updates = any(isinstance(item, AtomicUpdate) for item in walk(task.program.body))
+        in_order = task.reports or (updates and not task.owns_elements)
+        # In a fixed order: the same bits and lines every time, and no atomics needed.
+        threads = 1 if in_order else self.device.threads
         effort = effort_per_position(task.program, task.shapes, width)
         read = max((math.prod(shape) for _, shape in task.inputs), default=0)
         positions = max(1, math.prod(task.domain))
         whole = loops_over_rows(task.program)
         effort += MEMORY_COST * (read // positions)
-        most = 0 if adds or task.watched else effort + task.max_iterations
+        most = 0 if in_order or task.watched else effort + task.max_iterations
         rows = math.prod(outer)
         return cut(rows, width, effort, threads, whole_rows=whole, most_effort=most)
 
@@ -69,10 +70,10 @@ class CpuRunner:
         check_sizes(task.name, (*inputs, *outputs), self.sizes_bytes)
         in_place = self.in_place(inputs, outputs)
         over_inputs = in_place is None or (task.scattered and bool(in_place))
-        if task.empty or over_inputs or task.may_not_terminate:
+        if task.empty or over_inputs or task.may_not_terminate or task.reports:
             self._run_aside(inputs, outputs, params)
             return
-        if task.scattered and not task.covers_output:
+        if task.starts_from_zeros:
             ctypes.memset(outputs[0].address, 0, outputs[0].size_bytes)
         self._run_into(inputs, outputs, params, in_place or frozenset())
 
@@ -91,9 +92,17 @@ class CpuRunner:
             for memory in inputs
         ]
         given = (*written, *addresses, *self.sizes, *params)
+        block = ReportBlock(self.task) if self.task.reports else None
+        if block is not None:
+            given = (*given, block.address)
         if not self.task.watched:
             self.device.run(executable, executable.pack(*given), self.chunks)
-            return
+        else:
+            self._run_watched(executable, given)
+        if block is not None:
+            block.tell()
+
+    def _run_watched(self, executable: Executable, given: tuple[Number, ...]) -> None:
         pack = partial(executable.pack, *given)
         status = self.device.run_watched(executable, pack, self.chunks, self.total_iterations)
         if status:
@@ -105,10 +114,12 @@ class CpuRunner:
     ) -> None:
         """Computes into temporary memory, then copies: for aliases, and for what may fail."""
         task = self.task
-        if task.empty and not task.scattered:
+        if task.empty and not task.starts_from_zeros:
             return
-        zeroed = task.scattered and (task.empty or not task.covers_output)
+        zeroed = task.starts_from_zeros
         aside = [self.device.allocate(memory.size_bytes, zeroed=zeroed) for memory in outputs]
+        if task.accumulates:
+            self.device.copy(outputs[0], aside[0])
         if not task.empty:
             self._run_into(inputs, aside, params)
         for made, memory in zip(aside, outputs, strict=True):

@@ -41,7 +41,7 @@ def _suits(
 ) -> bool:
     """Whether each element is stored exactly once, and the second output is not read."""
     task = runner.task
-    if task.empty or task.watched or task.scattered:
+    if task.empty or task.watched or task.scattered or task.reports:
         return False
     touched = (output, *inputs)
     return all(memory.size_bytes and not memory.overlaps(second) for memory in touched)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from dala.base.emitted_code import dump_code
 from dala.base.record import record
 from dala.devices.device import Capability, Number, check_sizes, forget_oldest
+from dala.devices.webgpu.reports import run_reporting
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.grid import SERIAL, grid_for
@@ -72,20 +74,40 @@ class WebGpuRunner:
         device.check()
         check_sizes(task.name, (*inputs, *outputs), self.sizes_bytes)
         if task.empty:
-            for output in outputs if task.scattered else ():
+            for output in outputs if task.starts_from_zeros else ():
                 if output.size_bytes:
                     device.copy(device.allocate(output.size_bytes), output)
             return
+        if task.reports:
+            launch = partial(self._run_aside, inputs, outputs, params)
+            self._copy(run_reporting(device, task, launch), outputs)
+            return
         in_place = self._in_place(inputs, outputs)
-        overwrites = not task.scattered or (task.covers_output and not in_place)
-        if in_place is not None and self.loops == "free" and overwrites:
+        directly = not task.scattered or not (task.starts_from_zeros or in_place)
+        if in_place is not None and self.loops == "free" and directly:
             self._dispatch(inputs, outputs, params, in_place)
             return
-        zeroed = task.scattered and not task.covers_output
+        self._copy(self._run_aside(inputs, outputs, params), outputs)
+
+    def _copy(self, made: Sequence[GpuMemory], outputs: Sequence[GpuMemory]) -> None:
+        for memory, output in zip(made, outputs, strict=True):
+            self.device.copy(memory, output)
+
+    def _run_aside(
+        self,
+        inputs: Sequence[GpuMemory],
+        outputs: Sequence[GpuMemory],
+        params: Sequence[Number],
+        said: GpuMemory | None = None,
+    ) -> list[GpuMemory]:
+        """Returns memory with the results, which are not written to the outputs yet."""
+        task, device = self.task, self.device
+        zeroed = task.starts_from_zeros
         aside = [device.allocate(item.size_bytes, zeroed=zeroed) for item in outputs]
-        self._dispatch(inputs, aside, params, frozenset())
-        for made, output in zip(aside, outputs, strict=True):
-            device.copy(made, output)
+        if task.accumulates:
+            device.copy(outputs[0], aside[0])
+        self._dispatch(inputs, aside, params, frozenset(), said)
+        return aside
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns the WGSL; what a driver makes of it is not accessible."""
@@ -117,7 +139,7 @@ class WebGpuRunner:
         known = self._compiled.get(in_place)
         if known is None:
             shader = self.shader(in_place)
-            bound = shader.outputs + len(shader.inputs) + shader.reports
+            bound = shader.outputs + len(shader.inputs) + shader.reports + shader.says
             most = self.device.limits["max-storage-buffers-per-shader-stage"]
             if bound > most:
                 raise LimitError(
@@ -137,6 +159,7 @@ class WebGpuRunner:
         targets: Sequence[GpuMemory],
         params: Sequence[Number],
         in_place: InPlace,
+        said: GpuMemory | None = None,
     ) -> None:
         device = self.device
         with device.lock, device.guard():
@@ -147,6 +170,8 @@ class WebGpuRunner:
             status = device.allocate(2 * _WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
+            if said is not None:
+                bound.append(said)
             firsts = self.grid.first_positions(self.task.domain)
             if len(firsts) > 1:
                 device.not_recorded()  # each dispatch has its own arguments
@@ -240,7 +265,8 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
     known = device.cache.get(key)
     if known is None:
         gpu = device.gpu
-        layout = _layout(device, shader.outputs, len(shader.inputs), shader.reports)
+        more = shader.reports + shader.says
+        layout = _layout(device, shader.outputs, len(shader.inputs), more)
         dump_code(shader.text, "wgsl")
         module = gpu.create_shader_module(code=shader.text)
         pipeline = gpu.create_compute_pipeline(
@@ -252,15 +278,15 @@ def compiled(device: WebGpu, shader: Shader) -> Compiled:
     return known
 
 
-def _layout(device: WebGpu, outputs: int, inputs: int, reports: bool) -> Any:
-    """Returns the layout: arguments, outputs, inputs and, if loops may fail, the status."""
-    key = ("layout", outputs, inputs, reports)
+def _layout(device: WebGpu, outputs: int, inputs: int, more: int) -> Any:
+    """Returns the layout: arguments, outputs, inputs, and status and reports if there are any."""
+    key = ("layout", outputs, inputs, more)
     known = device.cache.get(key)
     if known is None:
         import wgpu
 
         kinds = ["uniform", *["storage"] * outputs, *["read-only-storage"] * inputs]
-        kinds += ["storage"] * reports
+        kinds += ["storage"] * more
         known = device.cache[key] = device.gpu.create_bind_group_layout(
             entries=[
                 {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}

@@ -8,8 +8,8 @@ from dala.emit.statements import Statements
 from dala.emit.variance import Variance
 from dala.ir.nodes import (
     Apply,
-    AtomicAdd,
     Const,
+    Effect,
     Extent,
     For,
     If,
@@ -18,7 +18,6 @@ from dala.ir.nodes import (
     Program,
     Reduce,
     Result,
-    Store,
     Value,
     While,
     walk,
@@ -88,7 +87,7 @@ class Body(Statements[Operand]):
     def branch(self, node: If) -> list[Operand]:
         condition = self.value(node.condition)
         needs_jump = any(
-            isinstance(item, For | While | Reduce | Store | AtomicAdd)
+            isinstance(item, (For, While, Reduce, *Effect))
             for block in (node.then, node.otherwise)
             for item in walk(block)
         )

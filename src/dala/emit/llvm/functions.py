@@ -17,7 +17,7 @@ from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.memory import output_pointer
-from dala.emit.llvm.scatters import Scatters
+from dala.emit.llvm.reports import Reports
 from dala.emit.partition import PAIR, Partition
 from dala.ir.channels import over_channels
 from dala.ir.fixed_point import in_fixed_point
@@ -71,8 +71,8 @@ class Functions:
         self.variance = self.partition.variance
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
-        more = [Slot("control")] * target.watched + [Slot("tee")] * target.tee
-        self.slots = (*layout_of(program), *more)
+        more = [Slot("report")] * bool(program.sites) + [Slot("control")] * target.watched
+        self.slots = (*layout_of(program), *more, *[Slot("tee")] * target.tee)
         self.row_loops = target.watched and has_loops(self.partition.of_row)
         self.span_loops = target.watched and has_loops(self.partition.of_position)
         self.loops = self.row_loops or self.span_loops
@@ -118,6 +118,7 @@ class Functions:
             "out": output_pointer(slot.axis),
             "tee": "%twin",
             "control": "%control",
+            "report": "%report",
             "input": f"%in.{source}",
             "size": f"%size.{slot.axis}",
             "input size": f"%in.{source}.size.{slot.axis}",
@@ -129,7 +130,7 @@ class Functions:
     def argument_type(self, slot: Slot) -> str:
         if slot.scalar is not None:
             return llvm_type(slot.scalar)
-        if slot.kind in ("out", "tee", "input", "control"):
+        if slot.kind in ("out", "tee", "input", "report", "control"):
             return "ptr"
         return "i32" if slot.kind == "extent" else "i64"
 
@@ -154,7 +155,7 @@ class Functions:
     def _span(self, name: str, lanes: int) -> str:
         """Emits the function for the positions x.begin to x.end of one row."""
         writer = Writer(lanes)
-        body = Scatters(self.program, writer, self.variance, free_order=self.lanes == 1)
+        body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.interior = lanes > 1
         body.in_place = self.target.in_place
         body.watched = self._refuel
@@ -206,7 +207,7 @@ class Functions:
         else:
             writer.line(f"br label %{name}.head{metadata}")
 
-    def _set_position(self, body: Scatters) -> None:
+    def _set_position(self, body: Reports) -> None:
         writer, last = body.writer, self.program.rank - 1
         x = writer.emit("i32", "trunc i64 %x to i32")
         if writer.lanes > 1:
@@ -219,7 +220,7 @@ class Functions:
     def _rows(self) -> str:
         """Emits the function that iterates over the rows of a chunk."""
         writer = Writer()
-        body = Scatters(self.program, writer, self.variance, free_order=True)
+        body = Reports(self.program, writer, self.variance, free_order=True)
         body.in_place = self.target.in_place
         body.watched = self._refuel
         if self.loops:
@@ -272,7 +273,7 @@ class Functions:
 
     def _interior(self, writer: Writer) -> tuple[Operand, Operand]:
         """Emits the bounds of the interior: the positions whose reads all stay in their rows."""
-        body = Scatters(self.program, writer, self.variance, free_order=True)
+        body = Reports(self.program, writer, self.variance, free_order=True)
         begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
         for source, axis, offset in self.partition.boundary_reads():
             if offset < 0:
@@ -310,7 +311,7 @@ class Functions:
     ) -> None:
         """Emits the calls for one row whose interior is computed over interleaved channels."""
         ops, channels = body.ops, self.program.output.channels
-        row = Scatters(flat.program, writer, flat.variance, free_order=True)
+        row = Reports(flat.program, writer, flat.variance, free_order=True)
         row.in_place = self.target.in_place
         row.statements(flat.partition.of_row)
         if self.target.streaming:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dala.emit.llvm.borders import inside
 from dala.emit.llvm.ir_writer import Operand, llvm_type
 from dala.emit.llvm.memory import Memory, vector_suffix
-from dala.ir.nodes import AtomicAdd, Store
+from dala.ir.nodes import AtomicUpdate, Store
 from dala.ir.polynomials import polynomial, position_of
 from dala.ir.types import BOOL
 
@@ -17,7 +17,7 @@ from dala.ir.types import BOOL
 class Scatters(Memory):
     """Adds writes to any element; those outside the output are skipped."""
 
-    def store(self, node: Store | AtomicAdd) -> None:
+    def store(self, node: Store | AtomicUpdate) -> None:
         writer = self.writer
         fits: Operand | None = None
         element: Operand | None = None
@@ -45,14 +45,14 @@ class Scatters(Memory):
         a, b = self.writer.alike(a, b)
         return self.ops.binary("and", BOOL, a, b)
 
-    def _updated(self, node: Store | AtomicAdd, old: Operand, value: Operand) -> Operand:
-        assert isinstance(node, AtomicAdd)
-        return self.ops.binary("add", self.program.output.type, old, value)
+    def _updated(self, node: Store | AtomicUpdate, old: Operand, value: Operand) -> Operand:
+        assert isinstance(node, AtomicUpdate)
+        return self.ops.binary(node.op, self.program.output.type, old, value)
 
-    def _write_one(self, node: Store | AtomicAdd, element: Operand, value: Operand) -> None:
+    def _write_one(self, node: Store | AtomicUpdate, element: Operand, value: Operand) -> None:
         writer, name = self.writer, llvm_type(self.program.output.type)
         place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {element}")
-        if isinstance(node, AtomicAdd):
+        if isinstance(node, AtomicUpdate):
             old = writer.emit(name, f"load {name}, {place}")
             value = self._updated(node, old, value)
         writer.line(f"store {value}, {place}")
@@ -61,7 +61,7 @@ class Scatters(Memory):
 
     def _write_lanes(
         self,
-        node: Store | AtomicAdd,
+        node: Store | AtomicUpdate,
         element: Operand,
         value: Operand,
         fits: Operand,
@@ -82,7 +82,7 @@ class Scatters(Memory):
             mask = fits if self.mask is None else self.ops.binary("and", BOOL, fits, self.mask)
             self._scatter(node, element, value, mask)
 
-    def _step(self, node: Store | AtomicAdd) -> int:
+    def _step(self, node: Store | AtomicUpdate) -> int:
         """Returns 1 or -1 if elements of neighboring positions are neighbors, else 0."""
         found = polynomial(node.index[-1])
         if found is None or self.variance.any(node.index[:-1]):
@@ -97,7 +97,7 @@ class Scatters(Memory):
         return self.writer.emit(element, f"extractelement {vector}, i64 {lane}")
 
     def _write_row(
-        self, node: Store | AtomicAdd, element: Operand, value: Operand, *, backward: bool
+        self, node: Store | AtomicUpdate, element: Operand, value: Operand, *, backward: bool
     ) -> None:
         """Emits a write of as many elements side by side as there are lanes."""
         writer, scalar = self.writer, self.program.output.type
@@ -109,7 +109,7 @@ class Scatters(Memory):
             mask = None if mask is None else self._turned(mask)
         align = Operand(str(scalar.size_bytes), "i32")
         suffix = vector_suffix(writer.lanes, name)
-        if isinstance(node, AtomicAdd):
+        if isinstance(node, AtomicUpdate):
             if mask is None:
                 text = f"load {value.type}, {place}, align {align.text}"
                 old = writer.emit(value.type, text, vector=True)
@@ -131,14 +131,14 @@ class Scatters(Memory):
         return self.writer.emit(vector.type, text, vector=True)
 
     def _scatter(
-        self, node: Store | AtomicAdd, element: Operand, value: Operand, mask: Operand
+        self, node: Store | AtomicUpdate, element: Operand, value: Operand, mask: Operand
     ) -> None:
         writer, scalar = self.writer, self.program.output.type
         name, lanes = llvm_type(scalar), self.writer.lanes
         pointers = writer.vector_type("ptr")
         places = writer.emit(pointers, f"getelementptr {name}, ptr %out, {element}", vector=True)
         suffix = f"{vector_suffix(lanes, name)}.v{lanes}p0"
-        if isinstance(node, AtomicAdd):
+        if isinstance(node, AtomicUpdate):
             none = Operand("zeroinitializer", value.type, vector=True)
             function, align = f"llvm.masked.gather.{suffix}", scalar.size_bytes
             old = writer.gather(function, value.type, places, align, mask, none)

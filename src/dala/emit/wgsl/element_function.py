@@ -6,7 +6,7 @@ from dala.emit.wgsl.body import Body
 from dala.emit.wgsl.functions import FUNCTIONS
 from dala.emit.wgsl.ops import Ops
 from dala.errors import InternalError
-from dala.ir.nodes import AtomicAdd, Load, Program, Store
+from dala.ir.nodes import AtomicUpdate, Load, Program, Report, Store
 
 
 def element_function(program: Program, name: str) -> str:
@@ -32,5 +32,8 @@ class _Element(Body):
             raise InternalError(f"{self.program.name} reads beside its own position.")
         return f"e{self.source(node.source)}"
 
-    def store(self, node: Store | AtomicAdd) -> None:
+    def store(self, node: Store | AtomicUpdate) -> None:
         raise InternalError(f"{self.program.name} writes beside its own position.")
+
+    def report(self, node: Report) -> None:
+        raise InternalError(f"{self.program.name} checks or prints.")

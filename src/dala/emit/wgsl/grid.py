@@ -10,7 +10,7 @@ from dala.base.record import value
 from dala.emit.partition import Partition
 from dala.emit.wgsl.packing import is_packed
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable
-from dala.ir.nodes import AtomicAdd, Const, Extent, Output, Reduce, walk
+from dala.ir.nodes import AtomicUpdate, Const, Extent, Output, Reduce, walk
 from dala.ir.types import F64
 from dala.plan.task import Task
 
@@ -75,15 +75,14 @@ def spread(groups: int) -> tuple[int, int, int]:
 def grid_for(task: Task) -> Grid:
     """Returns the best grid for a task."""
     program, own = task.program, task.owns_elements
-    if not own and any(
-        isinstance(item, AtomicAdd) and item.value.type == F64 for item in walk(program.body)
-    ):
-        return Grid("serial", 1, 1)  # no GPU has atomic addition of f64
-    longest = _longest_row(task)
+    updates = [item for item in walk(program.body) if isinstance(item, AtomicUpdate)]
+    if not own and any(map(_needs_order, updates)):
+        return Grid("serial", 1, 1)
+    longest = 0 if task.reports else _longest_row(task)
     if longest >= SHARED_FROM:
         return Grid("rows", min(GROUP, _power(longest)), 1)
     tiles = Grid("tiles", TILE, TILE)
-    if _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
+    if not task.reports and _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
         return tiles
     width, rows = task.domain[-1], math.prod(task.domain[:-1])
     step = 1 if task.scattered else max(map(_positions_per_word, program.outputs))
@@ -97,6 +96,12 @@ def grid_for(task: Task) -> Grid:
 def _positions_per_word(output: Output) -> int:
     """Returns how many positions an invocation computes to write whole words of an output."""
     return output.type.per_word if is_packed(output.type) and output.channels != 4 else 1
+
+
+def _needs_order(update: AtomicUpdate) -> bool:
+    """Whether an update has no atomic form: no GPU has one of f64, nor compares 64 bits at once."""
+    type = update.value.type
+    return type == F64 or (type.bits == 64 and update.op != "add")
 
 
 def _suits_tiles(task: Task) -> bool:

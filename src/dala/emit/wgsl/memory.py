@@ -16,7 +16,7 @@ from dala.emit.wgsl.packing import (
     word_index,
     words_of_pixel,
 )
-from dala.ir.nodes import AtomicAdd, Const, Input, Load, Output, Store, Value
+from dala.ir.nodes import AtomicUpdate, Const, Input, Load, Output, Store, Value
 from dala.ir.types import F32, S32, S64, U32, Scalar
 from dala.plan.task import InPlace
 
@@ -143,7 +143,7 @@ class Memory(Body):
 
     # -- writes ----------------------------------------------------------------------------------
 
-    def store(self, node: Store | AtomicAdd) -> None:
+    def store(self, node: Store | AtomicUpdate) -> None:
         """Emits a scattered write or addition, skipped outside the output."""
         tests, element = [], ""
         for axis, value in enumerate(node.index):
@@ -154,8 +154,8 @@ class Memory(Body):
         with self.inside(f"if ({' & '.join(tests)})"):
             place = self.let(U32, element, "e")
             text = self.value(node.value)
-            if isinstance(node, AtomicAdd):
-                self._add(place, node.value.type, text)
+            if isinstance(node, AtomicUpdate):
+                self._update(node, place, text)
             else:
                 self.put(place, node.value.type, text)
 
@@ -185,22 +185,30 @@ class Memory(Body):
         without = f"(old & ~({field(scalar)} << {offset}))"
         self._exchange(word_index(scalar, element), f"{without} | ({text} << {offset})")
 
-    def _add(self, element: str, scalar: Scalar, text: str) -> None:
-        if not self.atomic:
-            self.line(f"out[{element}] = out[{element}] + {text};")
+    def _update(self, node: AtomicUpdate, element: str, text: str) -> None:
+        op, scalar = node.op, node.value.type
+        if is_packed(scalar):
+            offset = bit_offset(scalar, element)
+            total = self._updated(op, scalar, f"({unpacked(scalar, 'old', offset)})", text)
+            self._exchange_part(scalar, element, f"({total})")
+        elif not self.atomic:
+            self.line(f"out[{element}] = {self._updated(op, scalar, f'out[{element}]', text)};")
         elif scalar in (S32, U32):
-            self.line(f"atomicAdd(&out[{element}], {text});")
+            self.line(f"atomic{op.capitalize()}(&out[{element}], {text});")
         elif scalar == S64:
             bits, low = self.let(S64, text), self.name("w")
             self.line(f"let {low}: u32 = u32({bits} & 0xffffffffli);")
             before = self.let(U32, f"atomicAdd(&out[2u * {element}], {low})")
             carry = f"u32({before} + {low} < {low})"
             self.line(f"atomicAdd(&out[2u * {element} + 1u], u32({bits} >> 32u) + {carry});")
-        elif scalar == F32:
-            self._exchange(element, f"bitcast<u32>(bitcast<f32>(old) + {text})")
-        elif is_packed(scalar):
-            total = f"(((old >> {bit_offset(scalar, element)}) + {text}) & {field(scalar)})"
-            self._exchange_part(scalar, element, total)
+        else:
+            total = self._updated(op, scalar, "bitcast<f32>(old)", text)
+            self._exchange(element, f"bitcast<u32>({total})")
+
+    def _updated(self, op: str, scalar: Scalar, old: str, text: str) -> str:
+        if op != "add":
+            return self.ops.extreme(op, scalar, old, text)
+        return f"{old} + {text}" if scalar.is_float else self.ops.integer("add", scalar, old, text)
 
     def _exchange(self, word: str, changed: str) -> None:
         """Emits a compare-and-exchange of a word; `changed` is computed from its `old` value."""

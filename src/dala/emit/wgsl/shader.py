@@ -12,9 +12,10 @@ from dala.emit.wgsl.memory import Memory, atomic_type, element_type, output_arra
 from dala.emit.wgsl.ops import Ops
 from dala.emit.wgsl.output_elements import joined, store_element, store_words, structure, type_of
 from dala.emit.wgsl.packing import is_packed
+from dala.emit.wgsl.reports import BEGIN, END, PRIVATE, Reports
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable, tiled_reduction
-from dala.ir.nodes import AtomicAdd, Output, Program, Reduce, by_output, walk
-from dala.ir.types import F64, U32
+from dala.ir.nodes import AtomicUpdate, Output, Program, Reduce, by_output, walk
+from dala.ir.types import U32
 from dala.plan.task import InPlace
 from dala.plan.watchdog import ALL_TOO_FAR, MOST_SLICES, SLICE, STEP_LIMIT, TOO_FAR
 
@@ -60,7 +61,9 @@ class Shader:
     inputs: tuple[int, ...]
     """The indices of the inputs that are bound; those computed in place are not."""
     reports: bool
-    """Whether the last binding is a status: exceeded limits, and iterations of all positions."""
+    """Whether a binding is a status: exceeded limits, and iterations of all positions."""
+    says: bool
+    """Whether the last binding is what positions say: checks that failed, and lines."""
     arguments: Arguments
 
 
@@ -75,6 +78,7 @@ class _Module:
         self.grid = grid
         self.loops = loops
         self.reports = loops != "free"
+        self.says = bool(program.sites)
         self.in_place = in_place
         self.ops = Ops()
         self.arguments = Arguments(program)
@@ -85,9 +89,9 @@ class _Module:
     def _is_atomic(self, output: Output) -> bool:
         """Whether several invocations write to the same words of an output."""
         if output.scattered:
-            adds = any(isinstance(item, AtomicAdd) for item in walk(self.program.body))
-            shared = adds and not self.grid.own_elements
-            return is_packed(output.type) or (shared and output.type != F64)
+            updates = any(isinstance(item, AtomicUpdate) for item in walk(self.program.body))
+            alone = self.grid.own_elements or self.grid.kind == "serial"
+            return is_packed(output.type) or (updates and not alone)
         shared = self.grid.kind in ("rows", "tiles")
         return shared and is_packed(output.type) and output.channels != 4
 
@@ -107,6 +111,7 @@ class _Module:
                 self.arguments.text,
                 *self._bindings(bound),
                 *([_FAILED] if self.reports else []),
+                *([PRIVATE] if self.says else []),
                 *([_WATCHDOG] if self.loops == "counted" else []),
                 *dict.fromkeys(self.shared),
                 *([structure(self.program.outputs)] if self.several else []),
@@ -114,7 +119,7 @@ class _Module:
                 *parts,
             ]
         )
-        return Shader(text, len(self.atomic), bound, self.reports, self.arguments)
+        return Shader(text, len(self.atomic), bound, self.reports, self.says, self.arguments)
 
     def _bindings(self, bound: tuple[int, ...]) -> list[str]:
         lines = ["@group(0) @binding(0) var<uniform> args: Args;"]
@@ -130,10 +135,14 @@ class _Module:
             place = len(bound) + first
             words = "var<storage, read_write> status: array<atomic<u32>, 2>;"
             lines.append(f"@group(0) @binding({place}) {words}")
+        if self.says:
+            place = len(bound) + first + self.reports
+            words = "var<storage, read_write> said: array<u32>;"
+            lines.append(f"@group(0) @binding({place}) {words}")
         return lines
 
     def _body(self) -> Memory:
-        body = Memory(self.program, self.ops, self.loops)
+        body = Reports(self.program, self.ops, self.loops)
         body.in_place, body.atomic = self.in_place, self.atomic[0]
         return body
 
@@ -149,7 +158,11 @@ class _Module:
         body = self._body()
         if self.loops == "counted":
             body.line(_REFUEL)
+        if self.says:
+            body.line(BEGIN)
         results = body.block(self.program.body)
+        if self.says:
+            body.line(END)
         if self.reports:
             body.line(_REPORT)
         positions = "".join(f", p{axis}: i32" for axis in range(self.program.rank))

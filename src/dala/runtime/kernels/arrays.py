@@ -12,6 +12,7 @@ import numpy as np
 from dala.devices.device import Device
 from dala.errors import ArgumentError
 from dala.runtime.buffers import host_data as hostdata
+from dala.runtime.buffers.access import write
 from dala.runtime.buffers.buffer import Buffer, over
 
 
@@ -62,9 +63,12 @@ def _refused(name: str, given: Any) -> str:
 
 
 class Destination:
-    """What a caller gave as `out`: the buffer that a kernel writes to, and the way back."""
+    """What a caller gave as `out`: the buffer that a kernel writes to, and the way back.
 
-    def __init__(self, kernel: str, given: Any, device: Device) -> None:
+    If it is to be `filled`, the buffer holds what was given before the kernel runs.
+    """
+
+    def __init__(self, kernel: str, given: Any, device: Device, *, filled: bool) -> None:
         self.given = given
         self._array: np.ndarray | None = None
         if isinstance(given, Buffer):
@@ -78,6 +82,8 @@ class Destination:
         self._array = array
         scalar = hostdata.scalar_of(array.dtype)
         self.buffer = made(device, (scalar, array.shape))
+        if filled:
+            write(self.buffer, array)
 
     @staticmethod
     def _writable(kernel: str, given: Any) -> np.ndarray:
@@ -101,11 +107,11 @@ class Destination:
         return self.given
 
 
-def made(device: Device, kind: tuple[Any, tuple[int, ...]]) -> Buffer:
-    """Returns a new buffer, of which every byte is to be written."""
+def made(device: Device, kind: tuple[Any, tuple[int, ...]], *, zeroed: bool = False) -> Buffer:
+    """Returns a new buffer, of which every byte is to be written unless it is zeroed."""
     scalar, shape = kind
     extents, size_bytes = hostdata.check_shape(shape, scalar)
-    return Buffer(device.allocate(size_bytes, zeroed=False), scalar, extents)
+    return Buffer(device.allocate(size_bytes, zeroed=zeroed), scalar, extents)
 
 
 def like(first: Any, buffer: Buffer) -> Any:

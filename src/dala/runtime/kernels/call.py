@@ -46,6 +46,11 @@ class CalledKernel(ABC):
 
     @property
     @abstractmethod
+    def accumulates(self) -> bool:
+        """Whether it starts from what its output holds."""
+
+    @property
+    @abstractmethod
     def params(self) -> tuple[Parameter, ...]:
         """Its parameters, with their defaults."""
 
@@ -231,13 +236,15 @@ def _called(
         if out is not None:
             several = isinstance(out, list | tuple) and any(hasattr(x, "__dlpack__") for x in out)
             given = out if several else [out]
-            destinations = [Destination(kernel.name, item, device) for item in given]
+            filled = kernel.accumulates
+            destinations = [Destination(kernel.name, item, device, filled=filled) for item in given]
             kernel.run(sources, _one_or_all([item.buffer for item in destinations]), params)
-            filled = tuple(item.filled() for item in destinations)
-            return filled if several else filled[0]
+            back = tuple(item.filled() for item in destinations)
+            return back if several else back[0]
         kinds = tuple((item.scalar, item.shape) for item in sources)
         wished = (requested_shapes(shape), requested_dtypes(dtype))
-        targets = [made(device, kind) for kind in kernel.result_kinds(kinds, params, *wished)]
+        found = kernel.result_kinds(kinds, params, *wished)
+        targets = [made(device, kind, zeroed=kernel.accumulates) for kind in found]
         kernel.run(sources, _one_or_all(targets), params)
         first = next(iter(inputs.values()), None)
         return _one_or_all(tuple(like(first, target) for target in targets))

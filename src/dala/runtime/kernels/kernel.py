@@ -15,14 +15,14 @@ from dala.devices import CPU
 from dala.devices.device import Device, Runner
 from dala.errors import ArgumentError, UnknownKernelError, edge
 from dala.ir.dump import dump
-from dala.ir.nodes import BORDERS, Border
+from dala.ir.nodes import Border
 from dala.ir.types import F32, STORED, Scalar
 from dala.lang.calls import Function
 from dala.lang.example_specialization import example_of
 from dala.lang.language_names import NAMES
 from dala.lang.lower import Definition
 from dala.lang.signature import Parameter
-from dala.lang.source import from_function
+from dala.lang.source import Source, from_function
 from dala.lang.text_definitions import from_definitions
 from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer
@@ -37,6 +37,12 @@ from dala.runtime.kernels.arguments import (
     outputs_of,
 )
 from dala.runtime.kernels.call import CalledKernel, Outputs, for_each
+from dala.runtime.kernels.declarations import (
+    border_rule,
+    check_declared,
+    check_name,
+    checked_definition,
+)
 from dala.runtime.kernels.inference import inferred
 from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.profiling.profile import ACTIVE, measure
@@ -79,6 +85,10 @@ class Kernel(CalledKernel):
     def params(self) -> tuple[Parameter, ...]:
         """Its parameters, with their defaults."""
         return self.definition.signature.params
+
+    @property
+    def accumulates(self) -> bool:
+        return self.has_function and self.definition.accumulate
 
     def output_shape(
         self, shapes: Sequence[tuple[int, ...]], params: Params | None = None
@@ -241,12 +251,15 @@ class Kernel(CalledKernel):
         *,
         border: Border = "clamp",
         replace: bool = False,
+        accumulate: bool = False,
+        checks: bool | None = None,
         language: str = "dala",
         groups: Sequence[int] | Callable[[tuple[int, ...]], tuple[int, int, int]] | None = None,
     ) -> Kernel:
         """Returns a kernel known by name from now on: from text, a function, or another kernel.
 
-        `inputs` (a count or names) and `params` (names) are checked against the source.
+        `inputs` (a count or names) and `params` (names) are checked against the source. `border`,
+        `accumulate` and `checks` are those of `dala.kernel`.
         `language="wgsl"` takes WGSL text, for WebGPU devices (docs/devices.md); there `params` may
         be a mapping that gives defaults, and `groups` says how many workgroups there are.
 
@@ -255,7 +268,7 @@ class Kernel(CalledKernel):
         <Kernel halve(x)>
         >>> compute.Kernel.unregister("halve")
         """
-        _check_name(name)
+        check_name(name)
         if name in KERNELS and not replace:
             raise ArgumentError(
                 f"a kernel named {name!r} is registered already: choose another name, or give "
@@ -271,10 +284,11 @@ class Kernel(CalledKernel):
         elif isinstance(source, Kernel):
             kernel_ = source
         elif isinstance(source, str):
-            kernel_ = from_source(name, source, border)
+            kernel_ = from_source(name, source, border, accumulate=accumulate, checks=checks)
         else:
-            kernel_ = _checked(Definition(from_function(source), _border(border)), name)
-        _check_declared(kernel_, inputs, params)
+            kernel_ = _checked(from_function(source), name, border, accumulate, checks)
+        names = [item.name for item in kernel_.params]
+        check_declared(kernel_.name, (inputs, kernel_.inputs), (params, names))
         KERNELS[name] = kernel_
         return kernel_
 
@@ -322,7 +336,11 @@ def kernel(function: Callable[..., Any], /) -> Kernel: ...
 
 @overload
 def kernel(
-    *, border: Border = "clamp", name: str | None = None
+    *,
+    border: Border = "clamp",
+    name: str | None = None,
+    accumulate: bool = False,
+    checks: bool | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 
@@ -333,21 +351,32 @@ def kernel(
     *,
     border: Border = "clamp",
     name: str | None = None,
+    accumulate: bool = False,
+    checks: bool | None = None,
 ) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
     """Returns a kernel made from a function that gives the output's element at each position.
 
-    `border` says what a read outside an input gives: clamp, mirror, reflect, wrap or zero.
+    `border` says what a read outside an input gives: clamp, mirror, reflect, wrap or zero. With
+    `accumulate`, one that writes to `out: dala.Out` starts from what is there instead of zeros.
+    `checks` says whether `dala.check` checks anything: by default only if DALA_DEBUG is set.
     """
-    rule = _border(border)
+    border_rule(border)
     if function is None:
-        return edge(lambda given: _checked(Definition(from_function(given), rule), name))
-    return _checked(Definition(from_function(function), rule), name)
+        return edge(lambda given: _checked(from_function(given), name, border, accumulate, checks))
+    return _checked(from_function(function), name, border, accumulate, checks)
 
 
-def from_source(name: str, text: str, border: str = "clamp") -> Kernel:
+def from_source(
+    name: str,
+    text: str,
+    border: str = "clamp",
+    *,
+    accumulate: bool = False,
+    checks: bool | None = None,
+) -> Kernel:
     """Returns a kernel from its text, not registered."""
     source = from_definitions(text, {**NAMES, "dala": _DALA}, f"<kernel {name}>")
-    return _checked(Definition(source, _border(border)), name)
+    return _checked(source, name, border, accumulate, checks)
 
 
 def function(given: Callable[..., Any]) -> Function:
@@ -355,41 +384,8 @@ def function(given: Callable[..., Any]) -> Function:
     return Function(given)
 
 
-def _checked(definition: Definition, name: str | None) -> Kernel:
-    example_of(definition)  # finds the mistakes that no choice of dtypes and ranks would mend
+def _checked(
+    source: Source, name: str | None, border: str, accumulate: bool, checks: bool | None
+) -> Kernel:
+    definition = checked_definition(source, border, accumulate=accumulate, checks=checks)
     return Kernel(name or definition.name, definition.source.doc, lambda: definition)
-
-
-def _border(given: str) -> Border:
-    for border in BORDERS:
-        if given == border:
-            return border
-    raise ArgumentError(f"border {given!r} is not one of {', '.join(BORDERS)}.")
-
-
-def _check_name(name: Any) -> None:
-    if not isinstance(name, str) or not name:
-        raise ArgumentError(f"a kernel's name is a text that is not empty, not {name!r}.")
-
-
-def _check_declared(
-    made: Kernel,
-    inputs: int | Sequence[str] | None,
-    params: Sequence[str] | Mapping[str, Any] | None,
-) -> None:
-    if isinstance(inputs, int):
-        if inputs != len(made.inputs):
-            raise ArgumentError(
-                f"kernel {made.name!r}: inputs={inputs} was said, but its source takes "
-                f"{len(made.inputs)} ({', '.join(made.inputs) or 'none'})."
-            )
-    elif inputs is not None and tuple(inputs) != made.inputs:
-        raise ArgumentError(
-            f"kernel {made.name!r}: inputs={list(inputs)} was said, but its source takes "
-            f"{list(made.inputs)}."
-        )
-    names = [item.name for item in made.params]
-    if params is not None and sorted(params) != sorted(names):
-        raise ArgumentError(
-            f"kernel {made.name!r}: params={list(params)} was said, but its source takes {names}."
-        )

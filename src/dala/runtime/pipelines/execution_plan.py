@@ -42,7 +42,7 @@ class Unit:
         read: set[int] = set()
         written: set[int] = set()
         for step in () if isinstance(self.work, HostCall) else self.work.steps:
-            read |= set(step.inputs) - written
+            read |= set(step.read) - written
             written.update(step.outputs)
         needs = set(self.needs)
         return read & needs, written & needs

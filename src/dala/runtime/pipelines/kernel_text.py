@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from dala.errors import ArgumentError, KernelError, KernelSourceError
-from dala.lang.language_names import NAMES
-from dala.lang.source import Source
 from dala.runtime.kernels.kernel import KERNELS, PROVIDERS, Kernel, from_source
 from dala.runtime.kernels.wgsl import WgslKernel, from_wgsl
 from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel
+from dala.runtime.pipelines.definition_text import NotTextError, text_with_definitions
 
 _OURS = Path(__file__).parents[2] / "kernels"
 """Where the kernels are that every dala has."""
-_KEYS = {"dala": {"source", "border"}, "wgsl": {"source", "defaults", "groups"}}
+_KEYS = {
+    "dala": {"source", "border", "accumulate", "checks"},
+    "wgsl": {"source", "defaults", "groups"},
+}
 
 
 def is_built_in(kernel: Kernel) -> bool:
@@ -34,7 +34,8 @@ def is_built_in(kernel: Kernel) -> bool:
 def write_kernel(kernel: Kernel) -> dict[str, Any]:
     """Returns a kernel as text for `read_kernel`; raises KernelSourceError where that cannot be.
 
-    It is not where the kernel uses what is defined outside of it.
+    It is not where the kernel uses what is defined outside of it, but for functions and classes of
+    named tuples, which are written along.
     """
     if isinstance(kernel, WgslKernel):
         if callable(kernel.groups):
@@ -45,11 +46,14 @@ def write_kernel(kernel: Kernel) -> dict[str, Any]:
     if isinstance(kernel, CompositeKernel | HostCallKernel):
         raise _not_text(kernel, "it is planned on the host")
     source, border = kernel.definition.source, kernel.definition.border
-    for name in _free_names(source.tree):
-        if not _means_the_same(source, name):
-            raise _not_text(kernel, f"it uses `{name}`, which is defined outside of it")
-    lines = source.lines[source.tree.lineno - 1 : source.tree.end_lineno]
-    found = {"language": "dala", "border": border, "source": "\n".join(lines)}
+    try:
+        written = text_with_definitions(source)
+    except NotTextError as reason:
+        raise _not_text(kernel, str(reason)) from None
+    found: dict[str, Any] = {"language": "dala", "border": border, "source": written}
+    for key in ("accumulate", "checks"):
+        if getattr(kernel.definition, key):
+            found[key] = True
     try:
         read_kernel(kernel.name, found)
     except KernelError as error:
@@ -78,24 +82,11 @@ def read_kernel(name: str, given: Any) -> Kernel:
         if numbers is False or not all(isinstance(item, int | float) for item in numbers):
             raise ArgumentError("`defaults` is a mapping of parameters to numbers.")
         return from_wgsl(name, given["source"], defaults, given.get("groups"))
-    return from_source(name, given["source"], given.get("border", "clamp"))
-
-
-def _free_names(tree: ast.FunctionDef) -> Iterator[str]:
-    """Returns the names that a function takes from outside; its decorators are not part of it."""
-    nodes = [node for part in (*tree.body, tree.args) for node in ast.walk(part)]
-    own = {node.arg for node in nodes if isinstance(node, ast.arg)}
-    names = [node for node in nodes if isinstance(node, ast.Name)]
-    own |= {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    return (name for name in dict.fromkeys(node.id for node in names) if name not in own)
-
-
-def _means_the_same(source: Source, name: str) -> bool:
-    """Returns whether the name would mean in a text of its own what it means here."""
-    meaning = source.resolve(name)
-    if name == "dala":
-        return getattr(meaning, "position", None) is NAMES["position"]
-    return meaning is NAMES.get(name) or meaning is vars(builtins).get(name)
+    said = {key: given[key] for key in ("accumulate", "checks") if key in given}
+    for key, value in said.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"`{key}` is true or false, not {value!r}.")
+    return from_source(name, given["source"], given.get("border", "clamp"), **said)
 
 
 def _not_text(kernel: Kernel, why: str) -> KernelSourceError:

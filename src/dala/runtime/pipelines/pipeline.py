@@ -90,10 +90,23 @@ class Pipeline:
         with stage_errors(number, entry.name):
             part = self._part(entry)
             part.check()
+            self._check_start(entry)
         self._stages.append(entry)
         self._parts.append(part)
         self._graph = self._plan = None
         return self
+
+    def _check_start(self, entry: StageEntry) -> None:
+        """Refuse scratch as what a kernel starts from, unless a stage before has written it."""
+        if entry.kernel is None or not entry.kernel.accumulates:
+            return
+        (output,) = entry.outputs
+        written = any(output is item for before in self._stages for item in before.outputs)
+        if output.is_scratch and not written:
+            raise ArgumentError(
+                f"{entry.kernel.name} accumulates onto {output!r}, which no stage before it writes "
+                f"and which keeps nothing between runs: give a buffer, or fill it first."
+            )
 
     def _part(self, entry: StageEntry) -> LaunchGraph:
         """Returns the launches of a stage; raises for buffers and parameters that do not fit."""
