@@ -145,8 +145,9 @@ def _guess(
     outputs: tuple[Spec, ...] = tuple((scalar, out_rank, size) for size in sizes)
     if definition.is_image and not signature.out:
         outputs = tuple((F32, 2, size or 4) for size in sizes)
+    conditions = _written_conditions(definition.source.tree)
     consts = tuple(
-        (item.name, 1 if item.required else item.default)
+        (item.name, (item.name in conditions or 1) if item.required else item.default)
         for item in signature.params
         if item.kind == "const"
     )
@@ -185,3 +186,17 @@ def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
             case ast.Subscript(value=ast.Name(id=name)):
                 ranks.setdefault(name, 1)
     return ranks
+
+
+def _written_conditions(tree: ast.FunctionDef) -> set[str]:
+    """Returns the names that stand by themselves where a condition is needed."""
+    tests: list[ast.expr] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                tests.append(test)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                tests.append(operand)
+            case ast.BoolOp(values=values):
+                tests.extend(values)
+    return {test.id for test in tests if isinstance(test, ast.Name)}
