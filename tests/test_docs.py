@@ -54,14 +54,14 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
         ("devices", 2, "cpu "),
         (
             "language",
-            12,
+            14,
             "[2. 5. 9.]\n"
             "[[0, 64, 128], [0, 64, 128]]\n[  0.  127.5 255. ]\n<Buffer u8 (2, 3) cpu>\n"
             "[  0  64 128]\n[[0, 1, 0], [1, 1, 0], [0, 0, 0]]\n[0.   1.41 1.  ]\n"
             "[0.816 0.816]\n"
             "[[1.0, 0.5], [3.0, 0.5], [3.0, 1.5], [1.0, 1.5]]\n"
             "[[0.0, 1.0, 0.0], [-2.0, 0.0, 5.0]]\n[1.5 0.5]\n"
-            "[0.  0.1 0.5 1. ]\nπ is about 3.1\n"
+            "[0.  0.1 0.5 1. ]\n[False  True  True]\n[0. 5. 3.]\nπ is about 3.1\n"
             "negative: -4.0 at 1\n(1,) nothing to divide by\n[0.5 1.5 5. ]\n",
         ),
         ("filters", 3, "JPEG 8 {}\n"),

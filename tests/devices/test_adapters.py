@@ -90,6 +90,8 @@ def test_the_facts_of_an_adapter_are_told(found):
             "driver": "driver 1",
             "gpu": True,
             "hardware": True,
+            "has_f64": True,
+            "has_s64": False,
             "max_buffer_bytes": 1 << 27,
             "max_shared_bytes": 16384,
             "max_group_threads": 256,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 FLOATS = ["f32", "f64"]
-INTEGERS = ["s32", "s64", "u32", "u8"]
+INTEGERS = ["s32", "s64", "u32", "u8", "s8", "s16", "u16", "u64"]
 DTYPES = [*FLOATS, *INTEGERS]
 NUMPY = {
     "f32": np.dtype("f4"),
@@ -14,6 +14,10 @@ NUMPY = {
     "s64": np.dtype("i8"),
     "u32": np.dtype("u4"),
     "u8": np.dtype("u1"),
+    "s8": np.dtype("i1"),
+    "s16": np.dtype("i2"),
+    "u16": np.dtype("u2"),
+    "u64": np.dtype("u8"),
 }
 SPECIAL = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 3e38, -3e38, 1e-45, 0.5, -2.5]
 

@@ -56,7 +56,7 @@ def test_a_mistake_in_a_function_shows_how_the_kernel_came_there():
 
 
 CASES = {
-    "def wrong(x):\n    if x:\n        return 1.0\n    return 2.0": "Compare it: write `… != 0`",
+    "def wrong(x):\n    if -x:\n        return 1.0\n    return 2.0": "Compare it: write `… != 0`",
     "def wrong(x):\n    return x[0.5]": "an index is an integer",
     "def wrong(x):\n    return x[0, 1, 2] + x[0]": "is indexed by",
     "def wrong(x, n: u32):\n    return s32(x) + n": "s32 and u32 do not mix",
@@ -91,8 +91,8 @@ CASES = {
     "def wrong(x):\n    for a, b, c in enumerate((1, 2)):\n        pass\n    return x": "3 names",
     "def wrong(x):\n    for a in (1, 2):\n        pass\n    return a": "loop that is over",
     "def wrong(x):\n    return any(x > 0.0)": "`any` takes a tuple",
-    "def wrong(x):\n    return any((x, x))": "Compare it",
-    "def wrong(x):\n    return all(x for k in range(3))": "Compare it",
+    "def wrong(x):\n    return any((x + 1, x))": "Compare it",
+    "def wrong(x):\n    return all(x * k for k in range(3))": "Compare it",
     "def wrong(x):\n    return sum(x)": "not the input x",
     "def wrong(x):\n    return min(k for k in ())": "empty tuple",
     "def wrong(x):\n    return enumerate((1, 2))": "over tuples",

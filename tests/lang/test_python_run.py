@@ -14,6 +14,7 @@ from reference.random_kernels import random_kernel, run_reference
 import dala
 from dala.errors import ArgumentError, KernelError, ShapeError
 from dala.gpu import compute
+from dala.ir.types import DTYPES
 from dala.runtime.kernels.kernel import from_source
 
 WEIGHTS = np.array([0.25, 0.5, 0.25])
@@ -50,7 +51,7 @@ def test_a_random_kernel_gives_the_same_bits(first):
 
 
 @pytest.mark.parametrize("border", ["clamp", "mirror", "reflect", "wrap", "zero"])
-@pytest.mark.parametrize("dtype", ["f64", "s32", "s64", "u32", "u8", "f32"])
+@pytest.mark.parametrize("dtype", ["f64", "s32", "s64", "u32", "u8", "f32", "f16", "u16"])
 def test_reads_outside_follow_the_border_rule(border, dtype):
     text = "def k(x):\n    i, j = position(2)\n    return x[i - 3, j] + x[i, j + 4] * x[i + 9, j]"
     kernel = from_source("k", text, border)
@@ -59,7 +60,7 @@ def test_reads_outside_follow_the_border_rule(border, dtype):
 
 
 def compute_dtype(name):
-    return {"f32": "f4", "f64": "f8", "s32": "i4", "s64": "i8", "u32": "u4", "u8": "u1"}[name]
+    return DTYPES[name].numpy
 
 
 @dala.function

@@ -45,7 +45,7 @@ class NumPy(Device):
 
     def info(self) -> dict[str, Any]:
         facts = {"id": self.id, "name": self.name, "backend": self.backend, "kind": "interpreter"}
-        return {**facts, "gpu": False, "hardware": False}
+        return {**facts, "gpu": False, "hardware": False, "has_f64": True, "has_s64": True}
 
     def allocate(self, size_bytes: int, *, zeroed: bool = True) -> Bytes:
         if size_bytes > CAPACITY_BYTES:

@@ -8,8 +8,12 @@ from random import Random
 from dala.ir.types import DTYPES, promote
 from reference.random_values import random_literal
 
-TYPES = ["f32", "f64", "s32", "s64", "u32", "u8"]
+TYPES = ["f32", "f64", "s32", "s64", "u32", "u8", "s8", "s16", "u16", "u64"]
 FLOATS, INTEGERS = TYPES[:2], TYPES[2:]
+NARROW = [name for name in INTEGERS if DTYPES[name].bits < 64]
+WIDE = ["s64", "u64"]
+STORED = [*TYPES, "f16", "bool"]
+"""What buffers hold; f16 is computed with as f32."""
 PAIRS = {
     wanted: [
         (a, b)
@@ -24,13 +28,15 @@ FLOAT_OPERATORS = ["+", "-", "*", "/", "//", "%"]
 INTEGER_OPERATORS = ["+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>"]
 COMPARISONS = ["<", "<=", ">", ">=", "==", "!="]
 SAME_WIDTH = {"f32": ["s32", "u32"], "s32": ["f32", "u32"], "u32": ["f32", "s32"]}
-SAME_WIDTH |= {"f64": ["s64"], "s64": ["f64"]}
+SAME_WIDTH |= {"f64": WIDE, "s64": ["f64", "u64"], "u64": ["f64", "s64"]}
+SAME_WIDTH |= {"u8": ["s8"], "s8": ["u8"], "u16": ["s16"], "s16": ["u16"]}
 ROUNDINGS = ["floor", "ceil", "trunc", "round"]
 LIGHT = ["exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "tanh"]
 LIGHT += ["sigmoid", "sinh", "cosh", "cbrt", "hypot"]
 HEAVY = ["erf", "erfc", "pow", "atan2", "asinh", "acosh", "atanh", "fmod", "ldexp"]
 BITWISE = ["popcount", "clz", "reverse_bits"]
-SUMMED = {"s32": ["s32", "bool"], "u32": ["u32", "u8"], "s64": ["s64"]}
+SUMMED = {"s32": ["s32", "bool", "s8", "s16"], "u32": ["u32", "u8", "u16"]}
+SUMMED |= {"s64": ["s64"], "u64": ["u64"]}
 """What may be added up to give each type."""
 MOST_TURNS = 300
 Writer = Callable[[str, int], str]
@@ -45,6 +51,11 @@ class Buffer:
     shape: tuple[int, ...]
     own: bool
 
+    @property
+    def kind(self) -> str:
+        """The type of its elements in a kernel."""
+        return "f32" if self.dtype == "f16" else self.dtype
+
 
 @dataclass
 class Scope:
@@ -57,7 +68,7 @@ class Scope:
     """Names of small integers, with their type and their largest value."""
 
     def named(self, wanted: str) -> list[str]:
-        own = [item.name for item in self.buffers if item.own and item.dtype == wanted]
+        own = [item.name for item in self.buffers if item.own and item.kind == wanted]
         places = self.positions if wanted == "s32" else []
         made = [name for name, kind in self.variables.items() if kind == wanted]
         return [*reversed(made), *own, *places]
@@ -93,7 +104,7 @@ class Expressions:
         names = self.scope.named(wanted)
         if wanted == "bool":
             return self.rng.choice(names) if names else self.compare(0)
-        readable = [item for item in self.scope.buffers if item.dtype == wanted]
+        readable = [item for item in self.scope.buffers if item.kind == wanted]
         if readable and self.turns > 1 and self.maybe(0.5):
             return self.read(self.rng.choice(readable), 0)
         if names and self.maybe(0.7):
@@ -156,7 +167,7 @@ class Expressions:
     def leaf_below(self, wanted: str, depth: int) -> str:
         if wanted == "s32" and self.scope.buffers and self.maybe(0.3):
             return self.size()
-        readable = [item for item in self.scope.buffers if item.dtype == wanted]
+        readable = [item for item in self.scope.buffers if item.kind == wanted]
         return self.read(self.rng.choice(readable), depth) if readable else self.leaf(wanted)
 
     def operand(self, wanted: str, depth: int) -> str:
@@ -180,7 +191,7 @@ class Expressions:
 
     def quotient(self, wanted: str, depth: int) -> str:
         """Integers divided with `/`, or beside a literal that is a float."""
-        wholes = ["s64"] if wanted == "f64" else ["s32", "u32", "u8"]
+        wholes = WIDE if wanted == "f64" else NARROW
         kind = self.rng.choice(wholes)
         if self.maybe(0.4):
             op = self.rng.choice(FLOAT_OPERATORS)
@@ -192,12 +203,12 @@ class Expressions:
     def drawn(self, wanted: str, depth: int) -> str:
         """A random number: whatever the seed and the counters, the same one everywhere."""
         seed = self.expression(self.rng.choice(INTEGERS), depth - 1)
-        counters = [self.leaf(self.rng.choice(["s32", "u32", "u8"]))]
+        counters = [self.leaf(self.rng.choice(NARROW))]
         counters += ["0", "7"][: self.rng.randint(0, 2)]
         given = ", ".join([seed, *counters])
         if wanted == "f32":
             return f"random({given})"
-        if wanted in ("s32", "u32"):
+        if wanted in NARROW:
             low, high = self.expression(wanted, depth - 1), self.leaf(wanted)
             return f"random_int({low}, {high}, {given})"
         return f"{wanted}(random_bits({given})[{self.rng.randint(0, 3)}])"
@@ -267,7 +278,7 @@ class Expressions:
             return self.arithmetic(wanted, depth)
         name = self.rng.choice([*LIGHT, *HEAVY, *HEAVY])
         self.maths_left -= 2 if name in HEAVY else 1
-        wholes = ["s64"] if wanted == "f64" else ["s32", "u32", "u8"]
+        wholes = WIDE if wanted == "f64" else NARROW
         kind = self.rng.choice(wholes) if self.maybe(0.15) else wanted
         inner = self.expression(kind, depth)
         if name == "ldexp":
@@ -312,7 +323,9 @@ class Expressions:
     def open_condition(self) -> str:
         """A condition that only a run can decide: which types meet depends on it."""
         buffer = self.rng.choice(self.scope.buffers)
-        limit = random_literal(self.rng, buffer.dtype)
+        if buffer.kind == "bool":
+            return self.read(buffer, 0)
+        limit = random_literal(self.rng, buffer.kind)
         return f"({self.read(buffer, 0)} {self.rng.choice(COMPARISONS)} {limit})"
 
     def compare(self, depth: int) -> str:
@@ -335,7 +348,7 @@ class Expressions:
         named = self.rng.choice([*self.scope.bounds, None, None, None])
         if named is not None:
             kind, most = self.scope.bounds[named]
-            counter = "s64" if kind in ("u32", "s64") else "s32"
+            counter = "s64" if kind in ("u32", *WIDE) else "s32"
             start = self.rng.choice(["", "1, ", "-1, "])
             return f"range({start}{named})", counter, most + 1
         chosen = self.rng.random()
@@ -369,7 +382,7 @@ class Expressions:
         with self.scoped():
             self.scope.variables[counter] = counting
             test = f" if {self.condition(0)}" if self.maybe(0.2) else ""
-            readable = [item for item in self.scope.buffers if item.dtype == kind]
+            readable = [item for item in self.scope.buffers if item.kind == kind]
             if readable and self.maybe(0.5):
                 term = self.read(self.rng.choice(readable), 0)
             else:

@@ -38,7 +38,7 @@ class _ImageKernel(Expressions):
 
     def _stored(self) -> tuple[str, tuple[int, ...]]:
         channels = self.rng.choice([(), (3,), (4,)])
-        return self.rng.choice(["u8", "f32"]), (*self.size_, *channels)
+        return self.rng.choice(["u8", "f32", "u16", "f16"]), (*self.size_, *channels)
 
     # -- expressions -----------------------------------------------------------------------------
 

@@ -10,7 +10,9 @@ from reference.random_expressions import (
     INTEGERS,
     MOST_TURNS,
     PAIRS,
+    STORED,
     TYPES,
+    WIDE,
     Buffer,
     Expressions,
     Scope,
@@ -71,7 +73,7 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         if i > 0 and own and self.maybe(0.3):
             shape = tuple(self.rng.choice([1, size]) for size in shape[self.rng.randrange(2) :])
             shape = shape or (1,)
-        return Buffer("xyz"[i], self.rng.choice(TYPES), shape, own)
+        return Buffer("xyz"[i], self.rng.choice(STORED), shape, own)
 
     def _add_parameters(self) -> None:
         for i in range(self.rng.randint(0, 2)):
@@ -108,8 +110,8 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         value = self._hash() if hashed else self.expression(first, 3)
         others = [self.expression(kind, 2) for kind in self.returned[1:]]
         self.say(f"return {', '.join([value, *others])}")
-        dtype = self.rng.choice(["s64", "s64", "s32", "u32"] if hashed else TYPES)
-        return self._case(self.shape, dtype, tuple(self.rng.choice(TYPES) for _ in others))
+        dtype = self.rng.choice(["s64", "s64", "s32", "u32"] if hashed else STORED)
+        return self._case(self.shape, dtype, tuple(self.rng.choice(STORED) for _ in others))
 
     def _values(self, depth: int) -> str:
         """What an early `return` gives: one value for each output."""
@@ -134,7 +136,7 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         for _ in range(self.rng.randint(0, 2)):
             self.statement(1)
         adds = self.maybe(0.5)
-        dtype = self.rng.choice(INTEGERS if adds else TYPES)
+        dtype = self.rng.choice(INTEGERS if adds else STORED)
         rank = self.rng.choice([1, 2]) if adds else len(self.shape)
         shape = _random_shape(self.rng, rank)
         place = self._place()
@@ -345,14 +347,15 @@ class _Kernel(Structs, LocalArrays, Vectors, Expressions):
         with self.scoped():
             self.scope.variables[counter] = counting
             added = self.expression(kind, 1)
-            if self.scope.buffers and self.maybe(0.5):
-                buffer = self.rng.choice(self.scope.buffers)
-                added, kind = self.read(buffer, 0), buffer.dtype
+            numbers = [item for item in self.scope.buffers if item.kind != "bool"]
+            if numbers and self.maybe(0.5):
+                buffer = self.rng.choice(numbers)
+                added, kind = self.read(buffer, 0), buffer.kind
         self.turns //= max(1, turns)
         op = self.rng.choice(["+", "-", "*"])
         self.say(f"    {name} {op}= {added}")
         if first == "0.0" and kind in INTEGERS:
-            kind = "f64" if kind == "s64" else "f32"
+            kind = "f64" if kind in WIDE else "f32"
         self.scope.variables[name] = kind
         return None
 

@@ -9,6 +9,8 @@ from dala.ir.types import DTYPES
 F32_EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 255.0, 255.5, 1e-45, -1e-40, 1.1754944e-38]
 F32_EDGES += [2147483648.0, -2147483904.0, 4294967296.0, 1e10, -3e38, 3.4028235e38]
 F32_EDGES += [float("nan"), float("inf"), float("-inf")]
+F16_EDGES = [0.0, -0.0, 1.0, -1.0, 0.5, 2.5, 255.0, 6e-8, -3e-5, 6.1e-5, 65504.0, -65504.0]
+F16_EDGES += [float("nan"), float("inf"), float("-inf")]
 F64_EDGES = [*F32_EDGES, 5e-324, -1e-310, 1e300, -1.7e308, 9.223372036854775807e18, 0.1, 2.0**53]
 
 F32_LITERALS = [
@@ -41,8 +43,10 @@ def random_array(rng: Random, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     """Values of the dtype, about a third of them at the edges of what it holds."""
     scalar = DTYPES[dtype]
     count = int(np.prod(shape))
-    if scalar.is_float:
-        edges = F32_EDGES if dtype == "f32" else F64_EDGES
+    if dtype == "bool":
+        values = [rng.random() < 0.5 for _ in range(count)]
+    elif scalar.is_float:
+        edges = {"f16": F16_EDGES, "f32": F32_EDGES, "f64": F64_EDGES}[dtype]
         values = [_either(rng, edges, lambda: rng.uniform(-8.0, 8.0)) for _ in range(count)]
     else:
         edges = integer_edges(dtype)

@@ -25,12 +25,14 @@ INFINITY = float("inf")
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_dtype_round_trips(dtype):
-    buf = compute.buffer([0, 1, 2, 200], (2, 2), dtype)
+    most = min(int(DTYPES[dtype].highest), 200) if DTYPES[dtype].kind != "f" else 200
+    data = [0, 1, 1, most]
+    buf = compute.buffer(data, (2, 2), dtype)
     assert (buf.shape, buf.dtype, buf.device) == ((2, 2), dtype, "cpu")
     assert buf.size == compute.size(buf) == compute.read(buf).nbytes
     assert compute.read(buf).dtype == DTYPES[dtype].numpy
-    assert compute.read(buf).tolist() == [[0, 1], [2, 200]]
-    assert compute.read_list(buf) == [0, 1, 2, 200]
+    assert compute.read(buf).tolist() == [data[:2], data[2:]]
+    assert compute.read_list(buf) == data
     assert bytes(compute.read_binary(buf)) == compute.read(buf).tobytes()
 
 
@@ -67,7 +69,7 @@ def test_integers_among_floats_are_not_rounded_to_floats():
 
 def test_the_extremes_of_integers_are_kept():
     for scalar in DTYPES.values():
-        if scalar.is_integer:
+        if not scalar.is_float:
             ends = [scalar.lowest, scalar.highest]
             assert compute.read_list(compute.buffer(ends, (2,), scalar.name)) == ends
 
@@ -235,7 +237,7 @@ def test_binary_of_another_length_is_refused_with_both_numbers():
         compute.buffer_from_binary(b"abc", (2,), "f32")
 
 
-@pytest.mark.parametrize("dtype", ["float16", ">f4", "bool", "complex64", "U3"])
+@pytest.mark.parametrize("dtype", ["float128", ">f4", "complex64", "U3"])
 def test_an_array_of_another_dtype_is_refused_by_name(dtype):
     with pytest.raises(DtypeError, match=re.escape(str(np.dtype(dtype)))):
         compute.from_numpy(np.zeros(3, dtype))

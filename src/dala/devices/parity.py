@@ -58,6 +58,8 @@ class Parity(Device):
             "kind": "each stage on both, compared",
             "gpu": any(info["gpu"] for info in both),
             "hardware": all(info["hardware"] for info in both),
+            "has_f64": self.supports("f64"),
+            "has_s64": self.supports("s64"),
             "devices": both,
         }
 

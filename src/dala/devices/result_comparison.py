@@ -9,12 +9,12 @@ import numpy as np
 from dala.base.record import record
 from dala.errors import ArgumentError
 
-_RELATIVE = {"float32": 1e-5, "float64": 1e-12}
+_RELATIVE = {"float32": 1e-5, "float64": 1e-12, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 """The tolerance relative to the larger of the two values."""
 _FLOOR = 0.1
 """The part of that tolerance that applies relative to the largest value of all, near zero."""
 _ULPS = 4
-_U8_STEPS = 1
+_LEVEL_STEPS = 1
 
 
 @record
@@ -31,9 +31,9 @@ class Difference:
 def difference(got: np.ndarray, want: np.ndarray) -> Difference | None:
     """Returns where two results of one computation are out of tolerance, or None.
 
-    Integers must be equal, u8 within 1, f32 within 1e-5 and f64 within 1e-12 of the value, or a
-    tenth of that of the largest value. NaN equals NaN, and infinities equal those of their own
-    sign.
+    Integers must be equal, u8 and u16 within 1, f32 within 1e-5, f64 within 1e-12, f16 and bf16
+    within a unit in the last place of the value, or a tenth of that of the largest value. NaN
+    equals NaN, and infinities equal those of their own sign.
     """
     if got.shape != want.shape or got.dtype != want.dtype:
         raise ArgumentError(
@@ -51,24 +51,31 @@ def difference(got: np.ndarray, want: np.ndarray) -> Difference | None:
 
 def compared(got: np.ndarray, want: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns which elements are out of tolerance, and each element's distance."""
-    return _floats(got, want) if want.dtype.kind == "f" else _integers(got, want)
+    if want.dtype.name in _RELATIVE:
+        return _floats(got, want, _RELATIVE[want.dtype.name])
+    return _integers(got, want)
 
 
 def _integers(got: np.ndarray, want: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     # Unsigned, so that the difference of 64-bit integers cannot overflow.
     apart = np.where(got > want, got, want).astype(np.uint64)
     apart -= np.where(got > want, want, got).astype(np.uint64)
-    return apart > (_U8_STEPS if want.dtype == np.uint8 else 0), apart
+    return apart > (_LEVEL_STEPS if want.dtype in (np.uint8, np.uint16) else 0), apart
 
 
-def _floats(got: np.ndarray, want: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    relative = _RELATIVE[want.dtype.name]
+def _floats(got: np.ndarray, want: np.ndarray, relative: float) -> tuple[np.ndarray, np.ndarray]:
+    ulps_of = want.dtype if want.dtype.kind == "f" else np.dtype(np.float32)  # bf16 has none
+    with np.errstate(invalid="ignore"):
+        got, want = (
+            item if item.dtype == ulps_of else item.astype(ulps_of) for item in (got, want)
+        )
+    many = _ULPS if ulps_of != np.float16 else 1
     finite = np.isfinite(got) & np.isfinite(want)
     a = np.where(finite, got, 0).astype(np.float64)
     b = np.where(finite, want, 0).astype(np.float64)
     size = np.maximum(np.abs(a), np.abs(b))
     floor = _FLOOR * relative * float(np.max(np.abs(b), initial=0.0))
-    ulps = _ULPS * np.spacing(size.astype(want.dtype))
+    ulps = many * np.spacing(size.astype(want.dtype)).astype(np.float64)
     with np.errstate(over="ignore"):  # opposite ends of f64
         apart = np.abs(a - b)
     wrong = apart > np.maximum(np.maximum(relative * size, ulps), floor)

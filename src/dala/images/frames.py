@@ -12,11 +12,14 @@ from dala.base.record import record
 from dala.devices import current_device
 from dala.devices.cpu.memory import Borrowed
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ir.types import DTYPES, F32, U8, DtypeName
+from dala.ir.types import DTYPES, F32, IMAGES, U8, DtypeName, Scalar
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 
 PILLOW_MODES = ("L", "RGB", "RGBA")
 Shape = tuple[int, ...]
+_NAMES = {scalar.numpy: scalar.name for scalar in IMAGES}
+WRITTEN = (U8, F32)
+"""The dtypes of images that files and videos are made of."""
 
 
 @record
@@ -34,7 +37,7 @@ class Frame:
     def dtype(self) -> DtypeName:
         if isinstance(self.pixels, Buffer):
             return self.pixels.dtype
-        return "u8" if self.pixels.dtype == np.uint8 else "f32"
+        return _NAMES[self.pixels.dtype]  # type: ignore[return-value]
 
     def buffer(self) -> Buffer:
         """Returns the pixels on the current device, for reading; copied only if necessary."""
@@ -53,7 +56,13 @@ class Frame:
         return Frame(self.pixels.copy(), self.give_back)
 
 
-def frame_of(what: str, image: Any, size: tuple[int, int] | None = None) -> Frame:
+def frame_of(
+    what: str,
+    image: Any,
+    size: tuple[int, int] | None = None,
+    *,
+    dtypes: tuple[Scalar, ...] = IMAGES,
+) -> Frame:
     """Returns the image of any kind as a Frame; bytes need a size (width, height)."""
     if isinstance(image, bytes | bytearray | memoryview):
         return Frame(_from_bytes(what, image, size), lambda buffer: _array(buffer).tobytes())
@@ -62,10 +71,11 @@ def frame_of(what: str, image: Any, size: tuple[int, int] | None = None) -> Fram
             f"{what}: width and height are for bytes; {type(image).__name__} has a size of its own."
         )
     if isinstance(image, Buffer):
-        _check(what, image.shape, image.scalar in (U8, F32), image.dtype)
+        _check(what, image.shape, image.dtype, dtypes)
         return Frame(image, lambda buffer: buffer)
     if isinstance(image, np.ndarray):
-        _check(what, image.shape, image.dtype in (np.uint8, np.float32), str(image.dtype))
+        name = _NAMES.get(image.dtype, str(image.dtype))
+        _check(what, image.shape, name, dtypes)
         return Frame(image, _array)
     pillow = sys.modules.get("PIL.Image")  # a caller with such an image has imported it
     if pillow is not None and isinstance(image, pillow.Image):
@@ -107,16 +117,17 @@ def flat_bytes(data: bytes | bytearray | memoryview) -> np.ndarray:
     return np.frombuffer(data, np.uint8)
 
 
-def _check(what: str, shape: Shape, known: bool, dtype: str) -> None:
+def _check(what: str, shape: Shape, dtype: str, allowed: tuple[Scalar, ...]) -> None:
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (3, 4)):
         raise ShapeError(
             f"{what}: {shape} is not the shape of an image: that is (height, width), (height, "
             f"width, 3) or (height, width, 4)."
         )
-    if not known:
+    if dtype not in [scalar.name for scalar in allowed]:
+        kinds = [f"{scalar} in 0..{scalar.white}" for scalar in allowed]
         raise DtypeError(
-            f"{what}: the image is {dtype}, but images are u8 in 0..255 or f32 in 0..1: convert "
-            f"it first."
+            f"{what}: the image is {dtype}, but images are {', '.join(kinds[:-1])} or {kinds[-1]}: "
+            f"convert it first."
         )
 
 
@@ -149,5 +160,7 @@ def levels_of(image: np.ndarray) -> np.ndarray:
     """Returns the pixels as u8: rounded to nearest and clamped, NaN is 0."""
     if image.dtype == np.uint8:
         return image
+    if image.dtype == np.uint16:
+        return ((image.astype(np.uint32) + 128) // 257).astype(np.uint8)
     levels: np.ndarray = np.rint(np.nan_to_num(image, nan=0.0).clip(0.0, 1.0) * np.float32(255))
     return levels.astype(np.uint8)

@@ -28,7 +28,7 @@ from dala.ir.nodes import (
     While,
 )
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
-from dala.ir.types import BOOL, S32, U8, U16, U32, Scalar
+from dala.ir.types import BOOL, F32, F64, N16, S8, S16, S32, U8, U16, U32, Scalar
 
 Leaf = TypeVar("Leaf", bound=Value)
 
@@ -114,7 +114,23 @@ class Builder:
         return self._apply(then.type, SELECT, (condition, then, otherwise))
 
     def convert(self, value: Value, type: Scalar) -> Value:
-        return value if value.type == type else self._apply(type, CONVERT, (value,))
+        if value.type == type:
+            return value
+        if F32 not in (value.type, type) and (value.type.is_storage or type.is_storage):
+            if value.type == F64:
+                return self.convert(self._rounded_to_odd(value), type)
+            return self.convert(self.convert(value, F32), type)
+        return self._apply(type, CONVERT, (value,))
+
+    def _rounded_to_odd(self, value: Value) -> Value:
+        """Returns an f64 as the f32 that can be rounded again to what it would be rounded to."""
+        near = self.convert(value, F32)
+        back, bits = self.convert(near, F64), self.bitcast(near, U32)
+        beyond = self.apply("gt", self.apply("abs", back), self.apply("abs", value))
+        cut = self.apply("sub", bits, self.convert(beyond, U32))
+        odd = self.apply("or", cut, self.const(U32, 1))
+        inexact = self.apply("ne", back, value)
+        return self.bitcast(self.select(inexact, odd, bits), F32)
 
     def bitcast(self, value: Value, type: Scalar) -> Value:
         return value if value.type == type else self._apply(type, BITCAST, (value,))
@@ -129,8 +145,12 @@ class Builder:
                 return self.const(type, _fold(type, op, args))
             if op in OPS and OPS[op].commutes and isinstance(args[0], Const):
                 args = (args[1], args[0])
-            if op == CONVERT and type == U16 and (halves := _upper_half(args[0])) is not None:
+            if op == CONVERT and (halves := _upper_half(args[0], type)) is not None:
                 return self.apply("mulhi", *halves)
+            if op == CONVERT and type.is_storage:
+                moved = self._moved(args[0], type)
+                if moved is not None:
+                    return moved
             simpler = self._identity(op, args) or self._narrowed(type, op, args)
             if simpler is not None:
                 return simpler
@@ -192,6 +212,21 @@ class Builder:
             return None
         return self.convert(self.apply(op, *(self.convert(arg, narrow.type) for arg in args)), type)
 
+    def _moved(self, value: Value, type: Scalar) -> Value | None:
+        """Returns the 16-bit float that an f32 was made of, or a choice of two, so bits stay."""
+        if isinstance(value, Const):
+            return self.const(type, value.value)
+        if not isinstance(value, Apply):
+            return None
+        if value.op == CONVERT and value.args[0].type == type:
+            return value.args[0]
+        if value.op != SELECT or not any(isinstance(arg, Apply) for arg in value.args[1:]):
+            return None
+        sides = [self._moved(arg, type) for arg in value.args[1:]]
+        if sides[0] is None or sides[1] is None:
+            return None
+        return self.select(value.args[0], sides[0], sides[1])
+
     def _joined_sum(self, left: Value, right: Const) -> Value | None:
         """Reassociates integer sums, (x + a) + b to x + (a + b), so that offsets are recognized."""
         if isinstance(left, Apply) and left.op == "add" and isinstance(left.args[1], Const):
@@ -220,11 +255,17 @@ def _bits(value: bool | float) -> Hashable:
 
 
 def _widened(value: Value) -> Value | None:
-    """Returns the u8 or u16 value that a conversion to a wider integer type came from, or None."""
+    """Returns the narrow integer that a conversion to a wider type came from, or None.
+
+    A signed one only where the wider type holds all of its values.
+    """
     if not isinstance(value, Apply) or value.op != CONVERT or not value.type.is_integer:
         return None
     (narrow,) = value.args
-    return narrow if narrow.type in (U8, U16) and narrow.type.bits < value.type.bits else None
+    if narrow.type in (S8, S16) and value.type.kind != "s":
+        return None
+    fits = narrow.type in (U8, S8, N16, U16, S16) and narrow.type.bits < value.type.bits
+    return narrow if fits else None
 
 
 def _fits(value: Value, type: Scalar) -> bool:
@@ -235,9 +276,14 @@ def _fits(value: Value, type: Scalar) -> bool:
     return narrow is not None and narrow.type == type
 
 
-def _upper_half(value: Value) -> tuple[Value, Value] | None:
-    """Returns (a, b) if the value is (u32(a) * u32(b)) >> 16 for two u16 values, else None."""
-    if not isinstance(value, Apply) or value.op != "shr" or not _is(value.args[1], 16):
+def _upper_half(value: Value, type: Scalar) -> tuple[Value, Value] | None:
+    """Returns (a, b) if the value is (u32(a) * u32(b)) >> 16 for two of 16 bits, else None."""
+    if (
+        type not in (N16, U16)
+        or not isinstance(value, Apply)
+        or value.op != "shr"
+        or not _is(value.args[1], 16)
+    ):
         return None
     product = value.args[0]
     if not isinstance(product, Apply) or product.op != "mul" or product.type != U32:
@@ -246,4 +292,4 @@ def _upper_half(value: Value) -> tuple[Value, Value] | None:
     if not (isinstance(a, Apply) and isinstance(b, Apply)) or (a.op, b.op) != (CONVERT, CONVERT):
         return None
     halves = (a.args[0], b.args[0])
-    return halves if all(item.type == U16 for item in halves) else None
+    return halves if all(item.type == type for item in halves) else None

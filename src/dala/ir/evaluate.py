@@ -92,7 +92,8 @@ def convert(value: Array, to: Scalar) -> Array:
     exact = np.where(inside, rounded, 0).astype(to.numpy)
     high = rounded >= float(to.highest + 1)
     low = rounded <= to.lowest
-    limits = np.where(high, to.highest, np.where(low, to.lowest, 0)).astype(to.numpy)
+    highest, lowest, zero = (to.numpy.type(item) for item in (to.highest, to.lowest, 0))
+    limits = np.where(high, highest, np.where(low, lowest, zero))
     return np.where(inside, exact, limits).astype(to.numpy)
 
 

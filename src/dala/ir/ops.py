@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dala.base.record import record
-from dala.ir.types import BOOL, U16, U32, Scalar
+from dala.ir.types import BOOL, F32, N16, U16, U32, Scalar
 
 
 def _number(scalar: Scalar) -> bool:
-    return scalar != BOOL
+    return scalar != BOOL and not scalar.is_storage
 
 
 def _integer(scalar: Scalar) -> bool:
@@ -17,7 +17,7 @@ def _integer(scalar: Scalar) -> bool:
 
 
 def _float(scalar: Scalar) -> bool:
-    return scalar.is_float
+    return scalar.is_float and not scalar.is_storage
 
 
 def _bits(scalar: Scalar) -> bool:
@@ -25,11 +25,11 @@ def _bits(scalar: Scalar) -> bool:
 
 
 def _halved(scalar: Scalar) -> bool:
-    return scalar in (U16, U32)
+    return scalar in (N16, U16, U32)
 
 
 def _any(scalar: Scalar) -> bool:
-    return True
+    return not scalar.is_storage
 
 
 @record
@@ -82,7 +82,9 @@ OPS = {op.name: op for op in _TABLE}
 SELECT = "select"
 """`select(condition, a, b)`: a if the condition holds, else b."""
 CONVERT = "convert"
-"""`convert(a)` to the result type: floats round to even and saturate, integers wrap."""
+"""`convert(a)` to the result type: floats round to even and saturate, integers wrap.
+
+Floats of 16 bits, which are only stored, convert from and to f32 alone."""
 BITCAST = "bitcast"
 """`bitcast(a)`: the same bits reinterpreted as another type of the same width."""
 
@@ -93,7 +95,11 @@ def problem_with(op: str, result: Scalar, args: tuple[Scalar, ...]) -> str | Non
         fits = len(args) == 3 and args[0] == BOOL and args[1] == args[2] == result
         return None if fits else f"select takes (bool, T, T) and gives T, not {args} -> {result}"
     if op == CONVERT:
-        return None if len(args) == 1 else "convert takes one operand"
+        if len(args) != 1:
+            return "convert takes one operand"
+        stored = result.is_storage or args[0].is_storage
+        fits = F32 in (result, args[0]) or not stored
+        return None if fits else f"convert of 16-bit floats goes by f32, not {args} -> {result}"
     if op == BITCAST:
         fits = len(args) == 1 and args[0].bits == result.bits and BOOL not in (args[0], result)
         return None if fits else f"bitcast keeps the width, not {args} -> {result}"

@@ -121,7 +121,9 @@ class _Checker:
                 output = self.program.output
                 self.require(output.scattered, "a write into an output that is returned")
                 self.require(len(statement.index) == output.rank, "a write has the output's rank")
-                self.require(statement.value.type == output.type, "a write has the output's type")
+                updates = isinstance(statement, AtomicUpdate)
+                wanted = output.type.computed if updates else output.type
+                self.require(statement.value.type == wanted, "a write has the output's type")
             case Report():
                 self.report(statement)
 

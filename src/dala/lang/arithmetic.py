@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from dala.ir.builder import Builder
-from dala.ir.nodes import Const, Value
+from dala.ir.nodes import Const, Load, Value
 from dala.ir.ops import OPS
-from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
+from dala.ir.types import BOOL, F32, F64, S32, S64, U64, Scalar, promote
 from dala.lang.values import (
     Componentwise,
     Literal,
@@ -69,6 +69,8 @@ class Arithmetic:
     def __init__(self, build: Builder, floats: Scalar) -> None:
         self.build = build
         self.floats = floats
+        self.conditions: set[str] = set()
+        """The inputs of numbers that were used as conditions."""
 
     # -- types -----------------------------------------------------------------------------------
 
@@ -79,10 +81,12 @@ class Arithmetic:
         if isinstance(value, int):
             if beside is not None and beside != BOOL:
                 return beside
-            return S32 if S32.lowest <= value <= S32.highest else S64
+            if S32.lowest <= value <= S32.highest:
+                return S32
+            return U64 if S64.highest < value <= U64.highest else S64
         if beside is None:
             return self.floats
-        return beside if beside.is_float else F64 if beside == S64 else F32
+        return beside if beside.is_float else _float_for(beside)
 
     def typed(self, lowered: LoweredValue, type: Scalar | None = None) -> Number:
         """Returns the value as a typed scalar; a literal takes the given type, or its own."""
@@ -96,15 +100,22 @@ class Arithmetic:
         raise _not_a_number(lowered)
 
     def convert(self, lowered: LoweredValue, type: Scalar) -> Number:
-        """Converts the value to another type by the language's conversion rules."""
+        """Converts the value to another type by the language's conversion rules.
+
+        A float of 16 bits is rounded to, and then computed with as f32.
+        """
+        return Number(self.build.convert(self.stored(lowered, type), type.computed))
+
+    def stored(self, lowered: LoweredValue, type: Scalar) -> Value:
+        """Returns the value as a buffer of the type stores it."""
         if isinstance(lowered, Literal):
             if type.is_float:
                 self._require_fit(lowered.value, type)
             if isinstance(lowered.value, float) and type.is_integer:
                 wide = self.build.const(F64, lowered.value)
-                return Number(self.build.convert(wide, type))
-            return Number(self.build.const(type, lowered.value))
-        return Number(self.build.convert(self.typed(lowered).value, type))
+                return self.build.convert(wide, type)
+            return self.build.const(type, lowered.value)
+        return self.build.convert(self.typed(lowered).value, type)
 
     def to_common_type(self, a: LoweredValue, b: LoweredValue) -> tuple[Number, Number]:
         """Returns both values in their common type."""
@@ -136,9 +147,12 @@ class Arithmetic:
         """Returns the common type of two types; raises Mismatch if there is none."""
         both = promote(a, b)
         if both is None:
+            remedy = "dala.s32(…), dala.u32(…), or dala.s64(…) where the device has it"
+            if U64 in (a, b):
+                remedy = "dala.s64(…), dala.u64(…), or dala.f64(…), which rounds"
             raise Mismatch(
                 f"{a} and {b} do not mix: each holds values that the other does not.",
-                "Convert one: dala.s32(…), dala.u32(…), or dala.s64(…) where the device has it.",
+                f"Convert one: {remedy}.",
             )
         return both
 
@@ -184,7 +198,7 @@ class Arithmetic:
         weak = left.weak and right.weak
         type = left.type
         if op == "div" and not type.is_float:
-            wide = F64 if type == S64 else F32
+            wide = _float_for(type)
             left, right = self.convert(left, wide), self.convert(right, wide)
         elif op in ("floordiv", "mod") and type.is_float:
             quotient = self.build.apply("div", left.value, right.value)
@@ -216,13 +230,13 @@ class Arithmetic:
         return Number(self.build.apply(op, number.value), number.weak)
 
     def floating(self, a: LoweredValue) -> Number:
-        """Converts to float: f64 stays, s64 becomes f64, all else f32; literals stay weak."""
+        """Converts to float: 64 bits become f64, all else f32; literals stay weak."""
         if isinstance(a, Literal):
             return Number(self.typed(a, self.floats).value, weak=True)
         number = self.typed(a)
         if number.type.is_float:
             return number
-        wide = F64 if number.type == S64 else F32
+        wide = _float_for(number.type)
         return Number(self.build.convert(number.value, wide), number.weak)
 
     def floats_alike(self, *args: LoweredValue) -> list[Number]:
@@ -236,6 +250,8 @@ class Arithmetic:
         """Returns the value as a bool; raises Mismatch for numbers."""
         number = self.typed(a)
         if number.type != BOOL:
+            if isinstance(number.value, Load):
+                self.conditions.add(number.value.source)
             raise Mismatch(
                 f"a condition is needed here, not {describe(a)}.", "Compare it: write `… != 0`."
             )
@@ -332,9 +348,14 @@ def _not_a_number(lowered: LoweredValue) -> Mismatch:
     return Mismatch(f"a number is needed here, not {describe(lowered)}.", instead)
 
 
+def _float_for(type: Scalar) -> Scalar:
+    """Returns the float type that an integer type becomes where a float is needed."""
+    return F64 if type.bits == 64 else F32
+
+
 def _wider_advice(value: bool | int | float) -> str:
     """Returns advice on which type holds an integer that another does not."""
-    for type in (S32, S64):
+    for type in (S32, S64, U64):
         if type.lowest <= value <= type.highest:
             return f"Convert the other operand to a wider type first: dala.{type}(…)."
     if abs(value) > sys.float_info.max:

@@ -184,7 +184,7 @@ class Calls(Reductions):
                 raise self.error(node, f"{name} does not take `{keyword.arg}`.", usage)
             allowed = BORDERS if keyword.arg == "border" else tuple(METHODS)
             words[keyword.arg] = self._word(keyword.value, keyword.arg, allowed)
-        floats = source.input.type if source.input.type.is_float else F32
+        floats = source.input.type.computed if source.input.type.is_float else F32
         places = [
             self.arithmetic.convert(self.arithmetic.typed(self.operand(arg)), floats)
             for arg in node.args
@@ -233,6 +233,8 @@ class Calls(Reductions):
                 return self.arithmetic.by_component(
                     lambda channel: self.arithmetic.convert(channel, scalar), lowered
                 )
+            if scalar == F32 and isinstance(lowered, Number) and lowered.type == F32:
+                self.findings.asks_f32 = True
             return self.arithmetic.convert(lowered, scalar)
         if target is int:
             lowered = call_intrinsic(self, "trunc", [lowered])

@@ -8,7 +8,7 @@ from itertools import product
 
 from dala.base.record import remembered
 from dala.errors import KernelError, ShapeError
-from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import BOOL, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64, Scalar
 from dala.lang.findings import Findings
 from dala.lang.language_names import INTRINSICS, MatrixMarker, VectorMarker
 from dala.lang.lower import Definition, Spec, Specialization, referred
@@ -79,10 +79,13 @@ def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
 ) -> Specialization | KernelError | ShapeError:
     """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
-    ranks = _written_ranks(definition.source.tree)
+    ranks, conditions = _written_ranks(definition.source.tree), frozenset[str]()
     sizes: tuple[int | None, ...] = _said_sizes(definition)
+    names = definition.input_names
     first: KernelError | ShapeError | None = None
-    for _ in range(len(definition.signature.inputs) + 3):
+    for _ in range(2 * len(definition.signature.inputs) + 3):
+        dtypes = zip(names or ("",), scalars, strict=True)
+        scalars = tuple(BOOL if name in conditions else scalar for name, scalar in dtypes)
         guess = _guess(definition, scalars, rank, own_rank, ranks, sizes)
         findings = Findings()
         try:
@@ -92,9 +95,9 @@ def _fitted(
             found = _sizes(definition, findings)
             first = first or (error if len(found) == len(sizes) else None)
         learned = {**ranks, **findings.indexed}
-        if learned == ranks and found == sizes:
+        if learned == ranks and found == sizes and findings.conditions <= conditions:
             break
-        ranks, sizes = learned, found
+        ranks, sizes, conditions = learned, found, conditions | findings.conditions
     assert first is not None
     return first
 
@@ -102,7 +105,7 @@ def _fitted(
 def _dtypes(definition: Definition) -> Iterator[tuple[Scalar, ...]]:
     """Yields candidate dtypes of the inputs: the same for all, then floats and indices mixed."""
     count = max(1, len(definition.signature.inputs))
-    for scalar in (F32, S32, U8, U32, F64, S64):
+    for scalar in (F32, S32, U8, U32, F64, S64, F16, U16, S16, S8, U64):
         yield (scalar,) * count
     if count <= _MOST_MIXED:
         yield from product((F32, S32), repeat=count)

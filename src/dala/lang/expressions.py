@@ -114,6 +114,8 @@ class Expressions(ABC):
         self.checks = False
         """Whether `dala.check` checks anything."""
         self.sites: dict[Site, int] = {}
+        self.white = 255
+        """The level of white of pixels of integers."""
 
     @property
     def frame(self) -> Frame:

@@ -28,7 +28,11 @@ class Findings:
         """The number of axes that `dala.position` or `dala.shape` was last asked for."""
         self.bare: set[str] = set()
         """The inputs that are read at the kernel's own position."""
+        self.conditions: set[str] = set()
+        """The inputs that are conditions, though they were given as numbers."""
         self.yielded: list[Scalar] = []
         """The types of what is written to `out`, before they are converted."""
         self.returned: list[Returned] = []
         """What is returned for each output."""
+        self.asks_f32 = False
+        """Whether a float is converted to f32 though it is computed in f32 already."""

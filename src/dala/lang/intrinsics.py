@@ -6,7 +6,9 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dala.ir.types import BOOL, F32, S32, U16
+from dala.ir.nodes import Apply, Value
+from dala.ir.ops import CONVERT
+from dala.ir.types import BOOL, DTYPES, F32, N16, S32
 from dala.lang import (
     algebraic,
     hyperbolic,
@@ -95,7 +97,7 @@ def _rgba(lower: Expressions, *given: LoweredValue) -> LoweredValue:
             f"a pixel has three channels or four, not {len(channels)}.",
             "Write dala.rgba(r, g, b), or give a vector and an alpha.",
         )
-    if len(channels) == 4 and all(lower.arithmetic.type_of(item) == U16 for item in channels):
+    if len(channels) == 4 and all(lower.arithmetic.type_of(item) == N16 for item in channels):
         red, green, blue, alpha = map(lower.arithmetic.typed, channels)
         return Pixel((red, green, blue, alpha))
     numbers = [lower.arithmetic.convert(channel, F32) for channel in channels]
@@ -113,7 +115,7 @@ def _local(lower: Expressions, count: LoweredValue, type: LoweredValue) -> Lower
             f"{describe(count)} and {describe(type)}.",
             "Write e.g. dala.local(9, dala.f32).",
         )
-    zero = Number(lower.build.const(mark.scalar, 0))
+    zero = Number(lower.build.const(mark.scalar.computed, 0))
     return Local((zero,) * int(wanted), mark.scalar)
 
 
@@ -221,13 +223,21 @@ def _bits(lower: Expressions, x: LoweredValue, to: LoweredValue) -> LoweredValue
     scalar = (
         to.object.scalar if isinstance(to, Static) and isinstance(to.object, ScalarMarker) else None
     )
-    if scalar is None or scalar.bits != number.type.bits or BOOL in (scalar, number.type):
-        fitting = "dala.s32, u32 or f32" if number.type.bits == 32 else "dala.s64 or f64"
+    value = number.value
+    if scalar is not None and scalar.bits == 16 and _was_stored(value):
+        value = value.args[0]  # type: ignore[attr-defined]
+    if scalar is None or scalar.bits != value.type.bits or BOOL in (scalar, number.type):
+        alike = [item for item in DTYPES.values() if item.bits == value.type.bits]
         raise Mismatch(
             f"dala.bits takes a value and a type of the same width, not {describe(to)}.",
-            f"For {number.type} that is {fitting}.",
+            f"For {number.type} that is {' or '.join(f'dala.{item}' for item in alike)}.",
         )
-    return Number(lower.build.bitcast(number.value, scalar))
+    return Number(lower.build.convert(lower.build.bitcast(value, scalar), scalar.computed))
+
+
+def _was_stored(value: Value) -> bool:
+    """Whether an f32 is one that 16 bits stand for."""
+    return isinstance(value, Apply) and value.op == CONVERT and value.args[0].type.is_storage
 
 
 def _written(name: str) -> Handler:

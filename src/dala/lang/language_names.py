@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dala.errors import ArgumentError
-from dala.ir.types import BOOL, DTYPES, Scalar
+from dala.ir.types import DTYPES, Scalar
 
 
 class Marker:
@@ -81,7 +81,7 @@ class Intrinsic(Marker):
     __slots__ = ()
 
 
-SCALARS = {scalar.name: ScalarMarker(scalar) for scalar in (*DTYPES.values(), BOOL)}
+SCALARS = {scalar.name: ScalarMarker(scalar) for scalar in DTYPES.values()}
 IMAGE, OUT, CONST, NUMBER = (Annotation(name) for name in ("Image", "Out", "const", "number"))
 ARRAY = ArrayMarker()
 ANNOTATIONS = {mark.name: mark for mark in (ARRAY, IMAGE, OUT, CONST, NUMBER)}

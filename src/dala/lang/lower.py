@@ -14,7 +14,7 @@ from dala.errors import KernelSyntaxError, KernelTypeError
 from dala.ir.builder import Builder
 from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
 from dala.ir.simplify import simplify
-from dala.ir.types import F32, F64, S64, U8, U16, Scalar
+from dala.ir.types import F32, F64, N16, S64, U8, U16, U64, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
 from dala.lang.calls import Function
@@ -158,8 +158,8 @@ def _lower(
         Domain(domain, runs_over, dict(specialization.broadcast)),
         _floats(specialization, signature),
     )
-    lowering.findings = findings
-    lowering.checks = definition.is_checked
+    lowering.findings, lowering.arithmetic.conditions = findings, findings.conditions
+    lowering.checks, lowering.white = definition.is_checked, white_of(inputs)
     variables: dict[str, LoweredValue] = {
         item.name: InputRef(item, vectors=argument.vector is not None)
         for item, argument in zip(inputs, signature.inputs, strict=True)
@@ -172,7 +172,8 @@ def _lower(
         if item.kind == "const":
             variables[item.name] = Literal(consts[item.name])
         else:
-            found = [build.param(type or types[name], name) for name, type in item.leaves]
+            leaves = [(name, (type or types[name]).computed) for name, type in item.leaves]
+            found = [build.param(type, name) for name, type in leaves]
             params += found
             numbers = map(Number, found)
             made = bundled(item.composite, numbers) if item.composite else next(numbers)
@@ -236,7 +237,7 @@ def _floats(specialization: Specialization, signature: Signature) -> Scalar:
     given = [scalar for scalar, *_ in (*specialization.inputs, *specialization.outputs)]
     given += [type for item in signature.params for _, type in item.leaves if type]
     given += [scalar for _, scalar in specialization.types]
-    return F64 if F64 in given or S64 in given else F32
+    return F64 if any(scalar in given for scalar in (F64, S64, U64)) else F32
 
 
 def _note(lowering: Lowering, returned: LoweredValue) -> None:
@@ -277,7 +278,7 @@ def _output(
         return Output(scalar, 2)
     given, takes = "one value for each pixel", "one of (height, width)"
     if isinstance(returned, Pixel):
-        given, takes = "pixels", "an image of u8 or f32"
+        given, takes = "pixels", "an image of u8, u16, f32 or f16"
     raise lowering.error(
         _place(definition.source.tree),
         f"the kernel returns {given}, but its output is {scalar} of rank {rank}.",
@@ -320,9 +321,10 @@ def stored(
             items = returned.items
             return tuple(lowering.arithmetic.convert(item, output.type).value for item in items)
         if output.channels is None:
-            if gray and output.type == U8 and lowering.arithmetic.type_of(returned).is_float:
-                return (_channel(lowering, lowering.arithmetic.typed(returned), U8),)
-            return (lowering.arithmetic.convert(returned, output.type).value,)
+            levels = gray and output.type in (U8, U16)
+            if levels and lowering.arithmetic.type_of(returned).is_float:
+                return (_channel(lowering, lowering.arithmetic.typed(returned), output.type),)
+            return (lowering.arithmetic.stored(returned, output.type),)
         assert isinstance(returned, Pixel)
         channels = (_gray(lowering, returned),) if output.channels == 1 else returned.channels
         return tuple(_channel(lowering, item, output.type) for item in channels[: output.channels])
@@ -339,27 +341,36 @@ def _gray(lowering: Lowering, pixel: Pixel) -> Number:
 
 
 def _unit(lowering: Lowering, level: Number) -> Number:
-    """Converts a u8 level to 0..1."""
+    """Converts a level to 0..1."""
     build = lowering.build
     value = build.convert(level.value, F32)
-    return Number(build.apply("mul", value, build.const(F32, 1 / 255)))
+    return Number(build.apply("mul", value, build.const(F32, 1 / lowering.white)))
 
 
 def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
-    """Returns a channel (in 0..1, or an integer level of u8) as stored: u8 rounds and clamps."""
-    if channel.type.is_integer and type == U8:
+    """Returns a channel (in 0..1, or an integer level) as stored: levels round and clamp."""
+    has_levels = type in (U8, U16)
+    if channel.type.is_integer and has_levels and type.white == lowering.white:
         build, level = lowering.build, channel.value
         if channel.type.kind == "s":
             level = build.apply("max", level, build.const(channel.type, 0))
-        return build.convert(build.apply("min", level, build.const(channel.type, 255)), U8)
-    if channel.type == type == U16:
+        if channel.type.highest > type.white:
+            level = build.apply("min", level, build.const(channel.type, type.white))
+        return build.convert(level, type)
+    if channel.type == type == N16:
         return channel.value
     if channel.type.is_integer:
         channel = _unit(lowering, channel)
-    if type == U8:
-        scaled = lowering.arithmetic.binary("mul", channel, Literal(255.0))
-        return lowering.arithmetic.convert(scaled, U8).value
-    return lowering.arithmetic.convert(channel, type).value
+    if has_levels:
+        scaled = lowering.arithmetic.binary("mul", channel, Literal(float(type.white)))
+        return lowering.arithmetic.stored(scaled, type)
+    return lowering.arithmetic.stored(channel, type)
+
+
+def white_of(inputs: tuple[Input, ...]) -> int:
+    """Returns the level of white of a kernel's integer pixels: that of its first such image."""
+    images = (item.type for item in inputs if item.channels and item.type in (U8, U16))
+    return next(images, U8).white
 
 
 def _makes_pixels(source: Source) -> bool:

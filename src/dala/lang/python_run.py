@@ -15,17 +15,19 @@ import numpy as np
 from dala.errors import KernelCheckError
 from dala.ir.builder import Builder
 from dala.ir.nodes import OUTPUT, Border, Const, Input, Output, Program, domain_of
-from dala.ir.types import BOOL, F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import BOOL, F32, F64, S32, S64, U32, U64, Scalar
 from dala.lang.calls import Function, source_of
 from dala.lang.composites import FieldType, bundled, conform, flattened, leaves
 from dala.lang.expressions import Domain
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
 from dala.lang.language_names import Intrinsic, MatrixMarker, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
-from dala.lang.lower import Definition, float_literals, returned_items, stored
+from dala.lang.lower import Definition, float_literals, returned_items, stored, white_of
 from dala.lang.matrices import matrix
 from dala.lang.python_composites import Components, Rows
+from dala.lang.python_output import WrittenOutput
 from dala.lang.python_values import Conversion, Evaluator, LocalList, Neutral, inside
+from dala.lang.reductions import summed_type
 from dala.lang.reports import parts_of
 from dala.lang.sampling import METHODS, from_uv
 from dala.lang.signature import Parameter, static_object
@@ -76,6 +78,7 @@ class _Run(Evaluator):
         }
         self.border = definition.border
         self.vectors = {item.name for item in definition.signature.inputs if item.vector}
+        self.lowering.white = white_of(program.inputs)
         self.readers = {item.name: self._reader(item) for item in program.inputs}
 
     def _parameter(self, item: Parameter, types: Mapping[str, Scalar], value: Any) -> Any:
@@ -92,7 +95,9 @@ class _Run(Evaluator):
         """Runs the function at every position, in order."""
         function = self.rebuilt(self.definition.source)
         signature = self.definition.signature
-        written = {} if signature.out is None else {signature.out: _Out(self)}
+        written = {}
+        if signature.out is not None:
+            written[signature.out] = WrittenOutput(self, self.out, self.program.output.type)
         for place in np.ndindex(*self.domain):
             self.restart()
             self.place = place
@@ -235,7 +240,7 @@ class _Run(Evaluator):
         return self.attempt(lambda lower: matrix(lower, mark, [self.lowered(arg) for arg in args]))
 
     def counted(self, *bounds: Any) -> Iterable[Any]:
-        wide = any(self.scalar_of(end) in (S64, U32) for end in bounds)
+        wide = any(self.scalar_of(end) in (S64, U32, U64) for end in bounds)
         return map(self.classes[S64 if wide else S32], range(*map(int, bounds)))
 
     def summed(self, values: Iterable[Any]) -> Any:
@@ -247,8 +252,8 @@ class _Run(Evaluator):
         if first == F32:
             wide = [self.convert(item, F64) for item in items]
             return self.convert(reduce(partial(self.binary, "add"), wide), F32)
-        if first == U8:
-            items = [self.convert(item, U32) for item in items]
+        if first is not None:
+            items = [self.convert(item, summed_type(first)) for item in items]
         return reduce(partial(self.binary, "add"), items) if items else 0
 
     def length(self, of: Any) -> Any:
@@ -292,9 +297,10 @@ class _Run(Evaluator):
 
         def element(values: np.ndarray, levels: bool) -> Any:
             if item.channels is None:
-                return self.classes[item.type](values[0])
+                return self.classes[item.type.computed](values[0])
             if vectors:
-                return self.vector_class(self, tuple(map(self.classes[item.type], values)))
+                made = self.classes[item.type.computed]
+                return self.vector_class(self, tuple(map(made, values)))
             build = self.lowering.build
             constants = [build.const(item.type, value) for value in values.tolist()]
             return self.raised(self.lowering.pixel(InputRef(item, levels=levels), constants))
@@ -302,7 +308,7 @@ class _Run(Evaluator):
         def sample(
             owner: Any, y: Any, x: Any, *, method: str = "bilinear", border: Border | None = None
         ) -> Any:
-            floats = item.type if item.type.is_float else F32
+            floats = item.type.computed if item.type.is_float else F32
             places = [self.convert(place, floats) for place in (y, x)]
             self.border = border or self.definition.border
             try:
@@ -328,7 +334,7 @@ class _Run(Evaluator):
         def here(levels: bool = False) -> Any:
             own = self.broadcast_place(shape)
             if item.channels is None:
-                kind = type(item.name, (self.classes[item.type],), members(False))
+                kind = type(item.name, (self.classes[item.type.computed],), members(False))
                 return kind(at(own, False) if own is not None else 0)
             if vectors:
                 kind = type(item.name, (self.vector_class,), members(False))
@@ -372,33 +378,3 @@ class _Names:
 
     def __getattr__(self, name: str) -> Any:
         return self._run.meant(getattr(self._module, name))
-
-
-class _Out:
-    """The output of a kernel that writes where it likes."""
-
-    def __init__(self, run: _Run) -> None:
-        self._run = run
-        self.shape = tuple(run.classes[S32](size) for size in run.out.shape)
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._write(index, value)
-
-    def add(self, index: Any, value: Any) -> None:
-        self._write(index, value, "add")
-
-    def min(self, index: Any, value: Any) -> None:
-        self._write(index, value, "min")
-
-    def max(self, index: Any, value: Any) -> None:
-        self._write(index, value, "max")
-
-    def _write(self, index: Any, value: Any, op: str = "") -> None:
-        run, out = self._run, self._run.out
-        places = tuple(int(item) for item in (index if isinstance(index, tuple) else (index,)))
-        if all(0 <= place < size for place, size in zip(places, out.shape, strict=True)):
-            type_ = run.program.output.type
-            stored_ = run.convert(value, type_)
-            if op:
-                stored_ = run.binary(op, run.classes[type_](out[places]), stored_)
-            out[places] = stored_

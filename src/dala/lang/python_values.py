@@ -64,6 +64,17 @@ class Neutral(float):
     op: str
 
 
+class Truth(int):
+    """A bool with attributes, as an input has; NumPy's and Python's own have no subclasses."""
+
+    def item(self) -> bool:
+        """Returns Python's own bool."""
+        return bool(self)
+
+    def __repr__(self) -> str:
+        return repr(self.item())
+
+
 class Channels:
     """A pixel: four numbers, and arithmetic on each."""
 
@@ -108,8 +119,9 @@ class Evaluator(ABC):
         self.classes: dict[Scalar, type] = {}
         operators = _operators(self)
         for scalar in SCALARS.values():
-            if scalar != BOOL:
-                made = type(scalar.name, (scalar.numpy.type,), operators)
+            if not scalar.is_storage:
+                own = Truth if scalar == BOOL else scalar.numpy.type
+                made = type(scalar.name, (own,), operators)
                 self.classes[scalar], self.scalars[made] = made, scalar
         self.pixel_class = type("pixel", (Channels,), operators)
         self.vector_class = type("vector", (Components,), operators)

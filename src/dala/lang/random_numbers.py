@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from dala.ir.builder import Builder
 from dala.ir.nodes import Value
-from dala.ir.types import F32, S32, S64, U32
+from dala.ir.types import F32, S32, U32
 from dala.lang.arithmetic import Mismatch
 from dala.lang.language_names import INTRINSICS, SCALARS
 from dala.lang.values import Literal, LoweredValue, Number, Tuple, describe
@@ -64,8 +64,8 @@ def _key(lower: Expressions, seed: LoweredValue) -> list[Value]:
             f"a seed is an integer, not {describe(seed)}.", "Annotate it with dala.u32 or dala.s64."
         )
     low = build.convert(number.value, U32)
-    if number.type == S64:
-        high = build.apply("shr", number.value, build.const(S64, 32))
+    if number.type.bits == 64:
+        high = build.apply("shr", number.value, build.const(number.type, 32))
         return [low, build.convert(high, U32)]
     if number.type.kind == "u":
         return [low, build.const(U32, 0)]

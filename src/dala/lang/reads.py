@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dala.base.suggestions import hint
 from dala.errors import KernelTypeError, ShapeError
 from dala.ir.nodes import Input, Value
-from dala.ir.types import F32, S32, S64, U8, U32
+from dala.ir.types import F32, S32, S64, U8, U16, U32, U64
 from dala.lang.expressions import Expressions
 from dala.lang.hints import instead_of_attribute
 from dala.lang.matrices import transposed
@@ -48,7 +48,8 @@ class Reads(Expressions):
                 f"read at its own position by a kernel that runs over {self.domain.rank}."
             )
         if item.channels is None:
-            return Number(self.build.load(item.type, item.name, index, None, self.border))
+            found = self.build.load(item.type, item.name, index, None, self.border)
+            return Number(self.build.convert(found, item.type.computed))
         stored = [
             self.build.load(item.type, item.name, index, channel, self.border)
             for channel in range(item.channels)
@@ -62,7 +63,7 @@ class Reads(Expressions):
         channels = [self._level(item) if source.levels else self._unit(item) for item in stored]
         opaque = Number(self.build.const(F32, 1.0))
         if channels[0].type == S32:
-            opaque = Number(self.build.const(S32, 255))
+            opaque = Number(self.build.const(S32, source.input.type.white))
         if len(channels) == 1:
             return Pixel((channels[0], channels[0], channels[0], opaque))
         if len(channels) == 3:
@@ -83,13 +84,14 @@ class Reads(Expressions):
     def _unit(self, stored: Value) -> Number:
         """Returns a stored channel as f32 in 0..1."""
         value = self.build.convert(stored, F32)
-        if stored.type == U8:
-            value = self.build.apply("mul", value, self.build.const(F32, 1 / 255))
+        if stored.type in (U8, U16):
+            value = self.build.apply("mul", value, self.build.const(F32, 1 / stored.type.white))
         return Number(value)
 
     def _level(self, stored: Value) -> Number:
-        """Returns a channel as stored: s32 in 0..255 for u8, else f32."""
-        return Number(self.build.convert(stored, S32) if stored.type == U8 else stored)
+        """Returns a channel as stored: s32 for u8 and u16, up to 255 or 65535, else f32."""
+        type = S32 if stored.type in (U8, U16) else stored.type.computed
+        return Number(self.build.convert(stored, type))
 
     def luma(self, pixel: Pixel) -> Number:
         """Returns 0.299 R + 0.587 G + 0.114 B; for a gray pixel, its own value."""
@@ -208,6 +210,9 @@ class Reads(Expressions):
         """Returns an integer as s32 or s64, the types of loop counters."""
         if number.type in (S32, S64):
             return number
+        if number.type == U64:
+            most = self.build.const(U64, S64.highest)
+            return Number(self.build.convert(self.build.apply("min", number.value, most), S64))
         return self.arithmetic.convert(number, S64 if number.type == U32 else S32)
 
     def _element(self, node: ast.Subscript, owner: Matrix, index: LoweredValue) -> LoweredValue:

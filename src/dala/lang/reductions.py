@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 
 from dala.ir.nodes import Reduce, Variable
 from dala.ir.ops import neutral_of
-from dala.ir.types import BOOL, S32, U8, U32, Scalar
+from dala.ir.types import BOOL, S8, S16, S32, U8, U16, U32, Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.iteration import Iteration
 from dala.lang.values import Literal, LoweredValue, Number, Tuple, Vector, describe
@@ -131,7 +131,9 @@ class Reductions(Iteration):
 
     def _counted_term(self, op: Op, term: LoweredValue, conditions: list[ast.expr]) -> Number:
         number = self.arithmetic.typed(term)
-        number = self.arithmetic.convert(number, _summed(number.type, op))
+        narrow = op != "add" and number.type != BOOL  # the least of bools is a number, too
+        type = number.type if narrow else summed_type(number.type)
+        number = self.arithmetic.convert(number, type)
         for condition in conditions:
             holds = self.arithmetic.condition(self.operand(condition))
             neutral = self.build.const(number.type, neutral_of(op, number.type))
@@ -139,8 +141,6 @@ class Reductions(Iteration):
         return number
 
 
-def _summed(type: Scalar, op: str) -> Scalar:
-    """Returns the type of a reduction: sums of u8 are u32, bools are counted in s32."""
-    if op != "add":
-        return type
-    return {U8: U32, BOOL: S32}.get(type, type)
+def summed_type(type: Scalar) -> Scalar:
+    """Returns the type of a sum: narrow integers are added up in 32 bits, and so are bools."""
+    return {U8: U32, U16: U32, BOOL: S32, S8: S32, S16: S32}.get(type, type)

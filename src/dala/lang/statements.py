@@ -10,7 +10,7 @@ from typing import cast
 
 from dala.errors import KernelTypeError
 from dala.ir.nodes import AtomicUpdate, Block, If, Store, Value
-from dala.ir.types import Scalar
+from dala.ir.types import BOOL, Scalar
 from dala.lang.arithmetic import Mismatch, decided
 from dala.lang.bundles import kind_of, rebuilt, scalars
 from dala.lang.calls import Calls
@@ -231,17 +231,26 @@ class Statements(Calls):
         self.frame.variables[name] = Local(tuple(items), owner.type)
 
     def _written(
-        self, index: ast.expr, owner: OutRef, value: LoweredValue, node: ast.AST
+        self,
+        index: ast.expr,
+        owner: OutRef,
+        value: LoweredValue,
+        node: ast.AST,
+        *,
+        updates: bool = False,
     ) -> tuple[tuple[Value, ...], Value]:
-        """Returns where something is written to the output, and what."""
+        """Returns where something is written to the output, and what; updates are computed."""
         where = self.index(index, owner.output.rank, owner.name)
         try:
             element = self.element(value)
             self.findings.yielded.append(self.arithmetic.type_of(element))
-            stored = self.arithmetic.convert(element, owner.output.type)
+            type = owner.output.type
+            if updates and type == BOOL:
+                raise Mismatch("a bool is not updated.", "Give an output of numbers.")
+            stored = self.arithmetic.stored(element, type.computed if updates else type)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
-        return where, stored.value
+        return where, stored
 
     def _update(self, call: ast.Call, owner: OutRef) -> None:
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
@@ -252,7 +261,8 @@ class Statements(Calls):
                 f"the output has no `{ast.unparse(call.func)}` like this.",
                 "Write out.add(i, value), out.min(i, value) or out.max(i, value).",
             )
-        written = self._written(call.args[0], owner, self.value(call.args[1]), call)
+        value = self.value(call.args[1])
+        written = self._written(call.args[0], owner, value, call, updates=True)
         self.build.append(AtomicUpdate(op, *written))
 
     # -- branches --------------------------------------------------------------------------------

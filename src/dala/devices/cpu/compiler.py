@@ -48,6 +48,11 @@ class Compiler:
         return 256 if self.features.get("avx2") else 128
 
     @cached_property
+    def has_halves(self) -> bool:
+        """Returns whether this CPU converts from and to f16 by an instruction."""
+        return bool(self.features.get("f16c")) or platform.machine() in ("arm64", "aarch64")
+
+    @cached_property
     def _flat_features(self) -> str:
         return str(self.features.flatten())
 

@@ -86,6 +86,8 @@ class Cpu(Device):
             "kind": f"{self.threads} threads",
             "gpu": False,
             "hardware": True,
+            "has_f64": True,
+            "has_s64": True,
             "threads": self.threads,
             "vector_bits": self.compiler.vector_bits,
             "target": self.compiler.cpu,
@@ -145,7 +147,8 @@ class Cpu(Device):
         watched: bool = False,
     ) -> Target:
         """Returns the code generation target: this CPU, and a launch's memory access and loops."""
-        return Target(self.compiler.vector_bits, wide, streaming, in_place, tee, watched)
+        bits, halves = self.compiler.vector_bits, self.compiler.has_halves
+        return Target(bits, wide, streaming, in_place, tee, watched, halves)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """Returns the LLVM IR of a program, and its assembly if asked for."""

@@ -44,7 +44,8 @@ class HostMemory(Memory):
     def as_array(self, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
         """Returns a writable view of these bytes, without a copy, that keeps them alive."""
         check_sizes("an array", [self], [dtype.itemsize * math.prod(shape)])
-        return np.asarray(_View(self, dtype.str, tuple(shape)))
+        seen = np.asarray(_View(self, dtype.str, tuple(shape)))
+        return seen if seen.dtype == dtype else seen.view(dtype)  # NumPy has no name for bf16
 
     def span(self) -> tuple[int, int]:
         return self.address, self.address + self.size_bytes

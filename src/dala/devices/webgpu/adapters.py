@@ -50,6 +50,8 @@ class Adapter:
             "driver": self.driver,
             "gpu": self.hardware,
             "hardware": self.hardware,
+            "has_f64": "shader-f64" in self.features,
+            "has_s64": "shader-int64" in self.features,
             "max_buffer_bytes": largest_buffer(limits),
             "max_shared_bytes": limits["max-compute-workgroup-storage-size"],
             "max_group_threads": limits["max-compute-invocations-per-workgroup"],

@@ -18,7 +18,7 @@ from dala.emit.wgsl.grid import SERIAL, grid_for
 from dala.emit.wgsl.shader import ENTRY, Shader, emit
 from dala.errors import DtypeError, KernelTimeoutError, LimitError
 from dala.ir.nodes import Program, Value, used, walk
-from dala.ir.types import F32, F64, S32, S64, Scalar
+from dala.ir.types import F32, F64, S32, S64, U32, U64, Scalar
 from dala.plan.task import InPlace, Task
 from dala.plan.watchdog import ALL_TOO_FAR, TIMEOUT, TOTAL_TIMEOUT, max_iterations
 
@@ -36,6 +36,7 @@ _WORD_BYTES = 4
 _NOT_EVERYWHERE: tuple[tuple[Scalar, Capability, Scalar], ...] = (
     (F64, "f64", F32),
     (S64, "s64", S32),
+    (U64, "s64", U32),
 )
 """Types that adapters may lack, and their replacements."""
 

@@ -36,7 +36,7 @@ class Target:
     Wide rows are computed two vectors at a time; streaming stores bypass the caches; inputs named
     in `in_place` share the memory of the output with that number; with `tee`, the output is also
     stored to a second memory, whose address is the last slot; `watched` loops are run under the
-    watchdog.
+    watchdog; a CPU that `has_halves` converts from and to f16 by an instruction.
     """
 
     vector_bits: int
@@ -45,6 +45,7 @@ class Target:
     in_place: InPlace = frozenset()
     tee: bool = False
     watched: bool = False
+    has_halves: bool = False
 
 
 @value
@@ -154,7 +155,7 @@ class Functions:
 
     def _span(self, name: str, lanes: int) -> str:
         """Emits the function for the positions x.begin to x.end of one row."""
-        writer = Writer(lanes)
+        writer = Writer(lanes, has_halves=self.target.has_halves)
         body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.interior = lanes > 1
         body.in_place = self.target.in_place
@@ -219,7 +220,7 @@ class Functions:
 
     def _rows(self) -> str:
         """Emits the function that iterates over the rows of a chunk."""
-        writer = Writer()
+        writer = Writer(has_halves=self.target.has_halves)
         body = Reports(self.program, writer, self.variance, free_order=True)
         body.in_place = self.target.in_place
         body.watched = self._refuel

@@ -31,6 +31,8 @@ def constant(scalar: Scalar, value: bool | int | float) -> Operand:
     """Returns a constant; floats are written as their bits, so that nothing is rounded."""
     if scalar == BOOL:
         return Operand("true" if value else "false", "i1")
+    if scalar.is_storage:
+        return Operand(str(int(scalar.numpy.type(value).view("uint16"))), scalar.llvm)
     if scalar.is_float:
         (bits,) = struct.unpack("<Q", struct.pack("<d", value))
         return Operand(f"0x{bits:016X}", scalar.llvm)
@@ -38,10 +40,14 @@ def constant(scalar: Scalar, value: bool | int | float) -> Operand:
 
 
 class Writer:
-    """Collects the lines of one function; `lanes` is its vector width."""
+    """Collects the lines of one function; `lanes` is its vector width.
 
-    def __init__(self, lanes: int = 1) -> None:
+    `has_halves` says that the CPU converts from and to f16.
+    """
+
+    def __init__(self, lanes: int = 1, *, has_halves: bool = False) -> None:
         self.lanes = lanes
+        self.has_halves = has_halves
         self.lines: list[str] = []
         self.block = "entry"
         self._count = 0

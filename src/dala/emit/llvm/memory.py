@@ -20,6 +20,11 @@ def output_pointer(number: int) -> str:
     return f"%out.{number}" if number else "%out"
 
 
+def memory_type(scalar: Scalar) -> str:
+    """Returns the LLVM type of a scalar in memory, where a bool is a byte."""
+    return llvm_type(U8 if scalar == BOOL else scalar)
+
+
 class Memory(Loops):
     """Adds memory access to a body; in the interior no read leaves its row."""
 
@@ -65,6 +70,8 @@ class Memory(Loops):
             value = self._read_row(node, source.type, element, channels)
         else:
             value = self._read_at(node, source.type, element, channels)
+        if source.type == BOOL:
+            value = self.ops.convert(value, U8, BOOL)
         if outside is not None:
             zero = self.ops.number(value, source.type, 0)
             value = self.ops.select(outside, zero, value)
@@ -111,7 +118,7 @@ class Memory(Loops):
     def _read_row(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
         """Emits a contiguous vector load; a channel is extracted from full pixels."""
         writer, lanes = self.writer, self.writer.lanes
-        name = llvm_type(type)
+        name = memory_type(type)
         wide = f"<{lanes * channels} x {name}>"
         first = self._scaled(element, channels)
         place = writer.emit(
@@ -132,7 +139,7 @@ class Memory(Loops):
 
     def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
         """Emits a scalar load, or a gather with one address per lane."""
-        writer, name, channel = self.writer, llvm_type(type), node.channel or 0
+        writer, name, channel = self.writer, memory_type(type), node.channel or 0
         base = self.pointer(node.source)
         if element.vector and type == U8 and channels == 4:
             return self._channel_of_words(base, element, channel)
@@ -169,16 +176,21 @@ class Memory(Loops):
 
     # -- writes ----------------------------------------------------------------------------------
 
+    def stored(self, value: Operand, type: Scalar) -> Operand:
+        """Returns a value as memory holds it."""
+        return self.ops.convert(value, BOOL, U8) if type == BOOL else value
+
     def write_row(
         self, values: Sequence[Operand], pointer: str, type: Scalar, *, streaming: bool
     ) -> None:
         """Emits the store of an output's elements here; `streaming` stores bypass the cache."""
-        writer, channels = self.writer, len(values)
+        writer, channels, element = self.writer, len(values), memory_type(type)
+        values = [self.stored(value, type) for value in values]
         first = self._scaled(self.here(), channels)
-        place = writer.emit("ptr", f"getelementptr {llvm_type(type)}, ptr {pointer}, {first}")
+        place = writer.emit("ptr", f"getelementptr {element}, ptr {pointer}, {first}")
         if writer.lanes == 1:
             for channel, value in enumerate(values):
-                step = f"getelementptr {llvm_type(type)}, {place}, i64 {channel}"
+                step = f"getelementptr {element}, {place}, i64 {channel}"
                 target = writer.emit("ptr", step) if channel else place
                 writer.line(f"store {value}, {target}, align {type.size_bytes}")
             return
@@ -186,7 +198,7 @@ class Memory(Loops):
         size = writer.lanes * channels * type.size_bytes
         if self.left is not None:
             align = Operand(str(type.size_bytes), "i32")
-            name = vector_suffix(writer.lanes * channels, llvm_type(type))
+            name = vector_suffix(writer.lanes * channels, element)
             writer.call_void(
                 f"llvm.masked.store.{name}.p0", whole, place, align, self._there(channels)
             )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from dala.emit.llvm.half import narrowed, widened
 from dala.emit.llvm.intervals import surely_fits
 from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.ir.nodes import Apply
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
-from dala.ir.types import BOOL, S32, S64, U8, Scalar
+from dala.ir.types import BOOL, S8, S16, S32, S64, U8, U16, Scalar
 
 _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
@@ -162,6 +163,10 @@ class Ops:
         type = self.type_like(a, llvm_type(to))
         if source == to:
             return a
+        if source.is_storage:
+            return widened(self, a, source)
+        if to.is_storage:
+            return narrowed(self, a, to)
         if to == BOOL:
             return self.compare("ne", source, a, self.number(a, source, 0))
         if source.is_float and to.is_float:
@@ -183,14 +188,8 @@ class Ops:
         self, a: Operand, source: Scalar, to: Scalar, whole: bool, fits: bool
     ) -> Operand:
         rounded = a if whole else self.intrinsic("roundeven", a)
-        if to == U8:
-            # `ogt` is false for NaN, which thus becomes 0.
-            zero, most = self.number(a, source, 0.0), self.number(a, source, 255.0)
-            positive = self.select(self.compare("gt", source, rounded, zero), rounded, zero)
-            bounded = self.select(self.compare("lt", source, positive, most), positive, most)
-            wide = self.type_like(a, llvm_type(S32))
-            integer = self.emit(a, wide, f"fptosi {bounded} to {wide}")
-            return self.convert(integer, S32, U8)
+        if to in (U8, U16, S8, S16):
+            return self._saturated(rounded, source, to)
         type = self.type_like(a, llvm_type(to))
         bounded = rounded
         if not fits:
@@ -206,6 +205,22 @@ class Ops:
             integer = self.select(over, self.number(integer, to, to.highest), integer)
         is_nan = self.emit(a, self.type_like(a, "i1"), f"fcmp uno {rounded}, {rounded.text}")
         return self.select(is_nan, self.number(integer, to, 0), integer)
+
+    def _saturated(self, rounded: Operand, source: Scalar, to: Scalar) -> Operand:
+        """Emits the conversion of a rounded float to a narrow integer: by s32, for vectors."""
+        least, most = (self.number(rounded, source, float(x)) for x in (to.lowest, to.highest))
+        if to.kind == "s":
+            zero = self.number(rounded, source, 0.0)
+            is_nan = f"fcmp uno {rounded}, {rounded.text}"
+            rounded = self.select(
+                self.emit(rounded, self.type_like(rounded, "i1"), is_nan), zero, rounded
+            )
+        # `ogt` is false for NaN, which thus becomes 0 if that is the least.
+        raised = self.select(self.compare("gt", source, rounded, least), rounded, least)
+        bounded = self.select(self.compare("lt", source, raised, most), raised, most)
+        wide = self.type_like(rounded, llvm_type(S32))
+        integer = self.emit(rounded, wide, f"fptosi {bounded} to {wide}")
+        return self.convert(integer, S32, to)
 
 
 def _largest_below(scalar: Scalar, limit: int) -> float:

@@ -7,8 +7,8 @@ operation and a write. Elsewhere all updates are made by one thread: none has to
 from __future__ import annotations
 
 from dala.emit.llvm.borders import inside
-from dala.emit.llvm.ir_writer import Operand, llvm_type
-from dala.emit.llvm.memory import Memory, vector_suffix
+from dala.emit.llvm.ir_writer import Operand
+from dala.emit.llvm.memory import Memory, memory_type, vector_suffix
 from dala.ir.nodes import AtomicUpdate, Store
 from dala.ir.polynomials import polynomial, position_of
 from dala.ir.types import BOOL
@@ -30,6 +30,8 @@ class Scatters(Memory):
         assert fits is not None
         assert element is not None
         value_ = self.value(node.value)
+        if isinstance(node, Store):
+            value_ = self.stored(value_, self.program.output.type)
         write, skip = writer.label("write"), writer.label("written")
         if writer.lanes == 1:
             writer.branch(fits, write, skip)
@@ -46,11 +48,16 @@ class Scatters(Memory):
         return self.ops.binary("and", BOOL, a, b)
 
     def _updated(self, node: Store | AtomicUpdate, old: Operand, value: Operand) -> Operand:
+        """Emits what is stored after an update; floats of 16 bits are computed in f32."""
         assert isinstance(node, AtomicUpdate)
-        return self.ops.binary(node.op, self.program.output.type, old, value)
+        type = self.program.output.type
+        wide = self.ops.convert(old, type, type.computed)
+        return self.ops.convert(
+            self.ops.binary(node.op, type.computed, wide, value), type.computed, type
+        )
 
     def _write_one(self, node: Store | AtomicUpdate, element: Operand, value: Operand) -> None:
-        writer, name = self.writer, llvm_type(self.program.output.type)
+        writer, name = self.writer, memory_type(self.program.output.type)
         place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {element}")
         if isinstance(node, AtomicUpdate):
             old = writer.emit(name, f"load {name}, {place}")
@@ -101,7 +108,8 @@ class Scatters(Memory):
     ) -> None:
         """Emits a write of as many elements side by side as there are lanes."""
         writer, scalar = self.writer, self.program.output.type
-        name, mask = llvm_type(scalar), self.mask
+        name, mask = memory_type(scalar), self.mask
+        vector = writer.vector_type(name)
         least = self._lane(element, writer.lanes - 1 if backward else 0)
         place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {least}")
         if backward:
@@ -111,12 +119,13 @@ class Scatters(Memory):
         suffix = vector_suffix(writer.lanes, name)
         if isinstance(node, AtomicUpdate):
             if mask is None:
-                text = f"load {value.type}, {place}, align {align.text}"
-                old = writer.emit(value.type, text, vector=True)
+                old = writer.emit(
+                    vector, f"load {vector}, {place}, align {align.text}", vector=True
+                )
             else:
-                none = Operand("zeroinitializer", value.type, vector=True)
+                none = Operand("zeroinitializer", vector, vector=True)
                 function = f"llvm.masked.load.{suffix}.p0"
-                old = writer.call(function, value.type, place, align, mask, none)
+                old = writer.call(function, vector, place, align, mask, none)
             value = self._updated(node, old, value)
         if mask is None:
             writer.line(f"store {value}, {place}, align {align.text}")
@@ -134,14 +143,15 @@ class Scatters(Memory):
         self, node: Store | AtomicUpdate, element: Operand, value: Operand, mask: Operand
     ) -> None:
         writer, scalar = self.writer, self.program.output.type
-        name, lanes = llvm_type(scalar), self.writer.lanes
+        name, lanes = memory_type(scalar), self.writer.lanes
         pointers = writer.vector_type("ptr")
         places = writer.emit(pointers, f"getelementptr {name}, ptr %out, {element}", vector=True)
         suffix = f"{vector_suffix(lanes, name)}.v{lanes}p0"
         if isinstance(node, AtomicUpdate):
-            none = Operand("zeroinitializer", value.type, vector=True)
+            vector = writer.vector_type(name)
+            none = Operand("zeroinitializer", vector, vector=True)
             function, align = f"llvm.masked.gather.{suffix}", scalar.size_bytes
-            old = writer.gather(function, value.type, places, align, mask, none)
+            old = writer.gather(function, vector, places, align, mask, none)
             value = self._updated(node, old, value)
         align_ = Operand(str(scalar.size_bytes), "i32")
         writer.call_void(f"llvm.masked.scatter.{suffix}", value, places, align_, mask)

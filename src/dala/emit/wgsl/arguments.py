@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from dala.emit.argument_slots import Slot, layout_of
 from dala.ir.nodes import Program
-from dala.ir.types import U32, Scalar
+from dala.ir.types import S32, U32, Scalar
 
 
 class Arguments:
@@ -45,7 +45,9 @@ class Arguments:
 
 
 def _param_field(number: int, scalar: Scalar) -> tuple[str, str, str]:
-    seen = U32 if scalar.bits < 32 else scalar  # uniforms hold neither bytes nor bools
+    seen = scalar
+    if scalar.bits < 32:  # uniforms hold neither bytes nor bools
+        seen = S32 if scalar.kind == "s" else U32
     return f"param_{number}", seen.wgsl, seen.code
 
 

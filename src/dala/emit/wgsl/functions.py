@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dala.base.record import value
-from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar
+from dala.ir.types import F32, F64, S8, S16, S32, S64, U8, U16, U32, U64, Scalar
 
 
 @value
@@ -45,7 +45,7 @@ def _conversions() -> dict[str, Function]:
     found = {}
     for source in (F32, F64):
         mark = source.suffix
-        for to in (S32, S64, U32, U8):
+        for to in (S32, S64, U32, U8, S8, S16, U16, U64):
             type = to.wgsl
             most = _largest_below(source, to.highest + 1)
             name = f"{source}_to_{to}"
@@ -73,6 +73,23 @@ def _words() -> dict[str, Function]:
             "fn eq_i64(a: i64, b: i64) -> bool {\n"
             "  return (u32(a) == u32(b)) & (i32(a >> 32u) == i32(b >> 32u));\n}"
         ),
+        "eq_u64": Function(
+            "fn eq_u64(a: u64, b: u64) -> bool {\n"
+            "  return (u32(a) == u32(b)) & (u32(a >> 32u) == u32(b >> 32u));\n}"
+        ),
+        "lt_u64": Function(
+            "fn lt_u64(a: u64, b: u64) -> bool {\n"
+            "  let high_a = u32(a >> 32u);\n  let high_b = u32(b >> 32u);\n"
+            "  return (high_a < high_b) | ((high_a == high_b) & (u32(a) < u32(b)));\n}"
+        ),
+        **{
+            f"{op}_u64": Function(
+                f"fn {op}_u64(a: u64) -> u64 {{\n"
+                f"  return bitcast<u64>({op}_i64(bitcast<i64>(a)));\n}}",
+                (f"{op}_i64",),
+            )
+            for op in ("popcount", "clz", "reverse_bits")
+        },
         "mulhi_u32": Function(
             "fn mulhi_u32(a: u32, b: u32) -> u32 {\n"
             "  let low = (a & 0xffffu) * (b & 0xffffu);\n"
@@ -110,6 +127,12 @@ def _divisions() -> dict[str, Function]:
         found[f"{op}_u32"] = Function(
             f"fn {op}_u32(a: u32, b: u32) -> u32 {{\n"
             f"  return select(a {symbol} max(b, 1u), 0u, b == 0u);\n}}"
+        )
+        found[f"{op}_u64"] = Function(
+            f"fn {op}_u64(a: u64, b: u64) -> u64 {{\n"
+            f"  let is_zero = eq_u64(b, 0lu);\n"
+            f"  return select(a {symbol} select(b, 1lu, is_zero), 0lu, is_zero);\n}}",
+            ("eq_u64",),
         )
     for type, mark in (("i32", "i"), ("i64", "li")):
         is_zero, is_minus_one, apart = "b == 0i", "b == -1i", "(r != 0i) & ((r ^ b) < 0i)"
@@ -172,4 +195,43 @@ def _borders() -> dict[str, Function]:
     return functions
 
 
-FUNCTIONS = {**_floats(), **_conversions(), **_words(), **_divisions(), **_borders()}
+def _halves() -> dict[str, Function]:
+    """Returns conversions of 16-bit floats, which are their bits; no driver rounds or flushes them.
+
+    WGSL lets `unpack2x16float` flush, and leaves open how `pack2x16float` rounds and overflows.
+    """
+    return {
+        "f16_to_f32": Function(
+            "fn f16_to_f32(h: u32) -> f32 {\n"
+            "  let rest = h & 0x7fffu;\n  let moved = rest << 13u;\n"
+            "  let tiny = bitcast<u32>(f32(rest) * 5.9604645e-8f);\n"
+            "  let normal = select(moved + 0x38000000u, tiny, rest < 0x400u);\n"
+            "  let found = select(normal, moved | 0x7f800000u, rest >= 0x7c00u);\n"
+            "  return bitcast<f32>(((h & 0x8000u) << 16u) | found);\n}"
+        ),
+        "f32_to_f16": Function(
+            "fn f32_to_f16(x: f32) -> u32 {\n"
+            "  let bits = bitcast<u32>(x);\n  let size = bits & 0x7fffffffu;\n"
+            "  let is_tiny = size < 0x38800000u;\n"
+            "  let tiny = u32(round(select(0f, bitcast<f32>(size) * 16777216f, is_tiny)));\n"
+            "  let based = size - 0x38000000u;\n"
+            "  let normal = (based + 0xfffu + ((based >> 13u) & 1u)) >> 13u;\n"
+            "  let finite = select(normal, tiny, is_tiny);\n"
+            "  let found = select(finite, 0x7c00u, size >= 0x477ff000u);\n"
+            "  let nan = 0x7e00u | ((size >> 13u) & 0x3ffu);\n"
+            "  return ((bits >> 16u) & 0x8000u) | select(found, nan, size > 0x7f800000u);\n}"
+        ),
+        "bf16_to_f32": Function(
+            "fn bf16_to_f32(h: u32) -> f32 {\n  return bitcast<f32>(h << 16u);\n}"
+        ),
+        "f32_to_bf16": Function(
+            "fn f32_to_bf16(x: f32) -> u32 {\n"
+            "  let bits = bitcast<u32>(x);\n"
+            "  let rounded = bits + 0x7fffu + ((bits >> 16u) & 1u);\n"
+            "  let is_nan = (bits & 0x7fffffffu) > 0x7f800000u;\n"
+            "  return select(rounded, bits | 0x400000u, is_nan) >> 16u;\n}"
+        ),
+    }
+
+
+FUNCTIONS = {**_floats(), **_conversions(), **_words(), **_divisions(), **_borders(), **_halves()}

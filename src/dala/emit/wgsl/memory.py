@@ -12,12 +12,13 @@ from dala.emit.wgsl.packing import (
     bit_offset,
     field,
     is_packed,
+    stored,
     unpacked,
     word_index,
     words_of_pixel,
 )
 from dala.ir.nodes import AtomicUpdate, Const, Input, Load, Output, Store, Value
-from dala.ir.types import F32, S32, S64, U32, Scalar
+from dala.ir.types import F32, S32, S64, U32, U64, Scalar
 from dala.plan.task import InPlace
 
 COMPONENTS = "xyzw"
@@ -165,39 +166,46 @@ class Memory(Body):
             self._exchange_part(scalar, element, text)
         elif not self.atomic:
             self.line(f"out[{element}] = {text};")
-        elif scalar == S64:
-            bits = self.let(S64, text)
-            self.line(f"atomicStore(&out[2u * {element}], u32({bits} & 0xffffffffli));")
+        elif scalar in (S64, U64):
+            bits = self.let(scalar, text)
+            low = f"0xffffffff{scalar.suffix}"
+            self.line(f"atomicStore(&out[2u * {element}], u32({bits} & {low}));")
             self.line(f"atomicStore(&out[2u * {element} + 1u], u32({bits} >> 32u));")
         else:
-            stored = self.ops.bitcast(text, scalar, U32) if scalar == F32 else text
-            self.line(f"atomicStore(&out[{element}], {stored});")
+            bits = self.ops.bitcast(text, scalar, U32) if scalar == F32 else text
+            self.line(f"atomicStore(&out[{element}], {bits});")
 
     def put_own_part(self, array: str, scalar: Scalar, element: str, text: str) -> None:
         """Emits the write of a part of a word that no other position writes."""
         word, offset = f"{array}[{word_index(scalar, element)}]", bit_offset(scalar, element)
         self.line(f"atomicAnd(&{word}, ~({field(scalar)} << {offset}));")
-        self.line(f"atomicOr(&{word}, {text} << {offset});")
+        self.line(f"atomicOr(&{word}, {stored(scalar, text)} << {offset});")
 
     def _exchange_part(self, scalar: Scalar, element: str, text: str) -> None:
         """Emits the atomic replacement of a part of a word; the other parts are kept."""
+        self._exchange_bits(scalar, element, stored(scalar, text))
+
+    def _exchange_bits(self, scalar: Scalar, element: str, bits: str) -> None:
         offset = bit_offset(scalar, element)
         without = f"(old & ~({field(scalar)} << {offset}))"
-        self._exchange(word_index(scalar, element), f"{without} | ({text} << {offset})")
+        self._exchange(word_index(scalar, element), f"{without} | ({bits} << {offset})")
 
     def _update(self, node: AtomicUpdate, element: str, text: str) -> None:
-        op, scalar = node.op, node.value.type
+        op, scalar = node.op, self.program.output.type
         if is_packed(scalar):
             offset = bit_offset(scalar, element)
-            total = self._updated(op, scalar, f"({unpacked(scalar, 'old', offset)})", text)
-            self._exchange_part(scalar, element, f"({total})")
+            old = self.ops.convert(f"({unpacked(scalar, 'old', offset)})", scalar, scalar.computed)
+            total = self._updated(op, scalar.computed, old, text)
+            self._exchange_part(
+                scalar, element, self.ops.convert(f"({total})", scalar.computed, scalar)
+            )
         elif not self.atomic:
             self.line(f"out[{element}] = {self._updated(op, scalar, f'out[{element}]', text)};")
         elif scalar in (S32, U32):
             self.line(f"atomic{op.capitalize()}(&out[{element}], {text});")
-        elif scalar == S64:
-            bits, low = self.let(S64, text), self.name("w")
-            self.line(f"let {low}: u32 = u32({bits} & 0xffffffffli);")
+        elif scalar in (S64, U64):
+            bits, low = self.let(scalar, text), self.name("w")
+            self.line(f"let {low}: u32 = u32({bits} & 0xffffffff{scalar.suffix});")
             before = self.let(U32, f"atomicAdd(&out[2u * {element}], {low})")
             carry = f"u32({before} + {low} < {low})"
             self.line(f"atomicAdd(&out[2u * {element} + 1u], u32({bits} >> 32u) + {carry});")

@@ -15,17 +15,18 @@ from dala.emit.wgsl.functions import FUNCTIONS
 from dala.ir.evaluate import evaluate
 from dala.ir.nodes import Apply, Const, Value
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
-from dala.ir.types import BOOL, F32, S64, Scalar
+from dala.ir.types import BOOL, F32, S8, S16, S64, U8, U16, U32, U64, Scalar
 
 _COMPARISONS = {
-    "eq": ("eq_i64", False, False),
-    "ne": ("eq_i64", False, True),
-    "lt": ("lt_i64", False, False),
-    "gt": ("lt_i64", True, False),
-    "le": ("lt_i64", True, True),
-    "ge": ("lt_i64", False, True),
+    "eq": ("eq", False, False),
+    "ne": ("eq", False, True),
+    "lt": ("lt", False, False),
+    "gt": ("lt", True, False),
+    "le": ("lt", True, True),
+    "ge": ("lt", False, True),
 }
-"""Each i64 comparison as a call: the function, whether operands are swapped, and negated."""
+"""Each 64-bit comparison as a call: the function, whether operands are swapped, and negated."""
+_UNSIGNED = {S8: U8, S16: U16}
 
 
 def literal(scalar: Scalar, value: bool | int | float) -> str:
@@ -33,6 +34,8 @@ def literal(scalar: Scalar, value: bool | int | float) -> str:
     if scalar == BOOL:
         return "true" if value else "false"
     suffix = scalar.suffix
+    if scalar.is_storage:
+        return f"{int(scalar.numpy.type(value).view(np.uint16)):#x}u"
     if scalar.is_float:
         number = scalar.numpy.type(value)
         if math.isfinite(number) and not (number == 0 and np.signbit(number)):
@@ -56,8 +59,13 @@ def mask(scalar: Scalar) -> str:
 
 
 def wrapped(scalar: Scalar, text: str) -> str:
-    """Returns an integer expression masked to the bits of its type."""
-    return f"({text}) & {mask(scalar)}" if is_narrow(scalar) else text
+    """Returns an integer expression wrapped to the bits of its type."""
+    if not is_narrow(scalar):
+        return text
+    if scalar.kind == "s":
+        spare = f"{32 - scalar.bits}u"
+        return f"(({text}) << {spare}) >> {spare}"
+    return f"({text}) & {mask(scalar)}"
 
 
 class Ops:
@@ -124,8 +132,11 @@ class Ops:
         type = scalar.wgsl
         if op in ("min", "max"):
             return f"{op}({a}, {b})"
+        if op == "mulhi" and is_narrow(scalar):
+            return f"({a} * {b}) >> {scalar.bits}u"
         if op in ("floordiv", "mod", "mulhi"):
-            return self.call(f"{op}_{type}", a, b)
+            called = self.call(f"{op}_{type}", a, b)
+            return wrapped(scalar, called) if scalar.kind == "s" else called
         if scalar == BOOL:
             return f"{a} {'!=' if op == 'xor' else OPS[op].symbol} {b}"
         result = f"{a} {OPS[op].symbol} {b}"
@@ -142,13 +153,16 @@ class Ops:
         if op == "not":
             if scalar == BOOL:
                 return f"!{a}"
-            return f"~{a} & {mask(scalar)}" if is_narrow(scalar) else f"~{a}"
+            masked = is_narrow(scalar) and scalar.kind == "u"
+            return f"~{a} & {mask(scalar)}" if masked else f"~{a}"
         if op == "neg":
             if scalar.kind != "u":
-                return f"-{a}"
-            return wrapped(scalar, f"0u - {a}")
+                return wrapped(scalar, f"-{a}")
+            return wrapped(scalar, f"0{scalar.suffix} - {a}")
         if op == "abs" and scalar.kind == "u":
             return a
+        if op == "abs" and is_narrow(scalar):
+            return wrapped(scalar, f"abs({a})")
         if op in ("popcount", "clz", "reverse_bits"):
             return self._bitwise(op, scalar, a)
         return f"{op}({a})"
@@ -156,7 +170,10 @@ class Ops:
     def _bitwise(self, op: str, scalar: Scalar, a: str) -> str:
         """Returns an operation on the bits of an integer; the builtins take 32 of them."""
         if scalar.bits == 64:
-            return self.call(f"{op}_i64", a)
+            return self.call(f"{op}_{scalar.wgsl}", a)
+        if is_narrow(scalar) and scalar.kind == "s":
+            counted = self._bitwise(op, _UNSIGNED[scalar], f"({self.bitcast(a, scalar, U32)})")
+            return wrapped(scalar, f"bitcast<i32>({counted})")
         if op == "popcount":
             return f"countOneBits({a})"
         if op == "clz":
@@ -184,10 +201,10 @@ class Ops:
 
     def compare(self, op: str, scalar: Scalar, a: str, b: str) -> str:
         """Returns a comparison of integers or bools."""
-        if scalar != S64:
+        if scalar.bits != 64:
             return f"{a} {OPS[op].symbol} {b}"
         name, turned, negated = _COMPARISONS[op]
-        called = self.call(name, *((b, a) if turned else (a, b)))
+        called = self.call(f"{name}_{scalar.wgsl}", *((b, a) if turned else (a, b)))
         return f"!{called}" if negated else called
 
     # -- conversions -----------------------------------------------------------------------------
@@ -197,6 +214,8 @@ class Ops:
         type = to.wgsl
         if source == to:
             return a
+        if source.is_storage or to.is_storage:
+            return self.call(f"{source.name}_to_{to.name}", a)
         if to == BOOL:
             zero = literal(source, 0)
             if source.is_float:
@@ -208,13 +227,21 @@ class Ops:
             return self.call(f"hidden_{type}", number) if to.is_float else number
         if source.is_float and to.is_integer:
             return self.call(f"{source.wgsl}_to_{to.name}", a)
-        if is_narrow(to) and source.bits > to.bits:
-            return f"u32({a}) & {mask(to)}"
-        if to == S64 and source.kind == "u":
+        if is_narrow(to) and (source.bits > to.bits or source.kind != to.kind):
+            if to.kind == "u":
+                return f"u32({a}) & {mask(to)}"
+            return wrapped(to, a if source.wgsl == type else f"i32({a})")
+        if to == S64 and source.kind == "u" and source != U64:
             return f"i64(u64({a}))"  # i64(…) would sign-extend a u32
+        if to == U64 and source.kind == "s" and source != S64:
+            return f"bitcast<u64>(i64({a}))"
         return a if type == source.wgsl else f"{type}({a})"
 
     def bitcast(self, a: str, source: Scalar, to: Scalar) -> str:
+        """Returns the same bits as another type; those of narrow ones are in the lower part."""
+        if source.bits < 32 and source.wgsl != to.wgsl:
+            bits = f"bitcast<{to.wgsl}>({a})"
+            return wrapped(to, bits) if to.kind == "s" else f"{bits} & {mask(_UNSIGNED[source])}"
         return a if source.wgsl == to.wgsl else f"bitcast<{to.wgsl}>({a})"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dala.emit.wgsl.memory import Memory, element_type, output_array
-from dala.emit.wgsl.packing import is_packed, packed
+from dala.emit.wgsl.packing import is_packed, packed, stored
 from dala.ir.nodes import Output
 
 
@@ -62,7 +62,7 @@ def store_words(body: Memory, number: int, values: list[str], count: str) -> Non
             others = packed(output.type, part[1:], 1)
             place = "unit" if words == 1 else f"unit * {words}u + {word}u"
             guard = f"if (first + {word * per_word}u < {count}) " if count and word else ""
-            text = f"{array}[{place}] = {part[0]} | {others};"
+            text = f"{array}[{place}] = {stored(output.type, part[0])} | {others};"
             body.line(f"{guard}{{ {text} }}" if guard else text)
         return
     parts = [f"{text}.{component}" for text in values for component in "xyz"[:channels]]

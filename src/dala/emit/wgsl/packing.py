@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dala.ir.types import Scalar
+from dala.ir.types import BOOL, Scalar
 
 WORD_BITS = 32
 
@@ -29,7 +29,18 @@ def bit_offset(scalar: Scalar, element: str) -> str:
 
 def unpacked(scalar: Scalar, word: str, offset: str) -> str:
     """Returns the scalar at a bit offset of a word."""
-    return f"({word} >> {offset}) & {field(scalar)}"
+    if scalar.kind == "s":
+        spare = f"{WORD_BITS - scalar.bits}u"
+        return f"bitcast<i32>({word} << ({spare} - {offset})) >> {spare}"
+    bits = f"({word} >> {offset}) & {field(scalar)}"
+    return f"(({bits}) != 0u)" if scalar == BOOL else bits
+
+
+def stored(scalar: Scalar, text: str) -> str:
+    """Returns the bits of a scalar as a word that has only them."""
+    if scalar.kind == "s":
+        return f"(bitcast<u32>({text}) & {field(scalar)})"
+    return f"u32({text})" if scalar == BOOL else text
 
 
 def field(scalar: Scalar) -> str:
@@ -40,7 +51,8 @@ def field(scalar: Scalar) -> str:
 def packed(scalar: Scalar, texts: list[str], first: int = 0) -> str:
     """Returns scalars packed into a word, starting at the place `first`."""
     width = 8 * scalar.size_bytes
-    return " | ".join(f"({text} << {width * i}u)" for i, text in enumerate(texts, first))
+    parts = [stored(scalar, text) for text in texts]
+    return " | ".join(f"({text} << {width * i}u)" for i, text in enumerate(parts, first))
 
 
 def _log2(number: int) -> int:

@@ -252,7 +252,7 @@ class _Module:
     def _flat_function(self) -> str:
         """Emits the function from a linear index to its element; 0 beyond the last one."""
         body = self._body()
-        zero = "" if self.several else "0u"
+        zero = "0u" if not self.several and self.program.output.type.wgsl == "u32" else ""
         body.line(f"if (here >= args.count) {{ return {self._returned}({zero}); }}")
         self._outer_positions(body, "here", self.program.rank)
         body.line(f"return {self._call()};")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dala.errors import ShapeError
-from dala.ir.types import F32, F64, S32, S64, U8, U32, Scalar, promote
+from dala.ir.types import F32, F64, S32, S64, Scalar, promote
 from dala.kernels.base.builtin import Given
 from dala.kernels.base.shapes import Shape
+from dala.lang.reductions import summed_type
 from dala.runtime.pipelines.composite import CompositeKernel
 
 
@@ -22,12 +23,12 @@ def common_dtype(scalars: Sequence[Scalar], params: Given) -> Scalar:
 def float_dtype(scalars: Sequence[Scalar], params: Given) -> Scalar:
     """Returns the first input's dtype if it is a float, else the float that it meets."""
     first = scalars[0]
-    return first if first.is_float else F64 if first == S64 else F32
+    return first if first.is_float else F64 if first.bits == 64 else F32
 
 
 def sum_dtype(scalars: Sequence[Scalar], params: Given) -> Scalar:
-    """Returns the dtype of a sum of the first input: bytes are summed as u32."""
-    return U32 if scalars[0] == U8 else scalars[0]
+    """Returns the dtype of a sum of the first input: narrow integers are summed in 32 bits."""
+    return summed_type(scalars[0])
 
 
 def position_dtype(scalars: Sequence[Scalar], params: Given) -> Scalar:

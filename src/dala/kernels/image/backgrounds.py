@@ -1,6 +1,6 @@
 """Filters of what lies behind a person, whom a soft mask tells from it: 1 there, 0 behind.
 
-A mask is a gray image, u8 or f32. Of another size than the image it is sampled between its pixels,
+A mask is a gray image. Of another size than the image it is sampled between its pixels,
 bilinearly, with half-pixel centers, as models give smaller ones.
 """
 
@@ -15,7 +15,7 @@ from dala.ir.types import F32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.shapes import require_alike
-from dala.kernels.image.blurs import blur, spread_of
+from dala.kernels.image.blurs import gaussian, spread_of
 from dala.kernels.image.images import require_image
 from dala.kernels.image.parameters import border_param, spread_params
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -38,13 +38,12 @@ def background_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[S
     name = "background_blur"
     image, mask = inputs
     radius, sigma = spread_of(name, params, radius=15)
-    given = {"radius": radius, "sigma": sigma, "border": params["border"]}
     _require_fitting(name, image, output)
     sampled, mask = _sampled(name, image, mask)
     yield from sampled
     behind, blurred = (scratch((*image.shape[:2], 4), F32) for _ in range(2))
     yield Stage(_weigh, [image, mask], behind)
-    yield from blur.stages([behind], blurred, given)
+    yield from gaussian(behind, blurred, params["border"], radius, sigma, image.scalar.white)
     yield Stage(_reveal_kernel(len(image.shape) == 2), [image, blurred, mask], output)
 
 

@@ -1,10 +1,10 @@
 """Filters that make each pixel of an image the weighted mean of those around it.
 
-First down the columns, where an image is a plain array with all channels side by side, and u8 is
-added up before it is converted. Then across, where pixels are needed: the border rule is theirs.
-Down comes first because what lies between is then read along its own row only. On the CPU u8 is
-blurred in 16 bits as far as that is exact enough (`narrow_blurs`); all else is in f32. Far taps are
-put together of fewer (`wide_blurs`).
+First down the columns, where an image is a plain array with all channels side by side, and levels
+are added up before they are converted. Then across, where pixels are needed: the border rule is
+theirs. Down comes first because what lies between is then read along its own row only. On the CPU
+u8 is blurred in 16 bits as far as that is exact enough (`narrow_blurs`); all else is in f32. Far
+taps are put together of fewer (`wide_blurs`).
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     too small to show are left out. Results are exact, but for u8 on the CPU, where up to a radius
     of 32 they are within half a level before they are rounded; and for radii above 32, where a
     line between every few weights stands for those between them if that changes no image by more
-    than 0.4 levels of 255.
+    than 0.4 levels of 255, or of 65535 for u16.
     """
     radius, sigma = spread_of("blur", params, radius=3)
     border = checked_border("blur", inputs[0], output, params)
-    yield from gaussian(inputs[0], output, border, radius, sigma)
+    yield from gaussian(inputs[0], output, border, radius, sigma, params.get("white"))
 
 
 @composite("image", group="smoothing", radius=radius_param(1), **AROUND)
@@ -83,14 +83,23 @@ def box_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 
 
 def gaussian(
-    image: Buffer, output: Buffer, border: Border, radius: int, sigma: float
+    image: Buffer,
+    output: Buffer,
+    border: Border,
+    radius: int,
+    sigma: float,
+    white: int | None = None,
 ) -> Iterator[Stage]:
-    """Stages that blur an image, of a border and parameters that were checked."""
+    """Stages that blur an image, of a border and parameters that were checked.
+
+    `white` is the level of white that it is exact for, where neither of the two tells.
+    """
     if 0 in output.shape:
         return
     radius = halo_of(radius, sigma)
     if radius > MOST_TAPS:
-        yield from wide_means(image, output, border, radius, sigma)
+        white = max(white or U8.white, image.scalar.white, output.scalar.white)
+        yield from wide_means(image, output, border, radius, sigma, white)
     elif image.scalar == output.scalar == U8 and output.is_host and radius <= MOST_NARROW:
         yield from narrow_means(image, output, border, radius, sigma)
     else:
@@ -137,9 +146,8 @@ def weigh_down(
     image: Buffer, between: Buffer, border: Border, radius: int, sigma: float | None
 ) -> Stage:
     """The stage that weighs pixels down the columns, in 0..1."""
-    is_u8 = image.scalar == U8
-    weights = weights_of(radius, sigma, 1 / 255 if is_u8 else 1.0, current_device())
-    down = _down_kernel(border, is_u8)
+    weights = weights_of(radius, sigma, 1 / image.scalar.white, current_device())
+    down = _down_kernel(border, image.scalar.is_integer)
     return Stage(down, [flat(image), weights], flat(between), {"radius": radius})
 
 
@@ -176,8 +184,8 @@ def _across_kernel(border: Border, is_gray: bool) -> Kernel:
 
 
 @cache
-def _down_kernel(border: Border, is_u8: bool) -> Kernel:
-    exact = dala.s32 if is_u8 else dala.f32
+def _down_kernel(border: Border, has_levels: bool) -> Kernel:
+    exact = dala.s32 if has_levels else dala.f32
 
     def weigh_down(x: Any, weights: Any, radius: dala.const) -> Any:
         y, j = dala.position(2)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dala.devices import Device, current_device, using
 from dala.devices.device import forget_oldest
-from dala.ir.types import U8
+from dala.ir.types import U8, U16
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, builtin, dispatch, helper
 from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
@@ -142,9 +142,14 @@ def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 )
 def threshold(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """White where luma > value, else black"""
-    value = params["value"]
+    value, scalar = params["value"], inputs[0].scalar
+    if scalar == U16:
+        # In f32 the luma of two such pixels may come out alike: thousandths of a level are exact.
+        limit = math.floor(value * scalar.white * 1000 + 1e-6)
+        yield Stage(_separate_levels, inputs, output, {"limit": limit})
+        return
     # The luma of integers is rounded: what equals the value must not come out above it.
-    limit = value + HALF_A_STEP if inputs[0].scalar == U8 else value
+    limit = value + HALF_A_STEP if scalar == U8 else value
     yield Stage(_separate, inputs, output, {"limit": limit})
 
 
@@ -260,6 +265,13 @@ def _raise(image: dala.Image, exponent: dala.f32) -> Any:
 @helper
 def _separate(image: dala.Image, limit: dala.f32) -> Any:
     return gray(image.pixel, 1.0 if dala.luma(image.pixel) > limit else 0.0)
+
+
+@helper
+def _separate_levels(image: dala.Image, limit: dala.s32) -> Any:
+    p = image.levels.pixel
+    light = 299 * p.r + 587 * p.g + 114 * p.b
+    return gray(image.pixel, 1.0 if light > limit else 0.0)
 
 
 @helper

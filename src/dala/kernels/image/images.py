@@ -21,7 +21,8 @@ def require_image(kernel: str, what: str, image: Buffer) -> None:
     if image_channels((image.scalar, image.shape)) is None:
         raise ShapeError(
             f"{kernel}: {what} is {image.dtype} {image.shape}, which is not an image: images are "
-            f"(height, width), (height, width, 3) or (height, width, 4), of u8 or f32."
+            f"(height, width), (height, width, 3) or (height, width, 4), of u8, u16, f32 or "
+            f"f16."
         )
 
 

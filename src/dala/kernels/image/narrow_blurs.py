@@ -16,7 +16,7 @@ import numpy as np
 
 from dala.devices import Device, current_device, using
 from dala.ir.nodes import Border
-from dala.ir.types import U16
+from dala.ir.types import N16
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper
 from dala.kernels.image.images import flat, reader
@@ -25,7 +25,7 @@ from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage
 
-narrow = ScalarMarker(U16)
+narrow = ScalarMarker(N16)
 """Converts to 16 bits in a kernel."""
 MOST_NARROW = 32
 """The radius up to which a Gaussian is weighed in 16 bits."""
@@ -40,7 +40,7 @@ def narrow_means(
 ) -> Iterator[Stage]:
     """Stages that weigh levels of u8, down and then across."""
     weights = _whole_weights(radius, sigma, current_device())
-    between = scratch(image.shape, U16)
+    between = scratch(image.shape, N16)
     given = {"radius": radius}
     yield Stage(_down_kernel(border), [flat(image), weights], flat(between), given)
     across = _across_kernel(border, len(image.shape) == 2)
@@ -49,7 +49,7 @@ def narrow_means(
 
 def narrow_boxes(image: Buffer, output: Buffer, border: Border, radius: int) -> Iterator[Stage]:
     """Stages that add up levels of u8, down and then across, and divide."""
-    between = scratch(image.shape, U16)
+    between = scratch(image.shape, N16)
     yield Stage(_add_down_kernel(border), [flat(image)], flat(between), {"radius": radius})
     across = _add_across_kernel(border, len(image.shape) == 2)
     yield Stage(across, [between], output, {"radius": radius})

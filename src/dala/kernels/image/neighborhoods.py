@@ -8,7 +8,7 @@ from typing import Any
 
 from dala.errors import ShapeError
 from dala.ir.nodes import Border
-from dala.ir.types import F32, U8
+from dala.ir.types import F32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, dispatch, helper
 from dala.kernels.base.parameters import number
@@ -45,7 +45,7 @@ def dilate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 def sharpen(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x + amount · (4x - up - down - left - right)"""
     border = checked_border("sharpen", inputs[0], output, params)
-    kernel = _sharpen_kernel(border, inputs[0].scalar == U8)
+    kernel = _sharpen_kernel(border, inputs[0].scalar.white)
     yield Stage(kernel, inputs, output, {"amount": params["amount"]})
 
 
@@ -53,7 +53,7 @@ def sharpen(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 def edge_detect(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """How steep the luma is, by Sobel: √(across² + down²), in every color channel
 
-    A step from 0 to 1 gives 4, which a u8 image stores as 255. Alpha stays as it was.
+    A step from 0 to 1 gives 4, which u8 and u16 store as white. Alpha stays as it was.
     """
     (image,) = inputs
     require_image("edge_detect", "the image", image)
@@ -128,9 +128,9 @@ def _extreme_down_kernel(border: Border, least: bool) -> Kernel:
 
 
 @cache
-def _sharpen_kernel(border: Border, is_u8: bool) -> Kernel:
-    # Levels of u8 are integers, which are added up exactly before they are converted.
-    unit = 1 / 255 if is_u8 else 1.0
+def _sharpen_kernel(border: Border, white: int) -> Kernel:
+    # Levels are integers, which are added up exactly before they are converted.
+    unit = 1 / white
 
     def sharpen(image: dala.Image, amount: dala.f32) -> Any:
         y, x = dala.position(2)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from dala.errors import ArgumentError, DtypeError, LimitError, ShapeError
-from dala.ir.types import F32, U8
+from dala.ir.types import IMAGES, U8
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.parameters import choice, integer
@@ -98,7 +98,7 @@ def _converted(shapes: Sequence[Shape], params: Given) -> Shape:
 
 
 def _require_dtype(format: str, what: str, image: Buffer) -> None:
-    allowed = (U8, F32) if format in CHANNELS else (U8,)
+    allowed = IMAGES if format in CHANNELS else (U8,)
     if image.scalar not in allowed:
         shown = " or ".join(map(str, allowed))
         raise DtypeError(f"convert: {what} is {image.dtype}, but {format} images are {shown}.")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from dala.ir.types import U8, U16
+from dala.ir.types import N16, U8
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper
 from dala.kernels.image.video_levels import Levels
@@ -21,7 +21,7 @@ from dala.runtime.buffers.views import view
 from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage
 
-_narrow = ScalarMarker(U16)
+_narrow = ScalarMarker(N16)
 """Converts to 16 bits in a kernel."""
 SPARE = 18560
 """What is added to 64ths of a level, so that colors below black do not wrap."""
@@ -34,7 +34,7 @@ def expand_pairs(
     channels = output.shape[2] if len(output.shape) == 3 else 1
     height, width = output.shape[:2]
     rows, planes = _pairs(image, height, width), _planes(image, height, width)
-    made = view(output, U16, (height, width // 2, *output.shape[2:]))
+    made = view(output, N16, (height, width // 2, *output.shape[2:]))
     yield Stage(
         _expanding_kernel(channels, nv12, swapped), [rows, planes], made, _color_weights(levels)
     )
@@ -62,14 +62,14 @@ def reduce_pairs(
     """Stages that make planes from pixels of u8; `swapped` ones have blue first."""
     channels = image.shape[2] if len(image.shape) == 3 else 1
     height, width = image.shape[:2]
-    pairs = view(image, U16, (height, width // 2, *image.shape[2:]))
-    chroma = scratch((height // 2, width // 2), U16)
+    pairs = view(image, N16, (height, width // 2, *image.shape[2:]))
+    chroma = scratch((height // 2, width // 2), N16)
     weights = {name: round(value * 32768) for name, value in levels.chroma().items()}
     yield Stage(_chroma_kernel(channels, swapped), [pairs], chroma, weights)
     if not nv12:
         parted = scratch((height, width // 2), U8)
         yield Stage(_part_chroma, [chroma], parted)
-        chroma = view(parted, U16, (height // 2, width // 2))
+        chroma = view(parted, N16, (height // 2, width // 2))
     weights = {name: round(value * 65536) for name, value in levels.luma().items()}
     weights["base"] = round(levels.black * 256 + 128 + 1.5)
     made = _pairs(output, height, width)
@@ -91,7 +91,7 @@ def repack_pairs(image: Buffer, output: Buffer, *, swapped: bool) -> Iterator[St
     """A stage that makes colors of u8 from others, `swapped` where one of them has blue first."""
     height, width = image.shape[:2]
     given, made = (
-        view(item, U16, (height, width // 2, *item.shape[2:])) for item in (image, output)
+        view(item, N16, (height, width // 2, *item.shape[2:])) for item in (image, output)
     )
     old, new = (item.shape[2] if len(item.shape) == 3 else 1 for item in (image, output))
     kernel = _swap_words if old == new == 4 else _repacking_kernel(old, new, swapped)
@@ -100,7 +100,7 @@ def repack_pairs(image: Buffer, output: Buffer, *, swapped: bool) -> Iterator[St
 
 def _pairs(image: Buffer, height: int, width: int) -> Buffer:
     """Planes as rows of pairs: first those of luma, then those of chroma."""
-    return view(image, U16, (height // 2 * 3, width // 2))
+    return view(image, N16, (height // 2 * 3, width // 2))
 
 
 def _planes(image: Buffer, height: int, width: int) -> Buffer:

@@ -23,8 +23,9 @@ def premultiplied(expand: Expand) -> Expand:
     """The filter with a parameter `premultiply`, which its kernel declares.
 
     It filters its first input. With `premultiply=True` and RGBA on both sides, what it gets are
-    f32 colors times alpha; those of the output are divided by its alpha, and 0 where that is not
-    above 0. Gray and RGB images are filtered as they are.
+    f32 colors times alpha, with the level of `white` that they are made of; those of the output
+    are divided by its alpha, and 0 where that is not above 0. Gray and RGB images are filtered as
+    they are.
     """
 
     @wraps(expand)
@@ -36,7 +37,8 @@ def premultiplied(expand: Expand) -> Expand:
         with using(image.device):
             colors, filtered = scratch(image.shape, F32), scratch(output.shape, F32)
         yield Stage(_multiply, [image], colors)
-        yield from expand([colors, *others], filtered, params)
+        white = max(image.scalar.white, output.scalar.white)
+        yield from expand([colors, *others], filtered, {**params, "white": white})
         yield Stage(_divide, [filtered], output)
 
     return expand_premultiplied

@@ -12,7 +12,7 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ir.types import F32, U8, Scalar
+from dala.ir.types import F32, IMAGES, U8, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import SHARE
@@ -54,7 +54,7 @@ LAYOUTS, ORDERS = ("nchw", "nhwc"), ("rgb", "bgr")
 def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """An image, resized and normalized, as a tensor (1, 3, h, w)
 
-    With layout "nhwc" it is (1, h, w, 3). The image is gray, RGB or RGBA, u8 or f32; alpha is
+    With layout "nhwc" it is (1, h, w, 3). The image is gray, RGB or RGBA; alpha is
     dropped. `size` is (w, h), the output's own unless given; `shape` is the same as an array has
     it, (h, w), in its place. Between pixels it is bilinear, with half-pixel centers; an axis that
     shrinks to a half or less is averaged over what each new pixel covers. `fit` says what becomes
@@ -85,7 +85,7 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
         kernel = axis_parts.down_kernel(plan.down.written, plan.skipped)
         pixels = reshaped(image, (height, width * channels))
         yield Stage(kernel, [pixels, plan.down.first, plan.down.weights], rows)
-    full = 255.0 if image.scalar == U8 else 1.0
+    full = float(image.scalar.white)
     given = {"first_row": plan.first_row, **_affine(mean, deviation, full, order)}
     framed = fit == "letterbox"
     if framed:
@@ -120,8 +120,9 @@ def _affine(mean: Triple, deviation: Triple, full: float, order: str) -> dict[st
 def _image(image: Buffer) -> tuple[int, int, int]:
     """Height, width and channels of an image; an error where it is none."""
     shape = image.shape
-    if image.scalar not in (U8, F32):
-        raise DtypeError(f"preprocess: the image is {image.dtype}, but images are u8 or f32.")
+    if image.scalar not in IMAGES:
+        known = ", ".join(map(str, IMAGES))
+        raise DtypeError(f"preprocess: the image is {image.dtype}, but images are {known}.")
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (1, 3, 4)):
         raise ShapeError(
             f"preprocess: the image is {shape}, but images are (height, width), (height, width, 3) "

@@ -172,14 +172,14 @@ def _across_first(image: Buffer, output: Buffer, method: str) -> bool:
 
 
 def _down(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
-    total = (1 / 255 if image.scalar == U8 else 1.0) * (255 if output.scalar == U8 else 1.0)
+    total = output.scalar.white / image.scalar.white
     axis = resampling.rows(kernel, image.shape[0], output.shape[0], method, total)
     kernel_down = resampling.down_kernel(axis.written)
     return Stage(kernel_down, [flat(image), axis.first, axis.weights], flat(output))
 
 
 def _across(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
-    total = 1 / 255 if image.scalar == U8 else 1.0
+    total = 1 / image.scalar.white
     axis = resampling.columns(kernel, image.shape[1], output.shape[1], method, total)
     if _is_words(image):
         words = view(image, U32, image.shape[:2])

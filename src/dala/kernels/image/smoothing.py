@@ -10,7 +10,7 @@ import numpy as np
 
 from dala.devices import Device, current_device, using
 from dala.ir.nodes import Border
-from dala.ir.types import F32, U8
+from dala.ir.types import F32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
@@ -62,7 +62,7 @@ def unsharp(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     given = {name: params[name] for name in ("amount", "threshold")}
     blurred, halo = scratch(image.shape, F32), halo_of(radius, sigma)
     if halo > MOST_TAPS:
-        yield from gaussian(image, blurred, border, radius, sigma)
+        yield from gaussian(image, blurred, border, radius, sigma, params.get("white"))
         yield Stage(_unsharpen, [image, blurred], output, given)
     else:
         yield weigh_down(image, blurred, border, halo, sigma)
@@ -155,16 +155,16 @@ def bilateral_mean(
     sigma_space: float,
 ) -> Stage:
     """The stage that takes the bilateral mean of an image; colors are compared in the guide."""
-    unit = 1 / 255 if guide.scalar == U8 else 1.0
+    unit = 1 / guide.scalar.white
     # An f32 holds the square of at most 1e19.
     scale = min(unit * np.sqrt(np.log2(np.e) / 2) / sigma_color, 1e15)
     nearness = _nearness(radius, sigma_space, current_device())
     given = {"scale": float(scale)}
-    is_gray, is_u8, is_guided = len(image.shape) == 2, image.scalar == U8, image is not guide
+    is_gray, white, is_guided = len(image.shape) == 2, image.scalar.white, image is not guide
     if radius > MOST_WRITTEN and not is_guided:
-        wide = _wide_bilateral_kernel(border, is_gray, is_u8)
+        wide = _wide_bilateral_kernel(border, is_gray, white)
         return Stage(wide, [image, nearness], output, given)
-    kernel = _bilateral_kernel(border, is_gray, is_u8, is_guided)
+    kernel = _bilateral_kernel(border, is_gray, white, is_guided)
     read = [image, guide] if is_guided else [image]
     return Stage(kernel, [*read, nearness], output, {"radius": radius, **given})
 
@@ -211,8 +211,8 @@ def _distance(is_gray: bool) -> Any:
 
 
 @cache
-def _bilateral_kernel(border: Border, is_gray: bool, is_u8: bool, is_guided: bool) -> Kernel:
-    at, apart, unit = reader(is_gray), _distance(is_gray), 1 / 255 if is_u8 else 1.0
+def _bilateral_kernel(border: Border, is_gray: bool, white: int, is_guided: bool) -> Kernel:
+    at, apart, unit = reader(is_gray), _distance(is_gray), 1 / white
 
     @function
     def mean(x: Any, guide: Any, nearness: Any, scale: Any, radius: Any) -> Any:
@@ -240,8 +240,8 @@ def _bilateral_kernel(border: Border, is_gray: bool, is_u8: bool, is_guided: boo
 
 
 @cache
-def _wide_bilateral_kernel(border: Border, is_gray: bool, is_u8: bool) -> Kernel:
-    at, apart, unit = reader(is_gray), _distance(is_gray), 1 / 255 if is_u8 else 1.0
+def _wide_bilateral_kernel(border: Border, is_gray: bool, white: int) -> Kernel:
+    at, apart, unit = reader(is_gray), _distance(is_gray), 1 / white
 
     def smooth(image: dala.Image, nearness: Any, scale: dala.f32) -> Any:
         i, j = dala.position(2)

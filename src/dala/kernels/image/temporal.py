@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from dala.ir.types import F32, U8
+from dala.ir.types import F32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper, written
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -45,7 +45,7 @@ def store(image: dala.Image) -> Any:
 def mix_frames(x: Any, previous: Any, amount: dala.f32) -> Any:
     """x + amount · (previous - x), on numbers as they are stored
 
-    Levels of u8 are whole, so halves of them are exact, and ties go to even on every device.
+    Levels are integers, so halves of them are exact, and ties go to even on every device.
     """
     here = dala.f32(x)
     return here + amount * (dala.f32(previous) - here)
@@ -54,11 +54,11 @@ def mix_frames(x: Any, previous: Any, amount: dala.f32) -> Any:
 def mean_stages(frames: Sequence[Buffer], output: Buffer) -> Iterator[Stage]:
     """Stages that compute the mean of frames, all of the output's shape and dtype.
 
-    Of u8 it is exact and ties go up; f32 are added from the first to the last.
+    Of u8 and u16 it is exact and ties go up; floats are added from the first to the last.
     """
     # With a quarter of a level more, a tie lies above the half by far more than f32 errs, and
     # nothing else crosses it: sums of n levels over n are 1 / (2 · n) away from a half, or on it.
-    bias = 0.25 if output.scalar == U8 else 0.0
+    bias = 0.25 if output.scalar.is_integer else 0.0
     total: list[Buffer] = []
     for first in range(0, len(frames), AT_ONCE):
         part = frames[first : first + AT_ONCE]

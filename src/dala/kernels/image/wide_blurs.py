@@ -30,7 +30,7 @@ from dala.runtime.pipelines.composite import Stage
 STEPS = (47, 31, 23, 15, 11, 9, 7, 5, 3)
 """How far tents may be apart: odd, so that rows so far apart are not all cached in one place."""
 MOST_CHANGED = 0.2
-"""Levels of 255 by which tents may change an image along an axis, at most."""
+"""Levels by which tents may change an image along an axis, at most."""
 FITTINGS = 8
 MOST_TENTS = 40
 """Tents on one side that are written out."""
@@ -41,10 +41,10 @@ MOST_WEIGHTS = 32
 
 
 def wide_means(
-    image: Buffer, output: Buffer, border: Border, radius: int, sigma: float
+    image: Buffer, output: Buffer, border: Border, radius: int, sigma: float, white: int
 ) -> Iterator[Stage]:
     """Stages that weigh pixels down, then across: by tents where they do, else one by one."""
-    step, tents = _tents(radius, sigma, current_device())
+    step, tents = _tents(radius, sigma, white, current_device())
     halo = step * (tents.shape[0] - 1)
     if not step or not _has_room(image, halo):
         yield from _looped_means(image, output, border, radius, sigma)
@@ -126,12 +126,12 @@ def _weights(radius: int, sigma: float | None, device: Device) -> Buffer:
 
 
 @lru_cache(MOST_WEIGHTS)
-def _tents(radius: int, sigma: float, device: Device) -> tuple[int, Buffer]:
+def _tents(radius: int, sigma: float, white: int, device: Device) -> tuple[int, Buffer]:
     """How far apart tents can be, and the weights of those on one side; 0 where none will do."""
     for step in STEPS:
         if radius // step <= MOST_TENTS and 4 * step < sigma:
             weights, changed = _fitted(_curve(radius, sigma), radius, step)
-            if changed <= MOST_CHANGED:
+            if changed * white <= MOST_CHANGED:
                 break
     else:
         step, weights = 0, np.ones(1)
@@ -140,7 +140,7 @@ def _tents(radius: int, sigma: float, device: Device) -> tuple[int, Buffer]:
 
 
 def _fitted(curve: np.ndarray, radius: int, step: int) -> tuple[np.ndarray, float]:
-    """The weights of tents that come nearest to a curve, and what they change, in levels of 255.
+    """The weights of tents that come nearest to a curve, and what they change, where white is 1.
 
     An image changes most where it is white under all weights that are too large and else black.
     """
@@ -160,7 +160,7 @@ def _fitted(curve: np.ndarray, radius: int, step: int) -> tuple[np.ndarray, floa
         root = np.sqrt(sides / (missed + 1e-3 * missed.max()))
     weights /= weights[0] + 2 * weights[1:].sum()
     cut = 2 * curve[len(places) :].sum()
-    return weights, 255 / 2 * float((np.abs(tents @ weights - wanted) * sides).sum() + cut)
+    return weights, float((np.abs(tents @ weights - wanted) * sides).sum() + cut) / 2
 
 
 def _block(total: int) -> int:

@@ -54,7 +54,7 @@ def fft(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
             f"the input the same, or (…, n) where it is real."
         )
     if not output.scalar.is_float:
-        raise DtypeError(f"fft: the output is {output.dtype}, but it holds f32 or f64.")
+        raise DtypeError(f"fft: the output is {output.dtype}, but it holds floats: give f32.")
     axis = axis_of("fft", params["axis"], len(output.shape) - 1)
     if 0 in output.shape:
         return
@@ -76,13 +76,17 @@ def _pairs_shape(shapes: Sequence[Shape], params: Given) -> Shape:
 @host_call("x")
 def transform(x: np.ndarray, *, out: np.ndarray, axis: int, inverse: bool) -> None:
     """NumPy's transform of pairs, or of real numbers."""
-    pairs = np.result_type(out.dtype, np.complex64)
+    real = out.dtype if out.dtype.itemsize > 2 else np.dtype(np.float32)
+    pairs = np.result_type(real, np.complex64)
     function = np.fft.ifft if inverse else np.fft.fft
+    target = out if out.dtype == real else np.empty(out.shape, real)
     with np.errstate(all="ignore"):
-        values = x.astype(out.dtype, copy=False)
+        values = x.astype(real, copy=False)
         if x.ndim == out.ndim:
             values = values.view(pairs)[..., 0]
-        function(values, axis=axis, out=out.view(pairs)[..., 0])
+        function(values, axis=axis, out=target.view(pairs)[..., 0])
+        if target is not out:
+            out[...] = target
 
 
 # -- by kernels ------------------------------------------------------------------------------------
@@ -91,7 +95,8 @@ def transform(x: np.ndarray, *, out: np.ndarray, axis: int, inverse: bool) -> No
 def _passes(x: Buffer, output: Buffer, axis: int, inverse: bool) -> Iterator[Stage]:
     outer, n, inner = around(output.shape[:-1], axis, axis)
     count = outer * n * inner
-    here, there = (scratch((2, count), output.scalar) for _ in range(2))
+    scalar = output.scalar.computed
+    here, there = (scratch((2, count), scalar) for _ in range(2))
     if x.shape == output.shape:
         yield Stage(_part_pairs, [reshaped(x, (count, 2))], here)
     else:
@@ -101,7 +106,7 @@ def _passes(x: Buffer, output: Buffer, axis: int, inverse: bool) -> Iterator[Sta
         rest, width = n // (radix * together), together * inner
         given = [
             reshaped(here, (2, outer, radix, rest, width)),
-            _turns(n, output.scalar, current_device()),
+            _turns(n, scalar, current_device()),
         ]
         narrow = width < NARROW
         shape = (2, outer, rest * radix * width) if narrow else (2, outer, rest, radix, width)

@@ -108,7 +108,7 @@ def gather(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """
     x, indices = inputs
     axis = axis_of("gather", params["axis"], len(x.shape))
-    if indices.scalar.is_float:
+    if not indices.scalar.is_integer:
         raise DtypeError(
             f"gather: indices is {indices.dtype}, but positions are integers: give s32 or s64."
         )

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, ShapeError
+from dala.ir.types import F32, F64
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_call, written
 from dala.kernels.base.parameters import other
@@ -50,7 +51,7 @@ def matmul(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     if 0 in output.shape:
         return
     alike = a.scalar == b.scalar == output.scalar
-    if alike and output.scalar.is_float and output.is_host:
+    if alike and output.scalar in (F32, F64) and output.is_host:
         yield Stage(multiply, inputs, output)
         return
     to = SCALARS[accumulator(output.scalar, a.scalar, b.scalar).name]

@@ -98,7 +98,7 @@ def _normal(mean: dala.number, std: dala.number, seed: dala.u32) -> Any:
 def random_integers(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Random integers from low up to, not including, high, each as likely"""
     low, high, scalar = params["low"], params["high"], output.scalar
-    if scalar.is_float:
+    if not scalar.is_integer:
         raise DtypeError(
             f"random_integers: the output is {scalar}, but the numbers are integers: give s32, or "
             f"run random_uniform."
@@ -135,8 +135,8 @@ def permutation(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
     scalar, shape = output.scalar, output.shape
     if not shape:
         raise ShapeError("permutation: the output is a single number: give it at least one axis.")
-    if scalar.is_float or shape[-1] - 1 > scalar.highest:
-        holds = "floats" if scalar.is_float else f"numbers up to {scalar.highest}"
+    if not scalar.is_integer or shape[-1] - 1 > scalar.highest:
+        holds = f"numbers up to {scalar.highest}" if scalar.is_integer else "no integers"
         raise DtypeError(
             f"permutation: the output is {scalar}, which holds {holds}, but the integers go up to "
             f"{shape[-1] - 1}: give s32 or s64."

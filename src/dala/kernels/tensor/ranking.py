@@ -85,7 +85,7 @@ def _searched(shape: Shape, axis: Any) -> Shape:
 def _require_positions(kernel: str, output: Buffer, count: int) -> None:
     """A DtypeError unless the output can hold every position below `count`."""
     scalar = output.scalar
-    if scalar.is_float:
+    if not scalar.is_integer:
         raise DtypeError(
             f"{kernel}: the output is {scalar}, but positions are integers: give s32, or s64."
         )

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from dala.errors import ShapeError
-from dala.ir.types import F32, F64, S64, U8, U32, Scalar
+from dala.ir.types import F32, F64, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import DeclaredKernel, Given, Inputs, composite, helper
 from dala.kernels.base.parameters import other
@@ -21,6 +21,7 @@ from dala.kernels.base.results import float_dtype, sum_dtype
 from dala.kernels.base.shapes import Shape, around, axes_of, require_shape, runs_of
 from dala.kernels.tensor.elementwise import cast, fill
 from dala.lang.language_names import SCALARS
+from dala.lang.reductions import summed_type
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import beginning, reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -89,13 +90,14 @@ def accumulator(output: Scalar, *inputs: Scalar) -> Scalar:
     """The type to sum and multiply in: a float if any is one, else one that wraps as the output."""
     scalars = (output, *inputs)
     if any(item.is_float for item in scalars):
-        return F64 if F64 in scalars or S64 in scalars else F32
-    return U32 if output == U8 else output
+        return F64 if any(item.bits == 64 for item in scalars) else F32
+    return summed_type(output)
 
 
 def averaging(output: Scalar, given: Scalar) -> Scalar:
     """The float type of a mean: one that holds each element exactly."""
-    return F32 if given in (F32, U8) and output != F64 else F64
+    exact = given == F32 or given.bits <= 16
+    return F32 if exact and output != F64 else F64
 
 
 def reduced_shapes(shape: Shape, axes: Shape) -> tuple[Shape, ...]:

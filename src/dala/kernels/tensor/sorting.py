@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.ir.types import F32, F64, S32, S64, Scalar
+from dala.ir.types import BOOL, F32, F64, S32, S64, U8, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper, host_call
 from dala.lang.calls import Function
@@ -20,7 +20,7 @@ from dala.runtime.pipelines.composite import Stage
 
 def key_type(scalar: Scalar) -> Scalar:
     """The integer type of what elements of a type are ranked by."""
-    return {F32: S32, F64: S64}.get(scalar, scalar)
+    return {F32: S32, F64: S64, BOOL: U8}.get(scalar.computed, scalar.computed)
 
 
 @cache
@@ -28,14 +28,14 @@ def rank_function(scalar: Scalar, largest: bool) -> Function:
     """A function of the language: an integer that is the higher, the earlier the element comes."""
     whole = key_type(scalar)
     to, highest = SCALARS[whole.name], whole.highest
-    is_float = scalar.is_float
-    infinity = int(np.array(np.inf, scalar.numpy).view(whole.numpy)) if is_float else 0
+    is_float, is_number = scalar.is_float, scalar != BOOL
+    infinity = int(np.array(np.inf, scalar.computed.numpy).view(whole.numpy)) if is_float else 0
 
     # Bits are looked at, not numbers: some devices take small numbers for 0, or know no NaN.
     @function
     def rank(value: Any) -> Any:
         """The key of a value; 0.0 and -0.0 have the same, NaN that of the largest."""
-        key = value
+        key = value if is_number else to(value)
         if is_float:
             pattern = dala.bits(value, to)
             size = pattern & highest
@@ -50,6 +50,8 @@ def rank_function(scalar: Scalar, largest: bool) -> Function:
 def sort(x: np.ndarray, *, out: np.ndarray, largest: bool) -> None:
     """The positions of the first elements of each row, by NumPy's stable sort."""
     count = out.shape[1]
+    if x.dtype.kind == "V":  # NumPy has no order for bf16
+        x = x.astype(np.float32)
     if largest:
         # Backwards, equal elements stand in the order that turning the result round undoes.
         order = np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1][:, :count]

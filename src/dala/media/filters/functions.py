@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, DtypeError, FunctionError, ShapeError
+from dala.ir.types import dtype_of
 from dala.lang.calls import Function
 from dala.lang.signature import REQUIRED, Parameter
 from dala.runtime.pipelines.composite import HostCallKernel
@@ -92,7 +93,7 @@ def _check(name: str, frame: np.ndarray, made: Any) -> None:
             f"keeps the size and the channels. Filters such as resize and crop change them."
         )
     if made.dtype != frame.dtype:
-        how = "0..255" if frame.dtype == np.uint8 else "0..1"
+        how = f"0..{dtype_of(frame.dtype).white}"
         raise DtypeError(
             f"{name} returned {made.dtype}, but frames here are {frame.dtype}, {how}: return "
             f"made.astype(frame.dtype), rounded and clipped to {how}."

@@ -22,7 +22,7 @@ from dala.errors import (
     ShapeError,
     argument,
 )
-from dala.images.frames import frame_of, levels_of
+from dala.images.frames import WRITTEN, frame_of, levels_of
 from dala.images.text_rendering import require_pillow
 from dala.media.pictures import containers
 from dala.media.pictures.codec import SAVE, Decoded, decode, encode, text_of
@@ -160,7 +160,7 @@ def save(
         )
     require_pillow("save")
     given = checked_metadata(metadata)
-    pixels = _bytes_of(frame_of("save", image).pixels)
+    pixels = _bytes_of(frame_of("save", image, dtypes=WRITTEN).pixels)
     data, lost = encode(pixels, format, target, quality, given)
     if lost:
         _warn(str(target), [f"{item} is not kept" for item in lost])

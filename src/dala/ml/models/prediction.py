@@ -110,7 +110,7 @@ def _device(model: Model, given: Sequence[Given]) -> Device | None:
 
 
 def _buffer(model: Model, name: str, array: np.ndarray) -> Buffer:
-    if not any(array.dtype == scalar.numpy for scalar in DTYPES.values()):
+    if not any(array.dtype.name == scalar.numpy_name for scalar in DTYPES.values()):
         raise DtypeError(
             f"{model.name}: output {name!r} is {array.dtype}, but buffers are one of "
             f"{', '.join(DTYPES)}: give arrays, and it is given back as one."

@@ -12,7 +12,7 @@ from dala.base.record import record
 from dala.errors import DtypeError, ShapeError
 from dala.ir.types import DTYPES
 
-_NAMES = {scalar.numpy: name for name, scalar in DTYPES.items()}
+_NAMES = {scalar.numpy_name: name for name, scalar in DTYPES.items()}
 Axis = int | str | None
 """How long an axis is; free axes have a name, or none."""
 
@@ -31,7 +31,7 @@ class Tensor:
     @property
     def dtype(self) -> str:
         """The name of the dtype: dala's, or NumPy's where buffers cannot have it."""
-        return _NAMES.get(self.numpy, str(self.numpy))
+        return _NAMES.get(self.numpy.name, str(self.numpy))
 
     @property
     def fixed(self) -> tuple[int, ...] | None:
@@ -63,7 +63,7 @@ def check_inputs(
     """Refuses inputs of other shapes or dtypes than the model's, naming both."""
     for wanted, (shape, dtype) in zip(declared, given, strict=True):
         if dtype != wanted.numpy:
-            name = _NAMES.get(dtype, str(dtype))
+            name = _NAMES.get(dtype.name, str(dtype))
             raise DtypeError(
                 f"{model}: input {wanted.name!r} is {wanted}, but {name} {shape} was given: "
                 f"convert it to {wanted.dtype} first."

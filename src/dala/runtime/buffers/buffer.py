@@ -12,8 +12,8 @@ import numpy.typing as npt
 from dala.devices import Device, current_device, find_device
 from dala.devices.cpu.memory import Borrowed, HostMemory
 from dala.devices.device import DeferredMemory, Memory
-from dala.errors import ArgumentError, DeviceError, FreedError, ShapeError
-from dala.ir.types import U8, DtypeLike, DtypeName, Scalar, dtype_of
+from dala.errors import ArgumentError, DeviceError, DtypeError, FreedError, ShapeError
+from dala.ir.types import BF16, U8, DtypeLike, DtypeName, Scalar, dtype_of
 from dala.runtime.buffers import buffer_protocol as pybuffer
 from dala.runtime.buffers import host_data as hostdata
 
@@ -44,7 +44,7 @@ class Buffer:
         self, memory: Memory | DeferredMemory, scalar: Scalar, shape: tuple[int, ...]
     ) -> None:
         if Buffer._export_pending:
-            pybuffer.install(Buffer, "_exported")
+            pybuffer.install(Buffer, "_shared")
             Buffer._export_pending = False
         # Whoever asks: every read and write of a device trusts the shape.
         size_bytes = math.prod(shape) * scalar.size_bytes
@@ -68,7 +68,7 @@ class Buffer:
 
     @property
     def dtype(self) -> DtypeName:
-        return self.scalar.name  # type: ignore[return-value]  # u16 is no user's
+        return self.scalar.name  # type: ignore[return-value]  # n16 is no user's
 
     @property
     def freed(self) -> bool:
@@ -121,6 +121,16 @@ class Buffer:
         return Buffer(made, self.scalar, self.shape)
 
     @property
+    def _shared(self) -> np.ndarray:
+        """The same as `_exported`, for the buffer protocol, which has no format for bf16."""
+        if self.scalar == BF16:
+            raise DtypeError(
+                f"{self!r} cannot be given away as bytes: the buffer protocol knows no bf16. Give "
+                f"np.asarray(buffer).view(np.uint16), or compute.read_binary(buffer)."
+            )
+        return self._exported
+
+    @property
     def _exported(self) -> np.ndarray:
         memory = self.memory
         if isinstance(memory, HostMemory):
@@ -148,7 +158,7 @@ class Buffer:
         return view
 
     def __buffer__(self, flags: int) -> memoryview:
-        return self._exported.data
+        return self._shared.data
 
     def __dlpack__(
         self,
@@ -159,6 +169,11 @@ class Buffer:
         copy: bool | None = None,
     ) -> Any:
         self._need_copy(copy)
+        if self.scalar == BF16:
+            raise DtypeError(
+                f"{self!r} cannot be given away by DLPack, which NumPy speaks for all dtypes but "
+                f"bf16: give np.asarray(buffer), or cast it to f16 or f32 first."
+            )
         given = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         export: Callable[..., Any] = self._exported.__dlpack__
         return export(**{name: value for name, value in given.items() if value is not None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from reprlib import repr as short_repr
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dala.errors import ArgumentError, DeviceError, DtypeError, LimitError, ShapeError
-from dala.ir.types import DTYPES, U8, Scalar, dtype_of
+from dala.ir.types import BF16, BOOL, DTYPES, U8, Scalar, dtype_of
 
 MAX_EXTENT = 2**31 - 1
 MAX_RANK = 32
@@ -103,17 +104,11 @@ def _conversion(dtype: np.dtype) -> str:
                 f"{given}.{real}.reshape(*array.shape, 2), or one part, array.real"
             )
         case "f":
-            wide = "float64" if dtype.itemsize > 8 else "float32"
+            wide = "float64" if dtype.itemsize > 8 else dtype.name
             rounded = ", which rounds it," if dtype.itemsize > 8 else ""
             return f"convert it first{rounded} with array.astype('{wide}')"
-        case "b":
-            return "convert it first with array.astype('uint8')"
-        case "i":
-            return "convert it first with array.astype('int32')"
-        case "u" if dtype.itemsize < 8:
-            return "convert it first with array.astype('int32')"
-        case "u":
-            return "convert it with array.astype('int64') if no value is above 2**63 - 1"
+        case "i" | "u":
+            return f"convert it first with array.astype('{dtype.name}')"
         case "m" | "M":
             return "give its ticks with array.view('int64')"
     return "it holds no numbers; make it an array of numbers first"
@@ -152,11 +147,13 @@ def values(data: Any, scalar: Scalar) -> np.ndarray:
     kind = array.dtype.kind
     if kind == "O":
         return _from_objects(array, scalar)
+    if array.dtype.name == BF16.numpy_name:
+        array, kind = array.astype(np.float32), "f"
     if kind not in "biuf":
         raise ArgumentError(
             f"data of {array.dtype} cannot become {scalar}: give real numbers, or an array of them."
         )
-    if scalar.is_integer and array.size and not np.can_cast(array.dtype, scalar.numpy):
+    if not scalar.is_float and array.size and not np.can_cast(array.dtype, scalar.numpy):
         if kind == "f":
             whole = np.isfinite(array) & (np.trunc(array) == array)
             if not whole.all():
@@ -179,15 +176,15 @@ def _from_objects(array: np.ndarray, scalar: Scalar) -> np.ndarray:
     for index, number in enumerate(numbers):
         if not isinstance(number, (int, float, np.integer, np.floating)):
             raise _refused(array, index, scalar)
-        if scalar.is_integer and not (
+        if not scalar.is_float and not (
             scalar.lowest <= number <= scalar.highest and number == int(number)
         ):
             raise _refused(array, index, scalar)
     try:
-        converted = [int(number) if scalar.is_integer else float(number) for number in numbers]
+        converted = [float(number) if scalar.is_float else int(number) for number in numbers]
     except OverflowError as error:
         raise ArgumentError(f"the data cannot become {scalar}: {error}.") from None
-    dtype = scalar.numpy if scalar.is_integer else np.dtype(np.float64)
+    dtype = np.dtype(np.float64) if scalar.is_float else scalar.numpy
     return np.array(converted, dtype).reshape(array.shape)
 
 
@@ -196,10 +193,25 @@ def _refused(array: np.ndarray, index: int, scalar: Scalar) -> ArgumentError:
     allowed = "a real number"
     if scalar.is_integer:
         allowed = f"an integer from {scalar.lowest:,} to {scalar.highest:,}"
+    elif scalar == BOOL:
+        allowed = "False or True, 0 or 1"
     return ArgumentError(
         f"element {index:,} of the data is {short_repr(value)}, but {scalar} holds {allowed}: "
         f"round, clip or convert the data first."
     )
+
+
+def namespace_of(tensor: Any) -> Any:
+    """Returns the module that makes such tensors: by the array API standard, else by its type."""
+    if hasattr(tensor, "__array_namespace__"):
+        return tensor.__array_namespace__()
+    library = sys.modules.get(type(tensor).__module__.partition(".")[0])
+    if not hasattr(library, "from_dlpack"):
+        raise ArgumentError(
+            f"{type(tensor).__name__} can be read, but nothing makes another one: give "
+            f"np.from_dlpack(tensor), and take the array that the call returns."
+        )
+    return library
 
 
 def imported(tensor: Any) -> np.ndarray:
@@ -219,6 +231,9 @@ def imported(tensor: Any) -> np.ndarray:
             f"CPU cannot read: copy it to the host first, for example with tensor.cpu()."
         )
     try:
+        if str(getattr(tensor, "dtype", "")).endswith(BF16.numpy_name):
+            # NumPy's DLPack knows no bf16: its bits are taken as integers.
+            return np.from_dlpack(tensor.view(namespace_of(tensor).int16)).view(BF16.numpy)
         return np.from_dlpack(tensor)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         if "dtype" in str(error):

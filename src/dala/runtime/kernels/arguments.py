@@ -11,7 +11,7 @@ import numpy as np
 from dala.base.suggestions import hint
 from dala.devices.device import Device
 from dala.errors import ArgumentError, DeviceError, DeviceLostError
-from dala.ir.types import BOOL, F32, F64, S64, Scalar, promote
+from dala.ir.types import BOOL, F32, F64, S32, S64, Scalar, promote
 from dala.lang.arithmetic import Mismatch
 from dala.lang.composites import Composite, flattened, leaves
 from dala.lang.signature import Parameter
@@ -92,6 +92,9 @@ def fitted(kernel: str, name: str, scalar: Scalar, value: bool | int | float) ->
             ) from None
         if scalar == F32 and abs(wide) > _LARGEST_F32:
             return math.copysign(math.inf, wide)
+        if scalar.is_storage:
+            with np.errstate(over="ignore"):
+                return float(scalar.numpy.type(wide))
         return wide
     if isinstance(value, float) and not value.is_integer():
         raise ArgumentError(f"{kernel}: parameter {name!r} is {scalar}, an integer, not {value!r}.")
@@ -109,9 +112,11 @@ def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scala
     met = scalars[0]
     for scalar in scalars[1:]:
         met = promote(met, scalar) or S64
+    if met == BOOL and not isinstance(value, bool | float):
+        return S32
     if isinstance(value, float) and not met.is_float:
-        return F64 if met == S64 else F32
-    return met
+        return F64 if met.bits == 64 else F32
+    return met.computed
 
 
 def outputs_of(output: Any) -> tuple[Any, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from reprlib import repr as short_repr
 from typing import Any, Protocol, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from dala.devices.device import Device
 from dala.errors import ArgumentError
+from dala.ir.types import BF16
 from dala.runtime.buffers import host_data as hostdata
 from dala.runtime.buffers.access import write
 from dala.runtime.buffers.buffer import Buffer, over
@@ -121,17 +121,7 @@ def like(first: Any, buffer: Buffer) -> Any:
     array = buffer.__array__(copy=None if buffer.is_host else True)
     if first is None or isinstance(first, np.ndarray | np.generic):
         return array
-    return _namespace(first).from_dlpack(array)
-
-
-def _namespace(tensor: Any) -> Any:
-    """Returns the module that makes such tensors: by the array API standard, else by its type."""
-    if hasattr(tensor, "__array_namespace__"):
-        return tensor.__array_namespace__()
-    library = sys.modules.get(type(tensor).__module__.partition(".")[0])
-    if not hasattr(library, "from_dlpack"):
-        raise ArgumentError(
-            f"{type(tensor).__name__} can be read, but nothing makes another one: give "
-            f"np.from_dlpack(tensor), and take the array that the call returns."
-        )
-    return library
+    namespace = hostdata.namespace_of(first)
+    if buffer.scalar == BF16:  # NumPy's DLPack knows none: its bits are given as integers
+        return namespace.from_dlpack(array.view(np.int16)).view(namespace.bfloat16)
+    return namespace.from_dlpack(array)

@@ -10,7 +10,7 @@ from dala.base.record import changed
 from dala.errors import KernelError, ShapeError
 from dala.ir.access import accesses
 from dala.ir.nodes import Program
-from dala.ir.types import DTYPES, F32, S64, U8, Scalar, promote
+from dala.ir.types import BOOL, F32, S8, S64, U8, Scalar, promote
 from dala.lang.example_specialization import vector_sizes
 from dala.lang.findings import Findings, Returned
 from dala.lang.lower import Definition, Specialization
@@ -67,7 +67,10 @@ def _infer(
             extents += (item.vector,)
         elif definition.is_image and not item.is_pixel and len(returned) > 1:
             extents = domain[:2]
-        kinds.append((wanted or _dtype(definition, inputs, item), extents))
+        scalar = wanted or _dtype(definition, inputs, item)
+        if wanted is None and not findings.asks_f32:
+            scalar = _stored_as(scalar, [given for given, _ in inputs])
+        kinds.append((scalar, extents))
     return tuple(kinds)
 
 
@@ -182,9 +185,7 @@ def _dtype(definition: Definition, inputs: Sequence[Kind], returned: Returned) -
     if returned.is_pixel:
         images = zip(definition.signature.inputs, inputs, strict=True)
         return next((scalar for item, (scalar, _) in images if item.image), F32)
-    if returned.type is None:
-        return F32
-    return returned.type if returned.type.name in DTYPES else U8
+    return F32 if returned.type is None else returned.type
 
 
 def _met(yielded: Sequence[Scalar]) -> Scalar:
@@ -193,3 +194,10 @@ def _met(yielded: Sequence[Scalar]) -> Scalar:
     for scalar in yielded[1:]:
         met = promote(met, scalar) or S64
     return met
+
+
+def _stored_as(met: Scalar, inputs: Sequence[Scalar]) -> Scalar:
+    """Returns the dtype that stores what was computed: f16 where only f16 was computed with."""
+    halves = {scalar for scalar in inputs if scalar.is_storage}
+    others = {scalar for scalar in inputs if not scalar.is_storage} - {BOOL, U8, S8}
+    return halves.pop() if met == F32 and len(halves) == 1 and not others else met

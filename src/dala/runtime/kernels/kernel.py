@@ -16,7 +16,7 @@ from dala.devices.device import Device, Runner
 from dala.errors import ArgumentError, UnknownKernelError, edge
 from dala.ir.dump import dump
 from dala.ir.nodes import Border
-from dala.ir.types import F32, STORED, Scalar
+from dala.ir.types import F32, SCALARS, Scalar
 from dala.lang.calls import Function
 from dala.lang.example_specialization import example_of
 from dala.lang.language_names import NAMES
@@ -152,7 +152,7 @@ class Kernel(CalledKernel):
             known = self._launches.get(found[0])
             if known is not None:
                 return known, found[1]
-        scalars = tuple([STORED[name] for name, _ in key[: len(self.inputs) + 1]])
+        scalars = tuple([SCALARS[name] for name, _ in key[: len(self.inputs) + 1]])
         consts, types, values = self.sort_params(scalars, params)
         chosen = (
             tuple([(name, repr(v)) for name, v in consts]),
@@ -196,7 +196,7 @@ class Kernel(CalledKernel):
     def _made(
         self, full: tuple[Any, ...], device: Device, key: Specs, consts: Consts, types: Types
     ) -> Runner:
-        kinds, count = tuple((STORED[name], shape) for name, shape in key), len(self.inputs)
+        kinds, count = tuple((SCALARS[name], shape) for name, shape in key), len(self.inputs)
         given = (kinds[:count], kinds[count:], consts, types)
         task = specialized_task(self.name, self.definition, *given)
         runner = device.load(task)

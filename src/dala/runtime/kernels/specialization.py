@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dala.errors import ShapeError
-from dala.ir.types import F32, U8, U16, Scalar
+from dala.ir.types import IMAGES, N16, Scalar
 from dala.lang.example_specialization import vector_sizes
 from dala.lang.lower import Definition, Specialization
 from dala.lang.lowering_cache import lowered
@@ -117,7 +117,7 @@ def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:
     if channels is None:
         raise ShapeError(
             f"{name}: {what} is {kind[0]} {kind[1]}, which is not an image: images are (height, "
-            f"width), (height, width, 3) or (height, width, 4), of u8 or f32."
+            f"width), (height, width, 3) or (height, width, 4), of u8, u16, f32 or f16."
         )
     return kind[0], 2, channels
 
@@ -125,7 +125,7 @@ def _image(name: str, what: str, kind: Kind) -> tuple[Scalar, int, int]:
 def image_channels(kind: Kind) -> int | None:
     """Returns how many channels the buffer has as an image, or None where it cannot be one."""
     scalar, shape = kind
-    if scalar not in (U8, F32, U16):
+    if scalar not in (*IMAGES, N16):
         return None
     if len(shape) == 2:
         return 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ArgumentError, MediaError
-from dala.images.frames import Frame, frame_of
+from dala.images.frames import WRITTEN, Frame, frame_of
 from dala.media.filters.chain import Chains, FilterStep, filter_step
 from dala.media.video.composing.layouts import Cell
 from dala.media.video.filtering.placement import Size
@@ -181,7 +181,7 @@ def inputs_of(sources: Any) -> list[Input]:
             if is_source:
                 made.append(Input(item, None, Path(item.path)))
             elif not isinstance(item, str | os.PathLike):
-                picture = frame_of(f"compose: source {number + 1}", item).kept()
+                picture = frame_of(f"compose: source {number + 1}", item, dtypes=WRITTEN).kept()
                 made.append(Input(None, picture, Path(f"picture {number + 1}")))
             else:
                 opened.append(open_source(item))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dala.errors import ArgumentError, ClosedError, FileError, MediaError, ShapeError
-from dala.images.frames import frame_of
+from dala.images.frames import WRITTEN, frame_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 
 Opened = TypeVar("Opened", bound="Sink")
@@ -35,7 +35,7 @@ class Sink(ABC):
 
     def write(self, image: Any, time_s: float) -> None:
         """Adds a frame (RGB, RGBA or gray; u8 or f32), shown from that time on."""
-        pixels = np.asarray(frame_of(self._what, image).pixels)
+        pixels = np.asarray(frame_of(self._what, image, dtypes=WRITTEN).pixels)
         if -_NEARLY_S < time_s < 0:
             time_s = 0.0  # rounding of time differences
         self._check((pixels.shape[1], pixels.shape[0]), time_s)

@@ -13,7 +13,7 @@ import numpy as np
 from dala.base.atomic_file import replace_file, temporary_path
 from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError
-from dala.images.frames import frame_of
+from dala.images.frames import WRITTEN, frame_of
 from dala.kernels.image.sizes import GivenSize
 from dala.media.video.reading.decoded_frame import VideoFrame
 from dala.media.video.reading.frame_conversion import (
@@ -102,7 +102,7 @@ class VideoWriter(Sink):
             pixels: Any = image.decoded
         else:
             when_s = self._next_s() if time_s is None else time_s
-            pixels = np.asarray(frame_of(self._what, image).pixels)
+            pixels = np.asarray(frame_of(self._what, image, dtypes=WRITTEN).pixels)
             self._check((pixels.shape[1], pixels.shape[0]), when_s)
         self._write(pixels, when_s)
         self._count(when_s)
