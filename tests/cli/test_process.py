@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import dala
 from dala import media
 from dala.cli import progress
 from dala.gpu import compute
@@ -328,6 +329,24 @@ def test_the_filters_of_a_file_are_run_on_a_video(answer, clip, folder):
 def test_a_mistake_in_a_file_has_a_place(refused, picture, folder, text, said):
     (folder / "p.toml").write_text(text, encoding="utf-8")
     assert refused("run", "p.toml", "photo.png", "out.png").startswith(f"dala: p.toml{said}")
+
+
+@dala.kernel
+def halves(image: dala.Image):
+    return image.pixel * 0.5, 1.0 - image.pixel
+
+
+def test_a_stage_with_two_outputs_is_run_on_a_picture(told, refused, picture, folder):
+    x, out, other = (compute.from_numpy(picture) for _ in range(3))
+    unused = compute.scratch(picture.shape, "u8")
+    pipeline = compute.pipeline().add(halves, [x], [unused, out])
+    pipeline.save("two.json", {"photo": x, "result": out})
+    assert told("run", "two.json", "photo.png", "out.png")[0] == 0
+    assert np.array_equal(media.load(folder / "out.png")[..., :3], 255 - picture[..., :3])
+    pipeline = compute.pipeline().add(halves, [x], [other, out])
+    pipeline.save("three.json", {"photo": x, "result": out, "other": other})
+    said = refused("run", "three.json", "photo.png", "both.png")
+    assert "one that is read and one that is written, not 1 and 2" in said
 
 
 def test_a_pipeline_of_buffers_is_run_on_a_picture_that_fits(told, refused, picture, folder):

@@ -24,6 +24,16 @@ def run(kernel, values=VALUES, dtype="f32", out_dtype=None, params=None):
     return compute.read_list(out)
 
 
+def test_both_sides_of_a_branch_may_set_a_name_to_one_thing(device):
+    kernel = compute.Kernel.register(
+        "k",
+        "def k(x, a: f32):\n if x > 1.0:\n  y = x\n  b = a\n"
+        " else:\n  y = x\n  b = a\n return y * b",
+        replace=True,
+    )
+    assert kernel(np.array([1.0, 2.0], np.float32), a=3.0).tolist() == [3.0, 6.0]
+
+
 def test_early_returns_leave_the_kernel(device):
     @dala.kernel
     def k(x):

@@ -38,6 +38,13 @@ class Camera(NamedTuple):
     zoom: dala.f32 = 2.0
 
 
+class Tint(NamedTuple):
+    color: dala.vec3 = (1.0, 0.5, 0.0)
+
+    def pixel(self, share):
+        return dala.rgba(self.color * share)
+
+
 Pair = namedtuple("Pair", "low high")
 
 CAMERA = Camera((0.0, 0.0, -3.0), ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)))
@@ -137,6 +144,18 @@ def test_parameters_are_instances_or_sequences_of_fields(device):
     pipeline.set("depth", camera=CAMERA._replace(zoom=1.0)).run()
     assert np.array_equal(compute.read(out), depth(X, CAMERA._replace(zoom=1.0)))
     assert "camera: Camera = Camera(eye=" in str(depth.params[0])
+
+
+def test_a_method_may_make_the_pixels_of_a_kernel(device):
+    @dala.kernel
+    def ramp(tint: Tint = Tint()):  # noqa: B008
+        _, j = dala.position(2)
+        return tint.pixel(0.5 * j)
+
+    row = np.outer(np.float32([0, 0.5, 1]), np.float32([1, 0.5, 0]))
+    want = np.stack([row, row])
+    assert np.array_equal(ramp(shape=(2, 3, 3), dtype="f32"), want)
+    assert np.array_equal(ramp.python(shape=(2, 3, 3), dtype="f32"), want)
 
 
 @pytest.mark.parametrize(
@@ -257,6 +276,17 @@ def test_mistakes_with_structs_are_explained(old, new, says):
     with pytest.raises((KernelTypeError, KernelSyntaxError), match=says) as caught:
         compute.Kernel.register("k", TEXT.replace(old, new), replace=True)
     assert "^" in str(caught.value) or "not 2" in says
+
+
+def test_a_class_that_only_an_annotation_names_has_to_be_outside():
+    class Hidden(NamedTuple):
+        x: float
+
+    with pytest.raises(KernelSyntaxError, match="define `Hidden` outside"):
+
+        @dala.kernel
+        def k(x, hidden: Hidden):
+            return x + hidden.x
 
 
 def test_a_parameter_needs_the_types_of_its_fields():

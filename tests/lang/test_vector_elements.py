@@ -87,6 +87,14 @@ def test_a_vector_of_literals_takes_the_type_of_what_it_meets(device):
     assert shifted(points.astype(np.float64), scale=1.0).tolist() == [[0.1, 0.2]] * 3
 
 
+def test_an_array_without_a_type_of_elements_has_numbers(device):
+    @dala.kernel
+    def doubled(x: dala.Array):
+        return 2 * x
+
+    assert doubled(values((3, 2), "s32")).dtype == np.int32
+
+
 def test_a_vector_for_each_position_is_the_last_axis(device):
     points = RNG.normal(size=(257, 3)).astype(np.float32)
     turn = RNG.normal(size=(3, 3)).astype(np.float32)

@@ -129,7 +129,8 @@ def _compiled(kernel: Kernel) -> str:
     for special in _specializations(kernel):
         program = definition.lower(special)
         inputs = tuple((item[0], _shape(item)) for item in special.inputs)
-        outputs = tuple((item[0], _shape(item)) for item in special.outputs)
+        made = [(item.type, item.rank, item.channels) for item in program.outputs]
+        outputs = tuple((item[0], _shape(item)) for item in made)
         names.append(_name(special, definition.is_image))
         try:
             task = Task(kernel.name, program, inputs, outputs)

@@ -17,7 +17,7 @@ from dala.ir.simplify import simplify
 from dala.ir.types import F32, F64, N16, S64, U8, U16, U64, Scalar
 from dala.ir.verify import verify
 from dala.lang.arithmetic import Mismatch
-from dala.lang.calls import Function
+from dala.lang.calls import Function, source_of
 from dala.lang.composites import bundled
 from dala.lang.early_exits import assigned, structured
 from dala.lang.expressions import Domain
@@ -26,6 +26,7 @@ from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
 from dala.lang.signature import ReturnType, Signature, read_signature, static_object
 from dala.lang.source import Source
+from dala.lang.structs import is_struct, method_of
 from dala.lang.values import (
     InputRef,
     Literal,
@@ -385,5 +386,16 @@ def referred(source: Source, seen: tuple[Source, ...] = ()) -> Iterator[Any]:
             continue
         found = static_object(source, node)
         yield found
-        if isinstance(found, Function) and found.source not in seen:
-            yield from referred(found.source, (*seen, source))
+        for inner in _functions_of(found):
+            if inner not in seen:
+                yield from referred(inner, (*seen, source))
+
+
+def _functions_of(found: Any) -> list[Source]:
+    """Returns the sources of a function, or of the methods of a class of named tuples."""
+    if isinstance(found, Function):
+        return [found.source]
+    methods = [method_of(found, name) for name in dir(found)] if is_struct(found) else []
+    return [
+        item.source if isinstance(item, Function) else source_of(item) for item in methods if item
+    ]

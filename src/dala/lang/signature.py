@@ -222,10 +222,19 @@ def _annotation(source: Source, arg: ast.arg) -> Any:
         return mark
     if is_struct(mark):
         return _parameter_struct(source, arg, mark)
+    written = ast.unparse(arg.annotation)
+    if isinstance(arg.annotation, ast.Name) and mark is MISSING:
+        raise source.error(
+            KernelSyntaxError,
+            arg.annotation,
+            f"`{written}` does not annotate a kernel's argument: it is not known here.",
+            f"Did you misspell it? A class that a function defines is known to a kernel inside "
+            f"only if the kernel's statements use it, too: define `{written}` outside.",
+        )
     raise source.error(
         KernelSyntaxError,
         arg.annotation,
-        f"`{ast.unparse(arg.annotation)}` does not annotate a kernel's argument.",
+        f"`{written}` does not annotate a kernel's argument.",
         "Allowed: none or Any (an input), dala.Array[dala.vec3], dala.Image, dala.Out, dala.const, "
         f"dala.number, or a scalar type: dala.{', '.join(SCALARS)} (float and int are dala.f32 "
         f"and dala.s32), or dala.vec2 to vec4, dala.mat2 to mat4, or a class of named tuples.",

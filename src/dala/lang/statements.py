@@ -285,7 +285,11 @@ class Statements(Calls):
             sides.append((block, self.frame.variables, returned))
         self.frame.variables = dict(before)
         (then, then_names, then_value), (otherwise, else_names, else_value) = sides
-        names = [name for name in changing if then_names.get(name) is not else_names.get(name)]
+        alike = [name for name in changing if then_names.get(name) is else_names.get(name)]
+        self.frame.variables.update(
+            {name: then_names[name] for name in alike if name in then_names}
+        )
+        names = [name for name in changing if name not in alike]
         pairs: list[tuple[LoweredValue, LoweredValue]] = []
         merged: list[str] = []
         for name in names:

@@ -121,7 +121,7 @@ def number_type(scalars: tuple[Scalar, ...], value: bool | int | float) -> Scala
 
 def outputs_of(output: Any) -> tuple[Any, ...]:
     """Returns the outputs that were given: one, or a list or tuple of them."""
-    return tuple(output) if isinstance(output, list | tuple) and output else (output,)
+    return tuple(output) if type(output) in (list, tuple) and output else (output,)
 
 
 def one_output(kernel: str, output: Any) -> Buffer:
@@ -149,24 +149,25 @@ def check_buffers(kernel: str, names: tuple[str, ...], inputs: Any, output: Any)
             f"({', '.join(names) or 'none'}), but {len(inputs)} were given."
         )
     outputs = outputs_of(output)
-    for i, item in enumerate((*outputs, *inputs), -len(outputs)):
+    first = -len(outputs)
+    for i, item in enumerate((*outputs, *inputs), first):
         if not isinstance(item, Buffer):
             raise ArgumentError(
                 f"{kernel}: {_which(i, len(outputs))} is {type(item).__name__}, not a Buffer: make "
                 f"one with compute.from_numpy(array) or compute.buffer(data, shape, dtype)."
             )
         there = (item._memory or item.memory).device  # scratch need not come to be for this
-        if i == -len(outputs):
+        if i == first:
             device = there
         elif there is not device:
-            first, which = (_which(place, len(outputs)) for place in (-len(outputs), i))
+            whole, which = (_which(place, len(outputs)) for place in (first, i))
             if there.lost or device.lost:
                 raise DeviceLostError(
-                    f"{kernel}: {first if device.lost else which} was on "
+                    f"{kernel}: {whole if device.lost else which} was on "
                     f"{device.id}, which was lost with all that its buffers held: make it again."
                 )
             raise DeviceError(
-                f"{kernel}: {which} is on {there.id}, but {first} is on {device.id}: a "
+                f"{kernel}: {which} is on {there.id}, but {whole} is on {device.id}: a "
                 f"kernel runs where all its buffers are. Move it with buffer.to({device.id!r})."
             )
     if len(outputs) > 1:

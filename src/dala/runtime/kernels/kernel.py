@@ -135,8 +135,8 @@ class Kernel(CalledKernel):
 
     def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
         """Compute the output from the inputs; a list of outputs if there are several."""
-        device = check_buffers(self.name, self.inputs, inputs, output)
         outputs = outputs_of(output)
+        device = check_buffers(self.name, self.inputs, inputs, outputs)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, *outputs)])
         runner, values = self.prepared(device, key, params)
         memories, targets = [item.memory for item in inputs], [item.memory for item in outputs]
