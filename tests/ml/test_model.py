@@ -99,10 +99,13 @@ def test_buffers_of_another_dtype_are_refused(device):
         compute.run_kernel(model, [x], levels)
 
 
-def test_an_output_that_no_buffer_can_hold_is_refused():
-    x, out = compute.buffer_zeros((1, 3), "f32"), compute.buffer_zeros((1, 3), "u8")
-    with pytest.raises(errors.DtypeError, match=r"'larger' is bool.*predict"):
-        compute.run_kernel(ml.gpu.load_model(comparing()), [x], out)
+def test_an_output_of_bools_goes_into_a_mask(device):
+    x, model = compute.buffer([1.0, -1.0, 0.0], (1, 3), "f32"), ml.gpu.load_model(comparing())
+    with pytest.raises(errors.DtypeError, match=r"'larger' is bool \(1, 3\), but .* into u8"):
+        compute.run_kernel(model, [x], compute.buffer_zeros((1, 3), "u8"))
+    out = compute.buffer_zeros((1, 3), "bool")
+    compute.run_kernel(model, [x], out)
+    assert compute.read_list(out) == [True, False, False]
 
 
 def test_an_axis_that_is_free_takes_any_length(device):

@@ -110,12 +110,12 @@ def test_a_batch_of_another_shape_is_refused():
         ml.gpu.predict(ml.gpu.load_model(doubling()), np.zeros((3, 5), np.float32))
 
 
-def test_outputs_of_any_dtype_come_as_arrays():
+def test_outputs_of_bools_come_as_arrays_or_masks(device):
     model = ml.gpu.load_model(comparing())
     x = np.array([[1.0, -1.0, 0.0]], np.float32)
     assert ml.gpu.predict(model, x).tolist() == [[True, False, False]]
-    with pytest.raises(errors.DtypeError, match="'larger' is bool"):
-        ml.gpu.predict(model, compute.from_numpy(x))
+    mask = ml.gpu.predict(model, compute.from_numpy(x))
+    assert (mask.dtype, compute.read_list(mask)) == ("bool", [True, False, False])
 
 
 def test_an_output_is_as_large_as_it_turns_out(device):
