@@ -44,7 +44,8 @@ def test_a_random_kernel_gives_the_same_bits(first):
         try:
             got = kernel.python(*case.inputs, shape=case.shape, dtype=case.dtypes, **given)
         except KernelTypeError as error:
-            assert "takes a value and a type of the same width" in str(error)
+            if "takes a value and a type of the same width" not in str(error):
+                raise
             continue  # its type is the one of the branch that ran, not what both agree on
         outputs = got if case.others else (got,)
         for got, want in zip(outputs, run_reference(case), strict=True):
