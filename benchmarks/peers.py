@@ -18,6 +18,8 @@ PACKAGES = {
     "cv2": ("OpenCV", "opencv-python-headless"),
     "onnxruntime": ("ONNX Runtime", "onnxruntime"),
     "skimage": ("scikit-image", "scikit-image"),
+    "jax": ("JAX", "jax"),
+    "numba": ("Numba", "numba"),
     "taichi": ("Taichi", "taichi"),
     "torch": ("PyTorch", "torch"),
     "wgpu": ("wgpu", "wgpu"),

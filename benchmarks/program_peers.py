@@ -202,7 +202,9 @@ def jacobi(plate: np.ndarray) -> Makers:
                     out[i, j] = quarter * (x[up, j] + x[down, j] + x[i, left] + x[i, right])
 
         def run() -> np.ndarray:
-            for _ in range(5):
+            relax(plate, pong)
+            relax(pong, ping)
+            for _ in range(4):
                 relax(ping, pong)
                 relax(pong, ping)
             return ping
@@ -211,8 +213,8 @@ def jacobi(plate: np.ndarray) -> Makers:
 
     def of_taichi() -> Peer:
         ti = taichi()
-        ping, pong = ti.field(ti.f32, plate.shape), ti.field(ti.f32, plate.shape)
-        ping.from_numpy(plate)
+        start, ping, pong = (ti.field(ti.f32, plate.shape) for _ in range(3))
+        start.from_numpy(plate)
 
         def relaxing(x: Any, out: Any) -> Callable[[], None]:
             @ti.kernel
@@ -224,10 +226,12 @@ def jacobi(plate: np.ndarray) -> Makers:
 
             return relax
 
-        there, back = relaxing(ping, pong), relaxing(pong, ping)
+        first, there, back = relaxing(start, pong), relaxing(ping, pong), relaxing(pong, ping)
 
         def run() -> None:
-            for _ in range(5):
+            first()
+            back()
+            for _ in range(4):
                 there()
                 back()
 
@@ -248,6 +252,36 @@ def jacobi(plate: np.ndarray) -> Makers:
         return lambda: run(held).block_until_ready()
 
     return {"Numba": of_numba, "Taichi": of_taichi, "JAX": of_jax}
+
+
+# -- waves -----------------------------------------------------------------------------------------
+
+
+def waves(fields: list[np.ndarray]) -> Makers:
+    out = np.empty((4, *fields[0].shape), np.float32)
+    h, w = fields[0].shape
+
+    def of_numba() -> Peer:
+        nb = numba()
+        f = np.float32
+
+        @nb.njit(parallel=True)
+        def run(p, u, v, loudness, out):
+            for i in nb.prange(h):
+                up, down = max(i - 1, 0), min(i + 1, h - 1)
+                for j in range(w):
+                    left, right = max(j - 1, 0), min(j + 1, w - 1)
+                    here, x, y = p[i, j], u[i, j], v[i, j]
+                    spread = u[i, right] - x + v[down, j] - y
+                    out[0, i, j] = here - f(0.5) * spread
+                    out[1, i, j] = x - f(0.5) * (here - p[i, left])
+                    out[2, i, j] = y - f(0.5) * (here - p[up, j])
+                    power = here * here + x * x + y * y
+                    out[3, i, j] = f(0.99) * loudness[i, j] + f(0.01) * power
+
+        return lambda: run(*fields, out) or out
+
+    return {"Numba": of_numba}
 
 
 # -- a scene of signed distances -------------------------------------------------------------------

@@ -91,7 +91,7 @@ def main() -> None:
         land = bright(media.load(given.picture))
     else:
         land = islands(given.seed, shape=(height, width))
-    image = chart(distances(land), distances(1 - land), shape=(*land.shape, 3), dtype="u8")
+    image = chart(distances(land), distances(~land), shape=(*land.shape, 3), dtype="u8")
     media.save(image, given.save)
 
 

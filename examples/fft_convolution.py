@@ -37,8 +37,7 @@ def combine(x: dala.Array[dala.vec2], span: int, sign: float):
 
 @dala.kernel
 def multiply(x: dala.Array[dala.vec2], y: dala.Array[dala.vec2], scale: float):
-    i, j = dala.position(2)
-    return scale * product(x[i, j], y[i, j])
+    return scale * product(x, y)
 
 
 def transform(x, sign):

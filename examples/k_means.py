@@ -35,9 +35,7 @@ def gather(image: dala.Image, inks: dala.Array[dala.vec3], out: dala.Out):
 @dala.kernel
 def average(sums: dala.Array[dala.vec4], inks: dala.Array[dala.vec3]):
     """Each ink becomes the mean of its pixels; one that has none stays as it is."""
-    (ink,) = dala.position(1)
-    count = sums[ink].a
-    return sums[ink].rgb / count if count > 0.0 else inks
+    return sums.rgb / sums.a if sums.a > 0.0 else inks
 
 
 @dala.kernel

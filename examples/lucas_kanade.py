@@ -85,8 +85,7 @@ def turned(image: dala.Image, angle: float):
 @dala.kernel
 def paint(flow: dala.Array[dala.vec2], gray, farthest: float):
     """Directions as hues over the picture in gray."""
-    i, j = dala.position(2)
-    turn = dala.atan2(flow[i, j].y, flow[i, j].x)
+    turn = dala.atan2(flow.y, flow.x)
     far = min(dala.sqrt(dala.length(flow) / farthest), 1.0)
     hue = 0.5 + 0.5 * dala.cos(turn - dala.vec3(0.0, 2.0 * math.pi / 3.0, 4.0 * math.pi / 3.0))
     return dala.rgba(dala.mix(dala.vec3(0.4), hue, far) * (0.45 + gray))

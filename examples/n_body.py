@@ -71,13 +71,13 @@ def encounter(stars, seed):
     return [np.concatenate(pair).astype(np.float32) for pair in zip(left, right, strict=True)]
 
 
-@dala.kernel
+@dala.kernel(accumulate=True)
 def expose(positions: dala.Array[dala.vec3], masses, zoom: float, out: dala.Out):
     """Adds the light of each star to the four pixels around where it is seen."""
     (star,) = dala.position(1)
     height, width, _ = out.shape
-    x = 0.5 * width + zoom * height * positions[star].x
-    y = 0.5 * height - zoom * height * positions[star].y
+    x = 0.5 * width + zoom * height * positions.x
+    y = 0.5 * height - zoom * height * positions.y
     left, top = int(dala.floor(x)), int(dala.floor(y))
     warm, cold = dala.vec3(1.0, 0.62, 0.35), dala.vec3(0.4, 0.62, 1.0)
     light = warm if 2 * star < len(masses) else cold
@@ -113,11 +113,11 @@ def main() -> None:
     masses = compute.from_numpy(bodies[2])
     compute.repeat(steps, max(given.steps - EXPOSURE, 0))
     width, height = given.size
-    light = np.zeros((height, width, 3), np.float32)
+    light = compute.buffer_zeros((height, width, 3), "f32")
     for _ in range(EXPOSURE):
         compute.repeat(steps, 1)
-        light += compute.read(expose(positions, masses, zoom=0.21, shape=light.shape))
-    media.save(develop(light, dtype="u8"), given.save)
+        expose(positions, masses, zoom=0.21, out=light)
+    media.save(compute.read(develop(light, dtype="u8")), given.save)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
         ("devices", 2, "cpu "),
         (
             "language",
-            13,
+            14,
             "[2. 5. 9.]\n"
             "[[0, 64, 128], [0, 64, 128]]\n[  0.  127.5 255. ]\n<Buffer u8 (2, 3) cpu>\n"
             "[  0  64 128]\n[[0, 1, 0], [1, 1, 0], [0, 0, 0]]\n[0.   1.41 1.  ]\n"

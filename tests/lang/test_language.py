@@ -455,3 +455,18 @@ def test_an_input_indexed_in_two_ways_is_refused():
 
     with pytest.raises(errors.KernelTypeError, match="`x` has 2 axes, but is indexed by 1"):
         dala.kernel(k)
+
+
+def test_const_parameters_may_be_conditions(device):
+    @dala.kernel
+    def k(x, up: dala.const, far: dala.const):
+        if up and not far:
+            return x + 1.0
+        return x + 10.0 if up else x - 1.0
+
+    x = np.zeros(3, np.float32)
+    assert k(x, up=True, far=False).tolist() == [1.0] * 3
+    assert k(x, up=True, far=True).tolist() == [10.0] * 3
+    assert k(x, up=False, far=True).tolist() == [-1.0] * 3
+    with pytest.raises(errors.KernelTypeError, match="a condition is needed here"):
+        k(x, up=3, far=True)

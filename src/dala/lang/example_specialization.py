@@ -24,15 +24,7 @@ def example_of(definition: Definition) -> Specialization:
 
     Raises the first error if no combination works.
     """
-    first: KernelError | ShapeError | None = None
-    for scalars in _dtypes(definition):
-        for rank, own_rank in _ranks(definition):
-            found = _fitted(definition, scalars, rank, own_rank)
-            if isinstance(found, Specialization):
-                return found
-            first = first or found
-    assert first is not None
-    raise first
+    return _example(definition)[0]
 
 
 @remembered
@@ -44,12 +36,24 @@ def vector_sizes(definition: Definition) -> tuple[int | None, ...]:
     said = _said_sizes(definition)
     if definition.signature.out is not None or any(said) or not _has_vectors(definition):
         return said
-    findings = Findings()
     try:
-        definition.lower(example_of(definition), findings=findings)
+        return _sizes(definition, _example(definition)[1])
     except (KernelError, ShapeError):
         return said  # lowering for given buffers tells what is wrong
-    return _sizes(definition, findings)
+
+
+@remembered
+def _example(definition: Definition) -> tuple[Specialization, Findings]:
+    """Returns the first specialization that compiles, and what lowering it has shown."""
+    first: KernelError | ShapeError | None = None
+    for scalars in _dtypes(definition):
+        for rank, own_rank in _ranks(definition):
+            found = _fitted(definition, scalars, rank, own_rank)
+            if isinstance(found, tuple):
+                return found
+            first = first or found
+    assert first is not None
+    raise first
 
 
 def _said_sizes(definition: Definition) -> tuple[int | None, ...]:
@@ -77,7 +81,7 @@ def _has_vectors(definition: Definition) -> bool:
 
 def _fitted(
     definition: Definition, scalars: tuple[Scalar, ...], rank: int, own_rank: int
-) -> Specialization | KernelError | ShapeError:
+) -> tuple[Specialization, Findings] | KernelError | ShapeError:
     """Returns a specialization whose ranks match how each buffer is indexed, or the error."""
     ranks, conditions = _written_ranks(definition.source.tree), frozenset[str]()
     sizes: tuple[int | None, ...] = _said_sizes(definition)
@@ -90,7 +94,7 @@ def _fitted(
         findings = Findings()
         try:
             definition.lower(guess, findings=findings)
-            return guess
+            return guess, findings
         except (KernelError, ShapeError) as error:
             found = _sizes(definition, findings)
             first = first or (error if len(found) == len(sizes) else None)
@@ -148,8 +152,9 @@ def _guess(
     outputs: tuple[Spec, ...] = tuple((scalar, out_rank, size) for size in sizes)
     if definition.is_image and not signature.out:
         outputs = tuple((F32, 2, size or 4) for size in sizes)
+    conditions = _written_conditions(definition.source.tree)
     consts = tuple(
-        (item.name, 1 if item.required else item.default)
+        (item.name, (item.name in conditions or 1) if item.required else item.default)
         for item in signature.params
         if item.kind == "const"
     )
@@ -188,3 +193,17 @@ def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
             case ast.Subscript(value=ast.Name(id=name)):
                 ranks.setdefault(name, 1)
     return ranks
+
+
+def _written_conditions(tree: ast.FunctionDef) -> set[str]:
+    """Returns the names that stand by themselves where a condition is needed."""
+    tests: list[ast.expr] = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                tests.append(test)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                tests.append(operand)
+            case ast.BoolOp(values=values):
+                tests.extend(values)
+    return {test.id for test in tests if isinstance(test, ast.Name)}
