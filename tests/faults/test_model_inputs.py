@@ -16,7 +16,7 @@ def test_41_a_wrong_shape_or_dtype_names_what_was_given_and_what_is_taken(device
                 ml.gpu.predict(model, given)
             assert str((1, 4)) in str(refused.value)
             assert str(shape) in str(refused.value)
-    for dtype, name in ((np.uint8, "u8"), (np.float64, "f64"), (np.float16, "float16")):
+    for dtype, name in ((np.uint8, "u8"), (np.float64, "f64"), (np.float16, "f16")):
         with pytest.raises(errors.DtypeError, match=rf"is f32 \(1, 4\), but {name} \(1, 4\)"):
             ml.gpu.predict(model, np.zeros((1, 4), dtype))
     good = compute.buffer([1.0, 2.0, 3.0, 4.0], (1, 4), "f32")

@@ -30,3 +30,12 @@ def test_a_jax_array_cannot_be_written_to():
     with pytest.raises(errors.ArgumentError, match="out is read-only"):
         compute.Kernel.lookup("relu")(x, out=x)
     assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int16", "uint16", "float16", "bfloat16"])
+def test_every_dtype_of_jax_is_given_and_taken(device, dtype):
+    x = jax.numpy.array([[0, 1, 1], [1, 0, 1]]).astype(dtype)
+    y = compute.Kernel.lookup("cast")(x)
+    assert isinstance(y, jax.Array)
+    assert y.dtype == x.dtype
+    assert y.tolist() == x.tolist()

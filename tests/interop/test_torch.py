@@ -19,6 +19,11 @@ DTYPES = {
     "s64": torch.int64,
     "u32": torch.uint32,
     "u8": torch.uint8,
+    "s8": torch.int8,
+    "s16": torch.int16,
+    "u16": torch.uint16,
+    "u64": torch.uint64,
+    "f16": torch.float16,
 }
 
 
@@ -102,3 +107,12 @@ def test_a_kernel_called_on_tensors_copies_nothing_on_the_host(addresses):
 def test_a_tensor_that_needs_gradients_is_refused_with_a_remedy():
     with pytest.raises(errors.ArgumentError, match="detach"):
         compute.Kernel.lookup("relu")(torch.ones(3, requires_grad=True))
+
+
+def test_masks_and_bf16_are_given_and_taken(device):
+    for dtype in (torch.bool, torch.bfloat16):
+        x = torch.tensor([[0, 1, 1], [1, 0, 1]]).to(dtype)
+        y = compute.Kernel.lookup("cast")(x)
+        assert isinstance(y, torch.Tensor)
+        assert y.dtype == dtype
+        assert y.tolist() == x.tolist()

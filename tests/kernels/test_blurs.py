@@ -73,7 +73,7 @@ def test_a_sigma_whose_radius_would_be_too_large_is_refused(fail):
 @pytest.mark.parametrize("border", RIMS)
 def test_far_weights_are_put_together_of_tents(run, border):
     shape, sigma = (61, 67, 3), 21
-    step, _ = wide_blurs._tents(64, sigma, blurs.current_device())
+    step, _ = wide_blurs._tents(64, sigma, 255, blurs.current_device())
     assert step > 1
     for image in (stripes(shape, "f32"), picture(shape, "f32")):
         got = run("blur", [image], shape, "f32", radius=64, sigma=sigma, border=border)
@@ -84,7 +84,7 @@ def test_far_weights_are_put_together_of_tents(run, border):
 def test_tents_change_no_image_by_more_than_they_may():
     for radius, sigma in ((64, 21), (100, 33), (300, 100), (1000, 300)):
         curve = wide_blurs._curve(radius, sigma)
-        step, kept = wide_blurs._tents(radius, sigma, blurs.current_device())
+        step, kept = wide_blurs._tents(radius, sigma, 255, blurs.current_device())
         tent = np.maximum(1 - np.abs(np.arange(1 - step, step)) / step, 0) / step
         weights = np.zeros(2 * step * (kept.shape[0] - 1) + 1)
         half = np.asarray(kept)

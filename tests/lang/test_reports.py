@@ -250,7 +250,7 @@ def test_a_document_keeps_that_a_kernel_checks(tmp_path):
         ("dala.print(x, sep=', ')", KernelSyntaxError, "takes no keyword arguments"),
         ("y = dala.print(x)", KernelSyntaxError, "dala.print gives no value"),
         ("dala.check(x > 0)", KernelSyntaxError, "a text that says what is wrong"),
-        ("dala.check(x, 'wrong')", KernelTypeError, "condition"),
+        ("dala.check(x + 1, 'wrong')", KernelTypeError, "condition"),
         ("dala.print(dala)", KernelTypeError, "cannot be shown"),
         ("print(x)", KernelSyntaxError, r"Write dala.print\(…\)"),
     ],

@@ -62,7 +62,7 @@ def test_each_output_has_the_dtype_of_its_expression(device):
         return x, x * 0.5, x > 3
 
     whole, half, large = both(np.arange(6, dtype=np.int32))
-    assert (whole.dtype, half.dtype, large.dtype) == (np.int32, np.float32, np.uint8)
+    assert (whole.dtype, half.dtype, large.dtype) == (np.int32, np.float32, np.bool_)
     assert half.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]
     assert large.tolist() == [0, 0, 0, 0, 1, 1]
 

@@ -157,6 +157,28 @@ def _rounded_to_bf16(values: np.ndarray) -> np.ndarray:
     return odd.astype(np.uint32).view(np.float32).astype(ml_dtypes.bfloat16)
 
 
+def test_a_pipeline_of_any_dtype_is_kept_in_a_file(dtype, tmp_path):
+    if dtype == "bool":
+        pytest.skip("nothing is added to bools")
+    x, out = (compute.buffer_zeros((3, 5), dtype) for _ in range(2))
+    compute.run_kernel("fill", [], x, {"value": 2})
+    between = compute.scratch((3, 5), dtype)
+    pipeline = compute.pipeline()
+    pipeline.add(kernel="elementwise_add", inputs=[x, x], output=between)
+    pipeline.add(kernel="elementwise_mul", inputs=[between, x], output=out)
+    pipeline.save(tmp_path / "p.json", buffers={"x": x, "out": out})
+    again = compute.load_pipeline(tmp_path / "p.json", buffers={"x": x, "out": out})
+    again.run()
+    assert set(compute.read_list(out)) == {8}
+
+
+def test_u64_is_refused_where_there_are_no_64_bits(webgpu, monkeypatch):
+    x = compute.buffer_zeros((3,), "u64")
+    monkeypatch.setattr(current_device(), "capabilities", frozenset({"wgsl"}))
+    with pytest.raises(errors.DtypeError, match=r"computes with u64, which webgpu .* use u32"):
+        compute.run_kernel("scale", [x], x, {"factor": 3})
+
+
 # -- masks -----------------------------------------------------------------------------------------
 
 

@@ -10,17 +10,17 @@ from functools import cached_property
 from dala.base.record import value
 from dala.errors import KernelSyntaxError, KernelTypeError
 from dala.ir.builder import Builder
-from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program, Value
+from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program
 from dala.ir.simplify import simplify
-from dala.ir.types import F32, F64, N16, S64, U8, U16, U64, Scalar
+from dala.ir.types import F32, F64, S64, U64, Scalar
 from dala.ir.verify import verify
-from dala.lang.arithmetic import Mismatch
 from dala.lang.composites import bundled
 from dala.lang.early_exits import assigned, structured
 from dala.lang.expressions import Domain
 from dala.lang.findings import Findings, Returned
 from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
+from dala.lang.outputs import Spec, output_of, return_of, returned_items, stored, white_of
 from dala.lang.references import referred
 from dala.lang.signature import ReturnType, Signature, read_signature
 from dala.lang.source import Source
@@ -31,13 +31,8 @@ from dala.lang.values import (
     Number,
     OutRef,
     Pixel,
-    Tuple,
     Vector,
-    describe,
 )
-
-Spec = tuple[Scalar, int, int | None]
-"""A buffer's dtype, rank, and channels."""
 
 
 @value
@@ -193,7 +188,9 @@ def _lower(
             _check_count(lowering, source.tree, len(returned), len(specialization.outputs))
             sizes = definition.returned_vectors(len(returned))
             each_of = zip(returned, specialization.outputs, sizes, strict=True)
-            outputs = tuple(_output(lowering, definition, *each) for each in each_of)
+            outputs = tuple(
+                output_of(lowering, source.tree, definition.is_image, *each) for each in each_of
+            )
             body.results = tuple(
                 value
                 for each, made in zip(returned, outputs, strict=True)
@@ -203,13 +200,6 @@ def _lower(
     return Program(definition.name, inputs, tuple(params), outputs, domain, body, sites)
 
 
-def returned_items(returned: LoweredValue) -> tuple[LoweredValue, ...]:
-    """Returns what is returned for each output: the items of a tuple, or one value."""
-    if isinstance(returned, Tuple) and len(returned.items) > 1:
-        return returned.items
-    return (returned,)
-
-
 def _check_count(lowering: Lowering, tree: ast.FunctionDef, returned: int, given: int) -> None:
     """Refuses another number of outputs than the kernel returns values."""
     if returned != given:
@@ -217,7 +207,7 @@ def _check_count(lowering: Lowering, tree: ast.FunctionDef, returned: int, given
         names = ", ".join(f"out{i}" for i in range(returned))
         values = "one value" if returned == 1 else f"{returned} values"
         raise lowering.error(
-            _place(tree),
+            return_of(tree),
             f"`{kernel}` gives {values}, but has {given} output{'s' * (given != 1)} here.",
             f"Give as many outputs as values: {names if returned == 1 else f'[{names}]'}.",
             KernelTypeError,
@@ -257,117 +247,3 @@ def _run_scattered(lowering: Lowering, source: Source) -> None:
             found, "a kernel with `out: dala.Out` returns nothing.", "Write `out[i] = …`."
         )
     lowering.block(structured(source.tree.body))
-
-
-def _output(
-    lowering: Lowering,
-    definition: Definition,
-    returned: LoweredValue,
-    spec: Spec,
-    said: int | None,
-) -> Output:
-    """Returns the output for a value: of numbers, vectors or pixels; one number may be a pixel."""
-    scalar, rank, channels = spec
-    if isinstance(returned, Vector) or said is not None:
-        return _vector_output(lowering, definition.source.tree, returned, spec)
-    if not definition.is_image:
-        return Output(scalar, rank)
-    if isinstance(returned, Pixel) and channels is not None:
-        return Output(scalar, 2, channels)
-    if not isinstance(returned, Pixel) and rank == 2:
-        return Output(scalar, 2)
-    given, takes = "one value for each pixel", "one of (height, width)"
-    if isinstance(returned, Pixel):
-        given, takes = "pixels", "an image of u8, u16, f32 or f16"
-    raise lowering.error(
-        _place(definition.source.tree),
-        f"the kernel returns {given}, but its output is {scalar} of rank {rank}.",
-        f"Give {takes} as the output; dala.rgba(…) makes a pixel.",
-        KernelTypeError,
-    )
-
-
-def _vector_output(
-    lowering: Lowering, tree: ast.FunctionDef, returned: LoweredValue, spec: Spec
-) -> Output:
-    """Returns the output of a kernel that returns vectors, which are its last axis."""
-    scalar, rank, channels = spec
-    size = len(returned.items) if isinstance(returned, Vector) else None
-    if size is not None and rank == lowering.domain.rank and channels in (None, size):
-        return Output(scalar, rank, size)
-    wanted = f"vectors of {channels}" if channels else f"{scalar} of rank {rank}"
-    raise lowering.error(
-        _place(tree),
-        f"the kernel returns {describe(returned)}, but its output is {wanted}.",
-        "Annotate it with the vectors that it returns, as in `-> dala.vec3`: an output has one "
-        "axis more, of their components.",
-        KernelTypeError,
-    )
-
-
-def _place(tree: ast.FunctionDef) -> ast.AST:
-    return next((item for item in ast.walk(tree) if isinstance(item, ast.Return)), tree)
-
-
-def stored(
-    lowering: Lowering, tree: ast.FunctionDef, returned: LoweredValue, output: Output, *, gray: bool
-) -> tuple[Value, ...]:
-    """Returns the values to store: pixels by channel, all others converted.
-
-    A float returned by an image kernel is a gray pixel in 0..1.
-    """
-    try:
-        if isinstance(returned, Vector) and output.channels is not None:
-            items = returned.items
-            return tuple(lowering.arithmetic.stored(item, output.type) for item in items)
-        if output.channels is None:
-            levels = gray and output.type in (U8, U16)
-            if levels and lowering.arithmetic.type_of(returned).is_float:
-                return (_channel(lowering, lowering.arithmetic.typed(returned), output.type),)
-            return (lowering.arithmetic.stored(returned, output.type),)
-        assert isinstance(returned, Pixel)
-        channels = (_gray(lowering, returned),) if output.channels == 1 else returned.channels
-        return tuple(_channel(lowering, item, output.type) for item in channels[: output.channels])
-    except Mismatch as mismatch:
-        raise lowering.error(
-            _place(tree), mismatch.what, mismatch.instead, KernelTypeError
-        ) from None
-
-
-def _gray(lowering: Lowering, pixel: Pixel) -> Number:
-    luma = lowering.luma(pixel)
-    of_levels = pixel.channels[0].type.is_integer and luma.type.is_float
-    return _unit(lowering, luma) if of_levels else luma
-
-
-def _unit(lowering: Lowering, level: Number) -> Number:
-    """Converts a level to 0..1."""
-    build = lowering.build
-    value = build.convert(level.value, F32)
-    return Number(build.apply("mul", value, build.const(F32, 1 / lowering.white)))
-
-
-def _channel(lowering: Lowering, channel: Number, type: Scalar) -> Value:
-    """Returns a channel (in 0..1, or an integer level) as stored: levels round and clamp."""
-    has_levels = type in (U8, U16)
-    if channel.type.is_integer and has_levels and type.white == lowering.white:
-        build, level = lowering.build, channel.value
-        if channel.type.kind == "s":
-            level = build.apply("max", level, build.const(channel.type, 0))
-        if channel.type.highest > type.white:
-            level = build.apply("min", level, build.const(channel.type, type.white))
-        return build.convert(level, type)
-    if channel.type == type == N16:
-        return channel.value
-    if channel.type.is_integer:
-        channel = _unit(lowering, channel)
-    if has_levels:
-        scaled = lowering.arithmetic.binary("mul", channel, Literal(float(type.white)))
-        return lowering.arithmetic.stored(scaled, type)
-    return lowering.arithmetic.stored(channel, type)
-
-
-def white_of(inputs: tuple[Input, ...]) -> int:
-    """Returns the level of white of a kernel's integer pixels: that of its first such image."""
-    images = (item.type for item in inputs if item.channels and item.type in (U8, U16))
-    return next(images, U8).white

@@ -22,8 +22,9 @@ from dala.lang.expressions import Domain
 from dala.lang.intrinsics import PYTHON_EQUALS, PYTHON_TYPES
 from dala.lang.language_names import Intrinsic, MatrixMarker, ScalarMarker, VectorMarker
 from dala.lang.loops import Lowering
-from dala.lang.lower import Definition, float_literals, returned_items, stored, white_of
+from dala.lang.lower import Definition, float_literals
 from dala.lang.matrices import matrix
+from dala.lang.outputs import returned_items, stored, white_of
 from dala.lang.python_composites import Components, Rows
 from dala.lang.python_output import WrittenOutput
 from dala.lang.python_values import Conversion, Evaluator, LocalList, Neutral, inside
