@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 
 import dala
 from dala.errors import KernelSyntaxError, KernelTypeError, ShapeError
 from dala.gpu import compute
+from dala.ir.types import dtype_of
 
 RNG = np.random.default_rng(5)
-DTYPES = ["f32", "s32", "u32", "u8"]
-NUMPY = {"f32": np.float32, "s32": np.int32, "u32": np.uint32, "u8": np.uint8}
+DTYPES = ["f32", "s32", "u32", "u8", "s8", "s16", "u16", "f16", "bf16"]
 
 
 def values(shape, dtype="f32"):
-    return RNG.integers(0, 200, shape).astype(NUMPY[dtype])
+    return RNG.integers(0, 200, shape).astype(dtype_of(dtype).numpy)
 
 
 @dala.kernel
@@ -59,6 +61,35 @@ def test_vectors_of_64_bits(dtype, device):
         pytest.skip("only the CPU has them for certain")
     points = values((9, 4)).astype(dtype)
     assert np.array_equal(steps4(points), np.vstack([points[1:], points[-1:]]) - points)
+
+
+@pytest.mark.parametrize("count", [1, 5, 64, 1001])
+def test_vectors_of_conditions_are_stored_as_such(count, device):
+    @dala.kernel
+    def ahead(flags: dala.Array[dala.vec3]) -> dala.vec3:
+        (i,) = dala.position(1)
+        return flags[i + 1]
+
+    flags = values((count, 3)) > 100
+    got = ahead(flags)
+    assert got.dtype == bool
+    assert np.array_equal(got, np.vstack([flags[1:], flags[-1:]]))
+
+
+def test_several_outputs_may_be_vectors(device):
+    class Split(NamedTuple):
+        direction: dala.vec3
+        length: float
+
+    @dala.kernel
+    def split(points: dala.Array[dala.vec3]):
+        size = dala.length(points)
+        return Split(points / size, size)
+
+    points = RNG.normal(size=(77, 3)).astype(np.float32)
+    for directions, lengths in (split(points), split.python(points)):
+        assert (directions.shape, lengths.shape) == ((77, 3), (77,))
+        np.testing.assert_allclose(directions * lengths[:, None], points, atol=1e-5)
 
 
 def test_components_of_the_vector_at_a_position_have_names(device):

@@ -11,8 +11,9 @@ from dala.errors import KernelError, ShapeError
 from dala.ir.types import BOOL, F16, F32, F64, S8, S16, S32, S64, U8, U16, U32, U64, Scalar
 from dala.lang.findings import Findings
 from dala.lang.language_names import INTRINSICS, MatrixMarker, VectorMarker
-from dala.lang.lower import Definition, Specialization, referred
+from dala.lang.lower import Definition, Specialization
 from dala.lang.outputs import Spec
+from dala.lang.references import referred
 from dala.lang.signature import static_object
 from dala.lang.structs import is_struct
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from dala.base.record import value
 from dala.errors import KernelSyntaxError, KernelTypeError
@@ -16,7 +14,6 @@ from dala.ir.nodes import OUTPUT, Border, Input, Output, Param, Program
 from dala.ir.simplify import simplify
 from dala.ir.types import F32, F64, S64, U64, Scalar
 from dala.ir.verify import verify
-from dala.lang.calls import Function, source_of
 from dala.lang.composites import bundled
 from dala.lang.early_exits import assigned, structured
 from dala.lang.expressions import Domain
@@ -24,9 +21,9 @@ from dala.lang.findings import Findings, Returned
 from dala.lang.language_names import INTRINSICS
 from dala.lang.loops import Lowering
 from dala.lang.outputs import Spec, output_of, return_of, returned_items, stored, white_of
-from dala.lang.signature import ReturnType, Signature, read_signature, static_object
+from dala.lang.references import referred
+from dala.lang.signature import ReturnType, Signature, read_signature
 from dala.lang.source import Source
-from dala.lang.structs import is_struct, method_of
 from dala.lang.values import (
     InputRef,
     Literal,
@@ -130,7 +127,9 @@ class Definition:
     def is_image(self) -> bool:
         """Whether the kernel's domain is the pixels of an image."""
         images = any(item.image for item in self.signature.inputs)
-        return images or (self.signature.out is None and _makes_pixels(self.source))
+        if images or self.signature.out is not None:
+            return images
+        return any(found is INTRINSICS["rgba"] for found in referred(self.source))
 
 
 def _lower(
@@ -248,30 +247,3 @@ def _run_scattered(lowering: Lowering, source: Source) -> None:
             found, "a kernel with `out: dala.Out` returns nothing.", "Write `out[i] = …`."
         )
     lowering.block(structured(source.tree.body))
-
-
-def _makes_pixels(source: Source) -> bool:
-    """Whether the function, or one that it calls, calls `dala.rgba`."""
-    return any(found is INTRINSICS["rgba"] for found in referred(source))
-
-
-def referred(source: Source, seen: tuple[Source, ...] = ()) -> Iterator[Any]:
-    """Yields the objects from outside that a function and those that it calls refer to."""
-    for node in ast.walk(source.tree):
-        if not isinstance(node, ast.Name | ast.Attribute):
-            continue
-        found = static_object(source, node)
-        yield found
-        for inner in _functions_of(found):
-            if inner not in seen:
-                yield from referred(inner, (*seen, source))
-
-
-def _functions_of(found: Any) -> list[Source]:
-    """Returns the sources of a function, or of the methods of a class of named tuples."""
-    if isinstance(found, Function):
-        return [found.source]
-    methods = [method_of(found, name) for name in dir(found)] if is_struct(found) else []
-    return [
-        item.source if isinstance(item, Function) else source_of(item) for item in methods if item
-    ]

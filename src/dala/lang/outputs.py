@@ -84,7 +84,7 @@ def stored(
     try:
         if isinstance(returned, Vector) and output.channels is not None:
             items = returned.items
-            return tuple(lowering.arithmetic.convert(item, output.type).value for item in items)
+            return tuple(lowering.arithmetic.stored(item, output.type) for item in items)
         if output.channels is None:
             levels = gray and output.type in (U8, U16)
             if levels and lowering.arithmetic.type_of(returned).is_float:

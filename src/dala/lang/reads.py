@@ -55,7 +55,8 @@ class Reads(Expressions):
             for channel in range(item.channels)
         ]
         if source.vectors:
-            return Vector(tuple(map(Number, stored)))
+            computed = item.type.computed
+            return Vector(tuple(Number(self.build.convert(part, computed)) for part in stored))
         return self.pixel(source, stored)
 
     def pixel(self, source: InputRef, stored: Sequence[Value]) -> Pixel:
