@@ -247,3 +247,18 @@ def test_what_is_no_sum_stays_as_it_is():
 @pytest.mark.parametrize(("name", "params"), [("grayscale", {}), ("brightness", {"value": 0.1})])
 def test_built_in_kernels_need_no_twin_for_bytes(name, params):
     assert "x float>" not in code_of(compute.Kernel.lookup(name), **params)
+
+
+def test_a_plain_blur_over_two_axes_is_unrolled_and_narrow():
+    weights = tuple((np.exp(-((np.arange(7) - 3) ** 2) / 4.5)).tolist())
+
+    @dala.kernel
+    def blur(image: dala.Image):
+        y, x = dala.position(2)
+        total = dala.rgba(0.0, 0.0, 0.0, 0.0)
+        for i in range(7):
+            for j in range(7):
+                total += image[y + i - 3, x + j - 3] * (weights[i] * weights[j] / 14.0)
+        return total
+
+    assert "x float>" not in code_of(blur)

@@ -79,9 +79,9 @@ def _range(form: Form) -> tuple[int, float]:
     """Returns how many levels below 0 a sum may be, and the greatest that it is above that."""
     low, high = form.range
     lowest, highest = offset_bounds(form)
-    base = max(0, math.ceil(-(low + lowest)) + 1)
-    base += base % 2  # so that even levels stay even
-    return base, base + max(0.0, high + highest) + 1
+    below = math.ceil(-(low + lowest)) + 1 if low + lowest < 0 else 0
+    base = below + below % 2  # so that even levels stay even
+    return base, base + max(0.0, high + highest)
 
 
 # -- exact -----------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def _exact(form: Form) -> Exact | None:
         return None
     base, most = _range(form)
     shift = 0
-    while most * (denominator >> shift) > ROOM:
+    while (most + 0.5) * (denominator >> shift) > ROOM:
         shift += 1
         if denominator % (1 << shift) or is_binary(denominator):
             return None

@@ -139,7 +139,8 @@ class Rewriter:
         values = self._values(old.initial)
         if isinstance(start, Const) and isinstance(stop, Const):
             first, last = int(start.value), int(stop.value)
-            if count_iterations(first, last, old.step) * _unrolled_size(old.body) <= MOST_UNROLLED:
+            size = _unrolled_size(old.body, {old.counter})
+            if count_iterations(first, last, old.step) * size <= MOST_UNROLLED:
                 for number in range(first, last, old.step):
                     self._new[old.counter] = self.builder.const(old.counter.type, number)
                     self._new.update(zip(old.carried, values, strict=True))
@@ -158,14 +159,21 @@ def count_iterations(start: int, stop: int, step: int) -> int:
     return max(0, -((start - stop) // step))
 
 
-def _unrolled_size(block: Block) -> int:
-    """Returns the number of statements in a block once its constant loops are unrolled."""
+def _unrolled_size(block: Block, folded: set[Value]) -> int:
+    """Returns the number of statements in a block once its constant loops are unrolled.
+
+    What is computed of constants and of counters in `folded` alone is none of them.
+    """
     size = 1
     for item in block.statements:
-        inner = sum(_unrolled_size(part) for part in blocks_of(item))
+        if isinstance(item, Apply) and all(isinstance(a, Const) or a in folded for a in item.args):
+            folded.add(item)
+            continue
+        iterations = 1
         if isinstance(item, For) and isinstance(item.start, Const) and isinstance(item.stop, Const):
-            inner *= count_iterations(int(item.start.value), int(item.stop.value), item.step)
-        size += 1 + inner
+            folded.add(item.counter)
+            iterations = count_iterations(int(item.start.value), int(item.stop.value), item.step)
+        size += 1 + iterations * sum(_unrolled_size(part, folded) for part in blocks_of(item))
     return size
 
 
