@@ -10,7 +10,7 @@ from media.picture_files import encoded, smooth, swapped_profile
 from media.small_models import write_bright_class
 from PIL import Image
 
-from dala import media
+from dala import compute, media
 
 DEEP = "its 16 bits for each value are cut to 8"
 
@@ -41,11 +41,55 @@ def photo(folder):
 
 
 @pytest.mark.parametrize("name", ["deep.png", "deep.tif"])
-def test_bits_that_are_cut_are_said(told, deep, name):
-    code, out, err = told("process", name, "out.png")
+@pytest.mark.parametrize("filters", [[], ["-f", "blur:radius=1"], ["-f", "text:hi"]])
+def test_bits_that_are_cut_are_said(told, deep, name, filters):
+    code, out, err = told("process", name, "out.jpg", *filters)
     assert (code, out) == (0, "")
-    assert err.splitlines()[1:] == [f"dala: {name}: {DEEP}."]
-    assert told("process", name, "out.png", "-y", "-q") == (0, "", "")
+    assert err.splitlines()[-1:] == [f"dala: {name}: {DEEP}."]
+    assert told("process", name, "out.jpg", *filters, "-y", "-q") == (0, "", "")
+
+
+@pytest.mark.parametrize("name", ["deep.png", "deep.tif"])
+@pytest.mark.parametrize("target", ["out.png", "out.tif", "out-%d.png"])
+@pytest.mark.parametrize("filter", [None, "invert", "text:hi,opacity=0.01"])
+def test_sixteen_bits_are_kept_by_every_filter(told, deep, name, target, filter):
+    given = [] if filter is None else ["-f", filter]
+    assert told("process", name, target, *given, "--strict", "-q") == (0, "", "")
+    image = media.load(target.replace("%d", "0"), mode="gray")
+    assert image.dtype == np.uint16
+    if filter is None:
+        np.testing.assert_array_equal(image, media.load("deep.png"))
+    elif filter == "invert":
+        np.testing.assert_array_equal(image, 65535 - media.load("deep.png"))
+
+
+def test_a_batch_keeps_sixteen_bits(told, deep):
+    code, _, err = told("batch", "deep.png", "deep.tif", "--out", "made", "-f", "invert")
+    assert code == 0
+    assert "cut" not in err
+    for name in ("deep.png", "deep.tif"):
+        np.testing.assert_array_equal(media.load(f"made/{name}"), 65535 - media.load(name))
+
+
+def test_a_pipeline_of_eight_bits_says_what_it_cuts(told, folder, deep):
+    given, made = (compute.buffer_zeros((8, 8), "u8") for _ in range(2))
+    with compute.pipeline() as pipeline:
+        pipeline.add("invert", [given], made)
+        pipeline.save(folder / "eight.json", {"given": given, "made": made})
+    code, _, err = told("run", "eight.json", "deep.png", "out.png")
+    assert code == 0, err
+    assert DEEP in err
+    want = 255 - media.load("deep.png", dtype="u8")
+    np.testing.assert_array_equal(media.load("out.png"), want)
+
+
+def test_a_pipeline_of_sixteen_bits_takes_and_makes_them(told, folder, deep):
+    given, made = (compute.buffer_zeros((8, 8), "u16") for _ in range(2))
+    with compute.pipeline() as pipeline:
+        pipeline.add("invert", [given], made)
+        pipeline.save(folder / "deep.json", {"given": given, "made": made})
+    assert told("run", "deep.json", "deep.png", "out.png", "--strict", "-q") == (0, "", "")
+    np.testing.assert_array_equal(media.load("out.png"), 65535 - media.load("deep.png"))
 
 
 def test_frames_that_are_lost_are_said(told, animated):
@@ -72,13 +116,13 @@ def test_all_that_is_lost_is_in_one_line(told, folder):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["process", "deep.png", "out.png"],
-        ["process", "deep.png", "out.png", "-f", "text:hi"],
+        ["process", "deep.png", "out.bmp"],
+        ["process", "deep.png", "out.bmp", "-f", "text:hi"],
         ["process", "moving.webp", "out.png"],
         ["process", "photo.jpg", "out.bmp"],
-        ["run", "list.json", "deep.png", "out.png"],
-        ["predict", "classes.onnx", "deep.png", "--like", "mobilenet_v2", "-o", "out.png"],
-        ["process", "clear.png", "out.png", "-f", "overlay:layer=deep.png"],
+        ["run", "list.json", "deep.png", "out.bmp"],
+        ["predict", "classes.onnx", "deep.png", "--like", "mobilenet_v2", "-o", "out.bmp"],
+        ["process", "clear.png", "out.png", "-f", "overlay:layer=moving.webp"],
     ],
 )
 def test_strictness_refuses_before_anything_is_written(
@@ -95,28 +139,30 @@ def test_strictness_refuses_before_anything_is_written(
 
 
 def test_a_batch_says_it_for_each_file_and_goes_on(told, answer, deep, photo):
-    code, _, err = told("batch", "deep.png", "deep.tif", "photo.jpg", "--out", "made", "-q")
+    code, _, err = told("batch", "deep.png", "photo.jpg", "--out", "made", "--to", "jpg", "-q")
     assert (code, err) == (0, "")
-    code, _, err = told("batch", "deep.png", "photo.jpg", "--out", "more")
+    code, _, err = told("batch", "deep.png", "photo.jpg", "--out", "more", "--to", "jpg")
     assert code == 0
     assert err.count("dala: ") == 1
     assert f"dala: deep.png: {DEEP}." in err
-    said = answer("batch", "deep.png", "photo.jpg", "--out", "strict", "--strict", code=1)
+    given = ["--out", "strict", "--to", "jpg", "--strict"]
+    said = answer("batch", "deep.png", "photo.jpg", *given, code=1)
     assert [item["source"] for item in said["made"]] == ["photo.jpg"]
-    assert said["failed"] == [{"source": "deep.png", "error": f"{DEEP}."}]
+    assert said["failed"] == [{"source": "deep.png", "error": f"strict/deep.jpg: {DEEP}."}]
 
 
 def test_programs_are_told_what_was_lost(told, answer, deep, photo):
-    assert answer("process", "deep.png", "a.png")["lost"] == [DEEP]
+    assert answer("process", "deep.png", "a.png")["lost"] == []
+    assert answer("process", "deep.png", "a.jpg")["lost"] == [DEEP]
     assert answer("process", "photo.jpg", "b.jpg")["lost"] == []
-    _, out, err = told("process", "deep.png", "c.png", "--json")
+    _, out, err = told("process", "deep.png", "c.jpg", "--json")
     assert json.loads(out)["lost"] == [DEEP]
     assert err == ""
 
 
 def test_losses_after_a_strict_run_are_said_again(told, refused, deep):
-    refused("process", "deep.png", "out.png", "--strict", code=1)
-    code, _, err = told("process", "deep.png", "out.png")
+    refused("process", "deep.png", "out.jpg", "--strict", code=1)
+    code, _, err = told("process", "deep.png", "out.jpg")
     assert code == 0
     assert DEEP in err
 

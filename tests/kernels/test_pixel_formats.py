@@ -15,6 +15,7 @@ from dala.runtime.kernels.kernel import KERNELS, Kernel
 SIZES = [(6, 70), (2, 2), (5, 7), (1, 1), (2, 9)]
 """Of even numbers, which are gone through two by two on the CPU, and of odd ones."""
 KINDS = [("bt601", "limited"), ("bt601", "full"), ("bt709", "limited"), ("bt709", "full")]
+KINDS += [("bt2020", "limited"), ("bt2020", "full")]
 CHANNELS = {"rgb": [0, 1, 2], "rgba": [0, 1, 2, 3], "bgr": [2, 1, 0], "bgra": [2, 1, 0, 3]}
 NARROW = 0.06
 """Levels by which what is computed in 16 bits may be off before it is rounded."""
@@ -220,7 +221,7 @@ def test_the_output_has_the_size_of_its_format(shape, params, made):
         ({"from": "rgb"}, "parameter 'to' is missing"),
         ({"from": "rgb", "to": "hsv"}, f"to 'hsv' is not known: give {', '.join(FORMATS)}."),
         ({"from": ["rgb"], "to": "bgr"}, "from ['rgb'] is not known"),
-        ({"from": "rgb", "to": "nv12", "matrix": "bt2020"}, "give bt601, bt709"),
+        ({"from": "rgb", "to": "nv12", "matrix": "bt470"}, "give bt601, bt709"),
         ({"from": "rgb", "to": "nv12", "range": []}, "range [] is not known: give limited, full"),
         ({"from": "rgb", "to": "bgr", "width": 1.5}, "width is an integer, not 1.5"),
     ],

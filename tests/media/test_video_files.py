@@ -50,12 +50,12 @@ def test_a_search_begins_with_the_first_frame_at_that_time_or_after(clip, time_s
         assert everything.time_s == 0
 
 
-def test_deep_colors_are_floats(tmp_path):
+def test_deep_colors_are_u16(tmp_path):
     path = write_clip(tmp_path / "deep.mkv", 2, codec="ffv1", pixels="yuv420p10le", options={})
     with media.open(path) as video:
         assert video.info.bits == 10
         image = next(iter(video)).image()
-    assert image.dtype == np.float32
+    assert image.dtype == np.uint16
     assert len(np.unique(image)) > 256
 
 

@@ -147,15 +147,21 @@ def test_video_frames_of_other_colors_are_converted(tmp_path):
 
 
 @pytest.mark.parametrize("codec", ["h264", "hevc", "av1", "ffv1"])
-def test_f32_gets_ten_bits_where_the_codec_has_them(tmp_path, codec):
+@pytest.mark.parametrize("dtype", ["f32", "u16", "f16"])
+def test_deep_images_get_ten_bits_where_the_codec_has_them(tmp_path, codec, dtype):
     ramp = np.linspace(0.25, 0.3, 640, dtype=np.float32)
     image = np.repeat(np.repeat(ramp[None, :, None], 64, 0), 3, -1)
+    if dtype == "u16":
+        image = np.rint(image * 65535).astype(np.uint16)
+    elif dtype == "f16":
+        image = image.astype(np.float16)
     path = write_all(tmp_path / "a.mkv", [image], codec=codec, quality=100)
     with open_source(path) as made:
         assert (made.info.bits, made.info.pixel_format) == (10, "yuv420p10le")
         got = next(iter(made)).image()
-    assert got.dtype == np.float32
-    assert np.abs(got - image).max() < 3 / 1023
+    assert got.dtype == np.uint16
+    want = image / 65535 if dtype == "u16" else image
+    assert np.abs(got / 65535 - want).max() < 3 / 1023
     assert len(np.unique(got[0, :, 1])) > 30, "of 8 bits there would be 14 levels"
     assert times_of(path) == [0.0]
 

@@ -9,20 +9,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dala.base.suggestions import hint
 from dala.base.text_file import read_text
 from dala.cli import loss_reports
 from dala.cli.conversion import Converted, Settings
 from dala.cli.filter_syntax import Filter, given_filter
 from dala.errors import ArgumentError
-from dala.ir.types import dtype_of
+from dala.images.frames import converted
+from dala.ir.types import IMAGES, U8, dtype_of
 from dala.runtime.buffers.buffer import buffer_zeros, from_numpy
 from dala.runtime.pipelines.document import at, key, mapping, sequence, text
 from dala.runtime.pipelines.file import load_pipeline
 
 _MODES = {1: "gray", 3: "rgb", 4: "rgba"}
+_DTYPES = [scalar.name for scalar in IMAGES]
 
 
 def read(path: Path) -> Mapping[str, Any]:
@@ -82,7 +82,8 @@ def run_pipeline(
     path: Path, document: Mapping[str, Any], source: str, target: str, settings: Settings
 ) -> Converted:
     """Runs a pipeline on a picture of the right size."""
-    from dala.media.pictures.files import load, save
+    from dala.media.pictures.files import load, save, warn_of_loss
+    from dala.media.pictures.metadata import cut_bits
 
     started_s = time.perf_counter()
     with at(str(path)):
@@ -94,14 +95,17 @@ def run_pipeline(
         image, metadata = load(
             source, mode=mode, largest_pixels=settings.largest_pixels, with_metadata=True
         )
+        if dtype == U8.name and image.itemsize > 1:
+            warn_of_loss(source, [cut_bits(metadata.bits)])
     if image.shape != shape:
         raise ArgumentError(
             f"{source} is {image.shape[1]} × {image.shape[0]}, but {path} was made for pictures of "
             f"{shape[1]} × {shape[0]}: resize it first, or give a list of filters, which takes any."
         )
-    pixels = image if dtype == "u8" else (image / np.float32(255)).astype(np.float32)
     out = buffer_zeros(out_shape, dtype_of(out_dtype))
-    pipeline = load_pipeline(path, {read_name: from_numpy(pixels), written_name: out})
+    pipeline = load_pipeline(
+        path, {read_name: from_numpy(converted(image, dtype_of(dtype))), written_name: out}
+    )
     pipeline.run()
     with loss_reports.collected() as lost_later:
         save(out, target, quality=settings.picture_quality, metadata=metadata)
@@ -137,9 +141,9 @@ def _kind(document: Mapping[str, Any], name: str) -> tuple[tuple[int, ...], str]
     said = mapping(document["buffers"][name], place)
     shape, dtype = tuple(sequence(said.get("shape"), f"{place}.shape")), said.get("dtype")
     is_image = len(shape) == 2 or (len(shape) == 3 and shape[2] in (3, 4))
-    if not is_image or dtype not in ("u8", "f32"):
+    if not is_image or dtype not in _DTYPES:
         raise ArgumentError(
             f"{place}: a picture is (height, width), (height, width, 3) or (height, width, 4) of "
-            f"u8 or f32, not {shape} of {dtype}."
+            f"{', '.join(_DTYPES[:-1])} or {_DTYPES[-1]}, not {shape} of {dtype}."
         )
     return shape, str(dtype)

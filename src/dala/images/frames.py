@@ -12,14 +12,13 @@ from dala.base.record import record
 from dala.devices import current_device
 from dala.devices.cpu.memory import Borrowed
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ir.types import DTYPES, F32, IMAGES, U8, DtypeName, Scalar
+from dala.ir.types import DTYPES, IMAGES, U8, U16, DtypeName, Scalar
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 
 PILLOW_MODES = ("L", "RGB", "RGBA")
 Shape = tuple[int, ...]
 _NAMES = {scalar.numpy: scalar.name for scalar in IMAGES}
-WRITTEN = (U8, F32)
-"""The dtypes of images that files and videos are made of."""
+_LUMA = np.array([0.299, 0.587, 0.114])
 
 
 @record
@@ -56,13 +55,7 @@ class Frame:
         return Frame(self.pixels.copy(), self.give_back)
 
 
-def frame_of(
-    what: str,
-    image: Any,
-    size: tuple[int, int] | None = None,
-    *,
-    dtypes: tuple[Scalar, ...] = IMAGES,
-) -> Frame:
+def frame_of(what: str, image: Any, size: tuple[int, int] | None = None) -> Frame:
     """Returns the image of any kind as a Frame; bytes need a size (width, height)."""
     if isinstance(image, bytes | bytearray | memoryview):
         return Frame(_from_bytes(what, image, size), lambda buffer: _array(buffer).tobytes())
@@ -71,11 +64,11 @@ def frame_of(
             f"{what}: width and height are for bytes; {type(image).__name__} has a size of its own."
         )
     if isinstance(image, Buffer):
-        _check(what, image.shape, image.dtype, dtypes)
+        _check(what, image.shape, image.dtype)
         return Frame(image, lambda buffer: buffer)
     if isinstance(image, np.ndarray):
         name = _NAMES.get(image.dtype, str(image.dtype))
-        _check(what, image.shape, name, dtypes)
+        _check(what, image.shape, name)
         return Frame(image, _array)
     pillow = sys.modules.get("PIL.Image")  # a caller with such an image has imported it
     if pillow is not None and isinstance(image, pillow.Image):
@@ -117,14 +110,14 @@ def flat_bytes(data: bytes | bytearray | memoryview) -> np.ndarray:
     return np.frombuffer(data, np.uint8)
 
 
-def _check(what: str, shape: Shape, dtype: str, allowed: tuple[Scalar, ...]) -> None:
+def _check(what: str, shape: Shape, dtype: str) -> None:
     if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in (3, 4)):
         raise ShapeError(
             f"{what}: {shape} is not the shape of an image: that is (height, width), (height, "
             f"width, 3) or (height, width, 4)."
         )
-    if dtype not in [scalar.name for scalar in allowed]:
-        kinds = [f"{scalar} in 0..{scalar.white}" for scalar in allowed]
+    if dtype not in [scalar.name for scalar in IMAGES]:
+        kinds = [f"{scalar} in 0..{scalar.white}" for scalar in IMAGES]
         raise DtypeError(
             f"{what}: the image is {dtype}, but images are {', '.join(kinds[:-1])} or {kinds[-1]}: "
             f"convert it first."
@@ -156,11 +149,36 @@ def destination(out: np.ndarray, shape: Shape, dtype: str) -> Buffer:
     return Buffer(Borrowed(out.ctypes.data, out.nbytes, out), DTYPES[dtype], shape)
 
 
-def levels_of(image: np.ndarray) -> np.ndarray:
-    """Returns the pixels as u8: rounded to nearest and clamped, NaN is 0."""
-    if image.dtype == np.uint8:
+def levels_of(image: np.ndarray, scalar: Scalar = U8) -> np.ndarray:
+    """Returns the pixels as u8 or u16: rounded to nearest and clamped, NaN is 0."""
+    if image.dtype == scalar.numpy:
         return image
     if image.dtype == np.uint16:
         return ((image.astype(np.uint32) + 128) // 257).astype(np.uint8)
-    levels: np.ndarray = np.rint(np.nan_to_num(image, nan=0.0).clip(0.0, 1.0) * np.float32(255))
-    return levels.astype(np.uint8)
+    if image.dtype == np.uint8:
+        return image.astype(np.uint16) * np.uint16(257)
+    shares = np.nan_to_num(image, nan=0.0).astype(np.float32).clip(0.0, 1.0)
+    return np.asarray(np.rint(shares * np.float32(scalar.white)).astype(scalar.numpy))
+
+
+def converted(image: np.ndarray, scalar: Scalar) -> np.ndarray:
+    """Returns the image in another dtype of images; white stays white."""
+    if scalar in (U8, U16):
+        return levels_of(image, scalar)
+    if image.dtype.kind == "u":
+        white = np.float32(np.iinfo(image.dtype).max)
+        return np.asarray((image / white).astype(scalar.numpy, copy=False))
+    return image.astype(scalar.numpy, copy=False)
+
+
+def with_channels(image: np.ndarray, mode: str) -> np.ndarray:
+    """Returns levels as gray, rgb or rgba: gray is luma, and new alpha is opaque."""
+    if mode == "gray":
+        if image.ndim == 2:
+            return image
+        return np.asarray(np.rint(image[..., :3] @ _LUMA).astype(image.dtype))
+    colors = np.repeat(image[..., None], 3, -1) if image.ndim == 2 else image
+    if mode == "rgb" or colors.shape[2] == 4:
+        return np.ascontiguousarray(colors[..., : len(mode)])
+    opaque = np.full((*colors.shape[:2], 1), np.iinfo(image.dtype).max, image.dtype)
+    return np.concatenate([colors, opaque], -1)

@@ -55,9 +55,10 @@ def convert(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """An image in another format, out of rgb, rgba, bgr, bgra, gray, yuv420p and nv12
 
     Alpha is added as opaque or dropped; gray is 0.299 R + 0.587 G + 0.114 B. Of yuv420p and nv12,
-    with `matrix` "bt601" or "bt709" and `range` "limited" or "full", gray is the luma itself, in
-    full range; a luma below the black of its range is black. A level of chroma is that of its 2 × 2
-    pixels, and the mean of their colors makes it; where the size is odd the edge counts twice.
+    with `matrix` "bt601", "bt709" or "bt2020" and `range` "limited" or "full", gray is the luma
+    itself, in full range; a luma below the black of its range is black. A level of chroma is that
+    of its 2 × 2 pixels, and the mean of their colors makes it; where the size is odd the edge
+    counts twice.
 
     These two are u8, (height · 3/2, width) where both are even, or any size in one axis: the plane
     Y, then U and V, one after another in yuv420p and in turns in nv12. `width` and `height` say how

@@ -1,10 +1,10 @@
-"""How levels of luma and chroma stand for colors: BT.601 and BT.709, of limited and full range."""
+"""How levels of luma and chroma stand for colors: BT.601, BT.709 and BT.2020, limited and full."""
 
 from __future__ import annotations
 
 from dala.base.record import value
 
-WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722)}
+WEIGHTS = {"bt601": (0.299, 0.114), "bt709": (0.2126, 0.0722), "bt2020": (0.2627, 0.0593)}
 """What red and blue add to the luma."""
 RANGES = {"limited": (16, 219, 224), "full": (0, 255, 255)}
 """The level of black, and how many levels luma and chroma span."""

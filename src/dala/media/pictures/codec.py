@@ -14,16 +14,19 @@ from dala.base.record import record
 from dala.errors import ArgumentError, LimitError, MediaError, argument, either
 from dala.media.pictures import containers
 from dala.media.pictures.completeness import missing_pixel_data
+from dala.media.pictures.deep_pixels import deep_pixels
 from dala.media.pictures.footprint import check_footprint
-from dala.media.pictures.formats import PICTURES, listed, opener, plugin
+from dala.media.pictures.formats import DEEP, PICTURES, listed, opener, plugin
 from dala.media.pictures.metadata import (
     Metadata,
     bits_of,
+    cut_bits,
     exif_directories,
-    lost_pixels,
+    lost_frames,
     save_options,
 )
-from dala.media.pictures.tiff_tags import with_exif_directories
+from dala.media.pictures.png_pixels import with_deep_pixels
+from dala.media.pictures.tiff_tags import as_wide_bytes, with_deep_samples, with_exif_directories
 
 _QUALITY = 90
 """The default quality of lossy formats."""
@@ -37,11 +40,16 @@ class Decoded:
     """A decoded picture in upright orientation, its file's format, and what decoding lost."""
 
     image: Any
+    """Pillow's image, or an array of u16 for 16 bits."""
     opened: Any
     """Pillow's image before it was turned upright, with the file's metadata."""
     format: str
     bits: int
     lost: list[str]
+
+    @property
+    def is_deep(self) -> bool:
+        return isinstance(self.image, np.ndarray)
 
 
 def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
@@ -64,27 +72,50 @@ def decode(name: str, data: bytes, largest_pixels: int) -> Decoded:
         raise _broken(name, format, found) from error
     _check_size(name, image.size, largest_pixels)
     has_profile = "icc_profile" in image.info
-    check_footprint(name, format, image.size, largest_pixels, image.mode, profile=has_profile)
+    mode = "deep" if _may_be_deep(image, format, data) else image.mode
+    check_footprint(name, format, image.size, largest_pixels, mode, profile=has_profile)
     missing = containers.missing_from(format, data) or missing_pixel_data(format, image, data)
     if missing is not None:
         raise _broken(name, format, missing)
-    try:
-        bits = bits_of(image, format, data)
-        lost = lost_pixels(image, format, bits)
+    unturned: list[str] = []
+
+    def loaded(image: Any) -> Any:
         with _strictly(image.size):
             image.load()
+        try:
+            return ImageOps.exif_transpose(image)
+        except MemoryError:
+            raise
+        except Exception as error:  # damaged metadata says nothing about the pixels
+            unturned[:] = [
+                f"its orientation cannot be read, so it is as it is stored ({text_of(error)})"
+            ]
+            return image
+
+    try:
+        bits = bits_of(image, format, data)
+        lost = lost_frames(image, format)
+        deep = None
+        if bits > 8:
+            deep = deep_pixels(image, format, data, opener(name, format), loaded)
+        upright = loaded(image) if deep is None else deep
     except MemoryError:
         raise
     except Exception as error:
         raise _broken(name, format, text_of(error)) from error
-    upright = image
+    if bits > 8 and deep is None:
+        lost.insert(0, cut_bits(bits))
+    return Decoded(upright, image, format, bits, lost + unturned)
+
+
+def _may_be_deep(image: Any, format: str, data: bytes) -> bool:
+    """Returns whether the picture is decoded twice: colors of 16 bits."""
+    if format not in DEEP or image.mode.startswith("I;16"):
+        return False
     try:
-        upright = ImageOps.exif_transpose(image)
-    except MemoryError:
-        raise
-    except Exception as error:  # damaged metadata says nothing about the pixels
-        lost.append(f"its orientation cannot be read, so it is as it is stored ({text_of(error)})")
-    return Decoded(upright, image, format, bits, lost)
+        return bits_of(image, format, data) > 8
+    except Exception:  # the file is refused when it is decoded
+        return False
 
 
 def _check_size(name: str, size: tuple[int, int], largest_pixels: int) -> None:
@@ -129,7 +160,7 @@ def encode(
 ) -> tuple[bytes, list[str]]:
     """Returns the encoded file, and the list of metadata that the format cannot hold.
 
-    `target` is its name in errors.
+    `pixels` are u8, or u16 for the formats of `DEEP`; `target` is the file's name in errors.
     """
     from PIL import Image
 
@@ -148,7 +179,7 @@ def encode(
     options = {**beside, **_compression(format, quality)}
     stream = io.BytesIO()
     try:
-        image = Image.fromarray(pixels)
+        image = Image.fromarray(_eight_bits(pixels, format))
         if format == "HEIF":
             module.from_pillow(image).save(stream, **options)
         else:
@@ -156,7 +187,16 @@ def encode(
     except (OSError, ValueError) as error:
         raise MediaError(f"{SAVE}{target} cannot be encoded: {text_of(error)}.") from error
     data, parts = stream.getvalue(), exif_directories(metadata, size) if format == "TIFF" else {}
+    if pixels.dtype == np.uint16:
+        data = with_deep_samples(data) if format == "TIFF" else with_deep_pixels(data, pixels)
     return with_exif_directories(data, parts) if parts else data, lost
+
+
+def _eight_bits(pixels: np.ndarray, format: str) -> np.ndarray:
+    """Returns what Pillow writes for the pixels: of u16, a file that is changed afterwards."""
+    if pixels.dtype == np.uint8:
+        return pixels
+    return as_wide_bytes(pixels) if format == "TIFF" else np.zeros(pixels.shape, np.uint8)
 
 
 def _check_quality(format: str, target: object, quality: Any) -> None:

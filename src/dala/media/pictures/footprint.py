@@ -19,6 +19,7 @@ _USUAL_PIXELS = 1 << 28
 _BAND_BYTES = 1 << 22
 # Bytes for a pixel at the most, with the array that it ends up in, by Pillow's mode.
 _BYTES = {"1": 3, "L": 3, "RGB": 8, "RGBA": 8, "RGBX": 8, "P": 12, "LA": 14, "CMYK": 14}
+_BYTES["deep"] = 24  # both halves of 16 bits, as images and arrays, and their sum
 _OTHER_BYTES = 16
 # The decoder of WebP has a canvas, and the one before it; a profile makes another image.
 _WEBP_BYTES, _PROFILE_BYTES = 8, 8

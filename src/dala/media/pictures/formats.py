@@ -26,6 +26,8 @@ class PictureFormat:
     largest_extent: int | None = None
     holds_metadata: bool = True
     """Whether such a file can hold EXIF and XMP."""
+    bits: int = 8
+    """The most bits per channel that are written."""
 
     @property
     def label(self) -> str:
@@ -36,7 +38,7 @@ class PictureFormat:
 PICTURES = {
     item.name: item
     for item in (
-        PictureFormat("PNG", (".png",), "PIL.PngImagePlugin", "PngImageFile"),
+        PictureFormat("PNG", (".png",), "PIL.PngImagePlugin", "PngImageFile", bits=16),
         PictureFormat(
             "JPEG",
             (".jpg", ".jpeg"),
@@ -54,7 +56,7 @@ PICTURES = {
             is_lossy=True,
             largest_extent=16_383,
         ),
-        PictureFormat("TIFF", (".tif", ".tiff"), "PIL.TiffImagePlugin", "TiffImageFile"),
+        PictureFormat("TIFF", (".tif", ".tiff"), "PIL.TiffImagePlugin", "TiffImageFile", bits=16),
         PictureFormat(
             "BMP",
             (".bmp",),
@@ -84,6 +86,8 @@ PICTURES = {
 }
 """Formats by Pillow's names. GIFs are written as video, frame by frame."""
 
+DEEP = tuple(item.name for item in PICTURES.values() if item.bits > 8)
+"""The formats of 16 bits."""
 FORMATS = {
     suffix: item.name for item in PICTURES.values() if item.is_written for suffix in item.suffixes
 }

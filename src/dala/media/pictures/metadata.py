@@ -248,16 +248,18 @@ def checked_metadata(given: Any) -> Metadata | None:
     )
 
 
-def lost_pixels(image: Any, format: str, bits: int) -> list[str]:
-    """Returns what the array loses of a file's pixels: bits, and frames after the first."""
-    lost = []
-    if bits > 8:
-        lost.append(f"its {bits} bits for each value are cut to 8")
-    if getattr(image, "is_animated", False):
-        what = {"TIFF": "pages", "HEIF": "pictures"}.get(format, "frames")
-        where = " (a GIF, a video or a folder holds them all)" if what == "frames" else ""
-        lost.append(f"only the first of its {what} is kept{where}")
-    return lost
+def cut_bits(bits: int, to: int = 8) -> str:
+    """Returns how it is said that values are kept with fewer bits."""
+    return f"its {bits} bits for each value are cut to {to}"
+
+
+def lost_frames(image: Any, format: str) -> list[str]:
+    """Returns what is lost of a file's frames after the first."""
+    if not getattr(image, "is_animated", False):
+        return []
+    what = {"TIFF": "pages", "HEIF": "pictures"}.get(format, "frames")
+    where = " (a GIF, a video or a folder holds them all)" if what == "frames" else ""
+    return [f"only the first of its {what} is kept{where}"]
 
 
 def bits_of(image: Any, format: str, data: bytes) -> int:

@@ -19,6 +19,8 @@ from dala.base.record import record
 from dala.errors import ArgumentError, DalaError, FileError, MediaError, argument, renaming
 from dala.kernels.image.sizes import WantedSize, wanted_size
 from dala.media.filters.chain import Filter, listed_filters
+from dala.media.pictures.files import warn_of_loss
+from dala.media.pictures.metadata import cut_bits
 from dala.media.video.background_io import Stopwatch, WriteBehind, read_ahead
 from dala.media.video.filtering.fingerprints import file_stamp, filter_fingerprint
 from dala.media.video.filtering.frame_filter import FrameFilter
@@ -26,7 +28,7 @@ from dala.media.video.reading.decoded_frame import VideoFrame
 from dala.media.video.reading.image_sequences import Pictures
 from dala.media.video.reading.packets import PacketFile
 from dala.media.video.reading.source_opening import Source, open_source
-from dala.media.video.writing.encoding import Encoder, Encoding, FrameFormat, encoding_for
+from dala.media.video.writing.encoding import Encoder, Encoding, FrameFormat, bits_of, encoding_for
 from dala.media.video.writing.muxing import SourceExtras, mux_segments
 from dala.media.video.writing.segments import FRAMES_IN_SEGMENT, SegmentFolder
 from dala.media.video.writing.sink import Sink
@@ -86,8 +88,8 @@ def transcode(
     """Writes the video with filters applied to each frame; sound, subtitles and chapters are kept.
 
     A filter is a name, a kernel, or a function that is called with each frame as an array and with
-    its time in seconds, and returns an array like it: u8, or f32 in 0..1 if the source has more
-    than 8 bits; RGB, or RGBA if it has transparency. Each is in the list by itself, or in a pair
+    its time in seconds, and returns an array like it: u8, or u16 if the source has more than 8
+    bits; RGB, or RGBA if it has transparency. Each is in the list by itself, or in a pair
     with its parameters.
 
     Source and target are files, folders of pictures, or `-` for raw frames on standard input and
@@ -101,6 +103,9 @@ def transcode(
     keep the aspect ratio; "50%"; "fit:640x360" to fit into that box, enlarging smaller videos;
     "fill:640x360" to cover the box, cropped around the center. Computed sides are rounded, to even
     numbers if the codec subsamples chroma.
+
+    Bits per channel are kept, as far as the codec or the pictures have them: h264 and av1 have up
+    to 10, hevc up to 12, ffv1 16, prores 10. Fewer bits are a LossWarning.
 
     Files appear under their name when they are complete. With `resume=True`, an interrupted run
     continues after its last finished segment, unless Python functions are among its filters: they
@@ -127,6 +132,9 @@ def transcode(
         _refuse_own_source(opened, where)
         if where.suffix.lower() in CONTAINERS and os.fspath(target) != "-":
             encoding = encoding_for(where, opened.info.bits, codec, quality, preset)
+            if opened.info.bits > bits_of(encoding.pixels):
+                lost = cut_bits(opened.info.bits, bits_of(encoding.pixels))
+                warn_of_loss(str(opened.path), [lost])
             run = _Run(opened, where, listed, encoding, wanted, part, resume=resume, sound=sound)
             return run.finish(progress)
         if resume:
@@ -139,6 +147,8 @@ def transcode(
         format = raw_format if os.fspath(target) == "-" else None
         made, given = frames.size, opened.info.rate
         with open_sink(target, made, given, pixel_format=format, quality=quality) as sink:
+            if opened.info.bits > sink.bits:
+                warn_of_loss(str(opened.path), [cut_bits(opened.info.bits, sink.bits)])
             if isinstance(sink, PictureSink) and isinstance(opened, Pictures):
                 sink.metadata = (
                     opened.metadata

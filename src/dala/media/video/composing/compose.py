@@ -13,6 +13,7 @@ import numpy as np
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, ClosedError
 from dala.images.frames import Frame
+from dala.ir.types import U8, U16
 from dala.kernels.base.shapes import integer_of, positive_number
 from dala.kernels.image.paint import color_of
 from dala.kernels.image.sizes import GivenSize, exact_size
@@ -28,7 +29,6 @@ from dala.media.video.composing.layouts import (
 )
 from dala.media.video.filtering.placement import Place, Size
 from dala.media.video.reading.decoded_frame import VideoFrame
-from dala.media.video.reading.frame_conversion import DEEPEST_LEVEL
 from dala.media.video.reading.pyav import pyav
 from dala.media.video.reading.video_file import Seekable
 from dala.media.video.reading.video_info import ColorTags, StreamInfo, VideoInfo
@@ -43,7 +43,7 @@ _TOLERANCE_S = 1e-3
 _AT_ONCE = 4
 """Overlays per pass: more in one kernel take long to compile."""
 _LIMITED, _UNSPECIFIED = 1, 2
-_CODES = {"bt709": 1, "bt601": 6}
+_CODES = {"bt709": 1, "bt601": 6, "bt2020": 9}
 
 
 def compose(
@@ -130,10 +130,9 @@ class Composition(Seekable):
         """The file whose sound is used: the first video."""
         self._device = current_device()
         self._chains = Chains()
-        dtype = np.uint8 if self.info.bits == 8 else np.float32
-        color = np.array(background) * (255 if dtype is np.uint8 else 1)
-        canvas = np.empty((size[1], size[0], 3), dtype)
-        canvas[:] = np.rint(color) if dtype is np.uint8 else color
+        scalar = U8 if self.info.bits == 8 else U16
+        canvas = np.empty((size[1], size[0], 3), scalar.numpy)
+        canvas[:] = np.rint(np.array(background) * scalar.white)
         with using(self._device):
             self._canvas = Frame(Frame(canvas, _identity).buffer(), _identity)
         self._closed = False
@@ -276,8 +275,7 @@ def _sound_of(source: Any) -> Path | None:
 def _frame_from(image: np.ndarray) -> Any:
     if image.dtype == np.uint8:
         return pyav().VideoFrame.from_numpy_buffer(np.ascontiguousarray(image), "rgb24")
-    levels = np.rint(image.clip(0, 1) * np.float32(DEEPEST_LEVEL)).astype(np.uint16)
-    return pyav().VideoFrame.from_ndarray(levels, format="rgb48le")
+    return pyav().VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb48le")
 
 
 def _identity(buffer: Any) -> Any:

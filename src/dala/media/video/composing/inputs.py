@@ -12,11 +12,12 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import ArgumentError, MediaError
-from dala.images.frames import WRITTEN, Frame, frame_of
+from dala.images.frames import Frame, frame_of
 from dala.media.filters.chain import Chains, FilterStep, filter_step
 from dala.media.video.composing.layouts import Cell
 from dala.media.video.filtering.placement import Size
 from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.deep_frames import converts, deep_image
 from dala.media.video.reading.frame_conversion import (
     KERNEL_FORMATS,
     image_from_frame,
@@ -98,6 +99,8 @@ class Input:
             steps.append(
                 filter_step("convert", {"from": KERNEL_FORMATS[format], "to": target, **colors})
             )
+        elif converts(format):
+            pixels = deep_image(decoded, info.colors)
         else:
             pixels = image_from_frame(decoded)
         if self._turned:
@@ -181,7 +184,7 @@ def inputs_of(sources: Any) -> list[Input]:
             if is_source:
                 made.append(Input(item, None, Path(item.path)))
             elif not isinstance(item, str | os.PathLike):
-                picture = frame_of(f"compose: source {number + 1}", item, dtypes=WRITTEN).kept()
+                picture = frame_of(f"compose: source {number + 1}", item).kept()
                 made.append(Input(None, picture, Path(f"picture {number + 1}")))
             else:
                 opened.append(open_source(item))

@@ -21,6 +21,8 @@ from dala.media.video.filtering.video_filters import (
     video_filters_of,
 )
 from dala.media.video.reading.decoded_frame import VideoFrame
+from dala.media.video.reading.deep_formats import deep_format
+from dala.media.video.reading.deep_frames import converts, deep_frame, deep_image
 from dala.media.video.reading.frame_conversion import (
     KERNEL_FORMATS,
     frame_from_image,
@@ -30,13 +32,14 @@ from dala.media.video.reading.frame_conversion import (
 )
 from dala.media.video.reading.pyav import pyav
 from dala.media.video.reading.video_info import VideoInfo
+from dala.runtime.buffers.buffer import Buffer
 
 _PAIRED = ("yuv420p", "yuv422p")
 """Formats with subsampled chroma."""
 
 
 class FrameFilter:
-    """Filters frames one by one; 8-bit YUV is converted by kernels on the device.
+    """Filters frames one by one; YUV is converted by kernels on the device.
 
     `pixels` is the encoder's pixel format, or None for images. Filters see upright frames, and the
     size is that of upright frames: rotation metadata is applied before the filters, and undone
@@ -86,7 +89,7 @@ class FrameFilter:
 
     def _checked_size(self) -> tuple[int, int]:
         """Returns the width and height of filtered frames; raises for filters that cannot run."""
-        dtype = np.uint8 if self._info.bits <= 8 else np.float32
+        dtype = np.uint8 if self._info.bits <= 8 else np.uint16
         shape: Shape = (self._info.height, self._info.width, self._channels)
         for group in self._grouped(self._links, shape, 0.0):
             if isinstance(group, list):
@@ -111,7 +114,8 @@ class FrameFilter:
         """Returns the filtered frame as RGB, or RGBA if it has transparency."""
         self._check(frame)
         with using(self._device), self._numbered(frame):
-            return self._run(image_from_frame(frame.decoded), self._links, frame.time_s)
+            made = self._run(self._image(frame.decoded), self._links, frame.time_s)
+            return np.asarray(made)
 
     def __call__(self, frame: VideoFrame) -> Any:
         """Returns the filtered frame in the encoder's format, with its time stamp."""
@@ -153,11 +157,19 @@ class FrameFilter:
             )
         format = decoded.format.name
         if not self._packed or format != self._info.pixel_format:
-            image = self._run(image_from_frame(decoded), self._links, time_s)
-            return frame_from_image(image, self._pixels, self._info.colors)
+            image = self._run(self._image(decoded), self._links, time_s)
+            if deep_format(self._pixels) is not None:
+                return deep_frame(image, self._pixels, self._info.colors)
+            return frame_from_image(np.asarray(image), self._pixels, self._info.colors)
         ends = self._conversions(format)
         packed = self._run(decoded.to_ndarray(), [ends[0], *self._links, ends[1]], time_s)
-        return pyav().VideoFrame.from_numpy_buffer(packed, "yuv420p")
+        return pyav().VideoFrame.from_numpy_buffer(np.asarray(packed), "yuv420p")
+
+    def _image(self, decoded: Any) -> np.ndarray | Buffer:
+        """Returns the frame as RGB or RGBA; of more than 8 bits, on the device."""
+        if converts(decoded.format.name):
+            return deep_image(decoded, self._info.colors)
+        return image_from_frame(decoded)
 
     def _conversions(self, format: str) -> tuple[FilterStep, FilterStep]:
         colors, height = self._info.colors, self._info.height
@@ -166,14 +178,14 @@ class FrameFilter:
         back = filter_step("convert", {"from": self._made, "to": "yuv420p", **given})
         return into, back
 
-    def _run(self, image: np.ndarray, links: list[Link], time_s: float) -> np.ndarray:
+    def _run(self, image: np.ndarray | Buffer, links: list[Link], time_s: float) -> Buffer:
         frame = Frame(image, _identity)
         for group in self._grouped(links, frame.shape, time_s):
             if isinstance(group, list):
                 frame = Frame(self._chains.run(frame, group, None), _identity)
             else:
                 frame = Frame(group.apply(frame.buffer()), _identity)
-        return np.asarray(frame.buffer())
+        return frame.buffer()
 
     def _grouped(
         self, links: list[Link], shape: Shape, time_s: float

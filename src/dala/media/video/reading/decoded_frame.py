@@ -28,5 +28,5 @@ class VideoFrame:
         return self.decoded.width, self.decoded.height
 
     def image(self) -> np.ndarray:
-        """Returns RGB, or RGBA if there is transparency: u8, or f32 for more than 8 bits."""
+        """Returns RGB, or RGBA if there is transparency: u8, or u16 for more than 8 bits."""
         return image_from_frame(self.decoded)

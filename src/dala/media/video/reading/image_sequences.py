@@ -11,15 +11,19 @@ from typing import Any
 import numpy as np
 
 from dala.errors import FileError, MediaError
+from dala.images.frames import levels_of, with_channels
 from dala.images.text_rendering import require_pillow
+from dala.ir.types import dtype_of
 from dala.media.pictures.codec import text_of
-from dala.media.pictures.files import load, read_picture
+from dala.media.pictures.files import load, read_picture, warn_of_loss
 from dala.media.pictures.formats import FORMATS, opener
+from dala.media.pictures.metadata import cut_bits
 from dala.media.video.reading.uncompressed_source import UncompressedSource, uncompressed_info
 
 _PATTERN = re.compile(r"%(?:0(\d+))?d")
 _MILLISECOND = Fraction(1, 1000)
 PIXELS = {2: "gray", 3: "rgb24", 4: "rgba"}
+_DEEP_PIXELS = {2: "gray16le", 3: "rgb48le", 4: "rgba64le"}
 
 
 def is_pattern(path: Path) -> bool:
@@ -61,11 +65,14 @@ class Pictures(UncompressedSource):
             files[0], largest_pixels=largest_pixels, with_metadata=True
         )
         if len(files) > 1 and self._first.ndim == 2:
-            self._first = _widened(self._first, 3)
+            self._first = with_channels(self._first, "rgb")
         height, width = self._first.shape[:2]
         channels = 2 if self._first.ndim == 2 else self._first.shape[2]
         codec = FORMATS.get(files[0].suffix.lower(), "picture").lower()
-        info = uncompressed_info((width, height), rate, len(files), PIXELS[channels], codec)
+        is_deep = self._first.dtype == np.uint16
+        pixels = (_DEEP_PIXELS if is_deep else PIXELS)[channels]
+        bits = 16 if is_deep else 8
+        info = uncompressed_info((width, height), rate, len(files), pixels, codec, bits)
         super().__init__(path, info, 1 / rate)
 
     @staticmethod
@@ -87,7 +94,10 @@ class Pictures(UncompressedSource):
 
     def _read(self, path: Path) -> np.ndarray:
         """Returns a picture after the first, without repeating the first one's warnings."""
-        return read_picture(path, largest_pixels=self._largest_pixels).pixels
+        found = read_picture(path, largest_pixels=self._largest_pixels).pixels
+        if found.itemsize > self._first.itemsize:
+            warn_of_loss(str(path), [f"{cut_bits(16)}, as those of {self.files[0].name} are"])
+        return levels_of(found, dtype_of(self._first.dtype))
 
     def _next(self, path: Path) -> np.ndarray:
         image, first = self._read(path), self._first
@@ -97,28 +107,17 @@ class Pictures(UncompressedSource):
                 f"{first.shape[1]} × {first.shape[0]}: all frames have to be of one size."
             )
         channels = first.shape[2]
-        if image.ndim == 3 and image.shape[2] > channels:
-            if (image[..., 3] != 255).any():
-                raise MediaError(
-                    f"{path} has transparency, but {self.files[0].name} has none: save all "
-                    f"frames with it, or none."
-                )
-            return np.ascontiguousarray(image[..., :3])
-        return _widened(image, channels)
+        is_wider = image.ndim == 3 and image.shape[2] > channels
+        if is_wider and (image[..., 3] != dtype_of(image.dtype).white).any():
+            raise MediaError(
+                f"{path} has transparency, but {self.files[0].name} has none: save all frames with "
+                f"it, or none."
+            )
+        return with_channels(image, "rgba"[:channels])
 
 
 def _is_picture(path: Path) -> bool:
     return path.suffix.lower() in FORMATS and not path.name.startswith(".") and path.is_file()
-
-
-def _widened(image: np.ndarray, channels: int) -> np.ndarray:
-    """Returns the image with more channels: gray as RGB, and opaque alpha."""
-    if image.ndim == 2:
-        image = np.repeat(image[..., None], 3, -1)
-    if image.shape[2] < channels:
-        opaque = np.full((*image.shape[:2], 1), 255, np.uint8)
-        image = np.concatenate([image, opaque], axis=2)
-    return image
 
 
 class Animation(UncompressedSource):

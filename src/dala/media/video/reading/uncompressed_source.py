@@ -41,9 +41,14 @@ def checked_rate(rate: Any) -> Fraction:
 
 
 def uncompressed_info(
-    size: tuple[int, int], rate: Fraction, frames: int | None, pixel_format: str, codec: str
+    size: tuple[int, int],
+    rate: Fraction,
+    frames: int | None,
+    pixel_format: str,
+    codec: str,
+    bits: int = 8,
 ) -> VideoInfo:
-    """Returns the VideoInfo of 8-bit frames at a constant rate."""
+    """Returns the VideoInfo of frames at a constant rate."""
     return VideoInfo(
         width=size[0],
         height=size[1],
@@ -51,7 +56,7 @@ def uncompressed_info(
         duration_s=None if frames is None else float(frames / rate),
         frame_count=frames,
         pixel_format=pixel_format,
-        bits=8,
+        bits=bits,
         codec=codec,
         rotation=0,
         colors=standard_colors(size[1]),

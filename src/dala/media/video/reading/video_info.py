@@ -8,11 +8,11 @@ from typing import Any, Literal
 from dala.base.deprecation import renamed_attribute
 from dala.base.record import value
 
-Matrix = Literal["bt601", "bt709"]
+Matrix = Literal["bt601", "bt709", "bt2020"]
 Range = Literal["limited", "full"]
 
 _UNSPECIFIED = 2
-_MATRICES: dict[int, Matrix] = {1: "bt709", 5: "bt601", 6: "bt601"}
+_MATRICES: dict[int, Matrix] = {1: "bt709", 5: "bt601", 6: "bt601", 9: "bt2020"}
 _FULL = 2
 _SRGB_PRIMARIES, _SRGB_TRANSFER, _BT709, _BT601, _LIMITED = 1, 13, 1, 6, 1
 LEAST_HD_HEIGHT = 720

@@ -9,6 +9,7 @@ from typing import Any
 from dala.base.record import record
 from dala.base.suggestions import hint
 from dala.errors import ArgumentError, MediaError, argument
+from dala.media.video.reading.deep_formats import deep_format
 from dala.media.video.reading.pyav import pyav
 from dala.media.video.reading.video_info import ColorTags
 
@@ -19,22 +20,32 @@ PRESETS = (
 
 @record
 class Codec:
-    """An encoder, its pixel formats for 8 and for more bits, and its quality scale."""
+    """An encoder, its pixel formats from the fewest bits to the most, and its quality scale."""
 
     encoder: str
-    pixels: str
-    deep_pixels: str | None = None
+    pixels: tuple[str, ...]
     worst: int | None = None
     """The largest constant rate factor, if it has one."""
 
+    def pixels_for(self, bits: int) -> str:
+        """Returns the first format that holds so many bits, else the one with the most."""
+        return next((item for item in self.pixels if bits_of(item) >= bits), self.pixels[-1])
 
+
+def bits_of(pixels: str) -> int:
+    """Returns the bits per channel of an encoder's pixel format."""
+    format = deep_format(pixels)
+    return 8 if format is None else format.bits
+
+
+_EIGHT, _TEN, _TWELVE, _SIXTEEN = "yuv420p", "yuv420p10le", "yuv420p12le", "yuv420p16le"
 CODECS = {
-    "h264": Codec("libx264", "yuv420p", "yuv420p10le", 51),
-    "hevc": Codec("libx265", "yuv420p", "yuv420p10le", 51),
-    "vp9": Codec("libvpx-vp9", "yuv420p", None, 63),
-    "av1": Codec("libsvtav1", "yuv420p", "yuv420p10le", 63),
-    "ffv1": Codec("ffv1", "yuv420p", "yuv420p10le"),
-    "prores": Codec("prores_ks", "yuv422p10le", "yuv422p10le"),
+    "h264": Codec("libx264", (_EIGHT, _TEN), 51),
+    "hevc": Codec("libx265", (_EIGHT, _TEN, _TWELVE), 51),
+    "vp9": Codec("libvpx-vp9", (_EIGHT,), 63),
+    "av1": Codec("libsvtav1", (_EIGHT, _TEN), 63),
+    "ffv1": Codec("ffv1", (_EIGHT, _TEN, _TWELVE, _SIXTEEN)),
+    "prores": Codec("prores_ks", ("yuv422p10le",)),
 }
 SUFFIXES = {
     ".mp4": "h264",
@@ -82,9 +93,9 @@ def encoding_for(
             f"{hint(name, CODECS)}"
         )
     chosen = CODECS[name]
-    pixels = chosen.pixels if bits <= 8 else chosen.deep_pixels
-    if pixels is None:
-        deep = ", ".join(item for item in CODECS if CODECS[item].deep_pixels)
+    pixels = chosen.pixels_for(bits)
+    if bits > 8 and bits_of(pixels) == 8:
+        deep = ", ".join(item for item in CODECS if bits_of(CODECS[item].pixels[-1]) > 8)
         raise ArgumentError(
             f"{path}: {name} would cut the {bits} bits of the source to 8: as {argument('codec')} "
             f"give one of {deep}."

@@ -11,7 +11,6 @@ import numpy as np
 
 from dala.base.atomic_file import replace_file, temporary_path
 from dala.errors import FileError, LimitError
-from dala.images.frames import levels_of
 from dala.images.text_rendering import require_pillow
 from dala.kernels.image.sizes import GivenSize
 from dala.media.video.reading.pyav import pyav
@@ -48,7 +47,7 @@ class GifSink(Sink):
             self._encode(self._held)
         if self._container is None:
             self._open((image.shape[1], image.shape[0]))
-        frame = pyav().VideoFrame.from_ndarray(_with_palette(levels_of(image)), format="pal8")
+        frame = pyav().VideoFrame.from_ndarray(_with_palette(image), format="pal8")
         frame.pts, frame.time_base = tick, Fraction(1, _TICKS_PER_S)
         self._held = frame
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dala.errors import ArgumentError, ClosedError, FileError, MediaError, ShapeError
-from dala.images.frames import WRITTEN, frame_of
+from dala.images.frames import frame_of, levels_of
 from dala.kernels.image.sizes import GivenSize, exact_size
 
 Opened = TypeVar("Opened", bound="Sink")
@@ -25,6 +25,9 @@ def check_writable(path: Path) -> None:
 class Sink(ABC):
     """Takes frames; `close` publishes the output, `abandon` discards it."""
 
+    bits = 8
+    """The most bits per channel that are kept."""
+
     def __init__(self, path: Path, size: GivenSize | None) -> None:
         self.path = path
         self.size = None if size is None else exact_size(str(path), size)
@@ -34,8 +37,10 @@ class Sink(ABC):
         self._is_open = True
 
     def write(self, image: Any, time_s: float) -> None:
-        """Adds a frame (RGB, RGBA or gray; u8 or f32), shown from that time on."""
-        pixels = np.asarray(frame_of(self._what, image, dtypes=WRITTEN).pixels)
+        """Adds a frame (RGB, RGBA or gray; u8, u16, f32 or f16), shown from that time on."""
+        pixels = np.asarray(frame_of(self._what, image).pixels)
+        if self.bits == 8:
+            pixels = levels_of(pixels)
         if -_NEARLY_S < time_s < 0:
             time_s = 0.0  # rounding of time differences
         self._check((pixels.shape[1], pixels.shape[0]), time_s)

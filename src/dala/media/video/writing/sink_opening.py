@@ -14,10 +14,9 @@ import numpy as np
 from dala.base.atomic_file import create_temporary_folder
 from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError, argument
-from dala.images.frames import levels_of
 from dala.kernels.image.sizes import GivenSize
 from dala.media.pictures.files import save
-from dala.media.pictures.formats import FORMATS
+from dala.media.pictures.formats import FORMATS, PICTURES
 from dala.media.pictures.metadata import Metadata
 from dala.media.video.reading import raw_frames
 from dala.media.video.reading.frame_conversion import frame_from_image
@@ -77,6 +76,11 @@ def open_sink(
     return VideoWriter(where, size, per_second, codec, quality, preset)
 
 
+def _bits_of(path: Path) -> int:
+    """Returns the most bits per channel that a picture of that name has."""
+    return PICTURES[FORMATS[path.suffix.lower()]].bits
+
+
 def _whole(quality: float | None) -> int | None:
     return None if quality is None else max(1, round(quality))
 
@@ -87,6 +91,7 @@ class PictureSink(Sink):
     def __init__(self, path: Path, size: GivenSize | None, quality: int | None) -> None:
         super().__init__(path, size)
         check_writable(path)
+        self.bits = _bits_of(path)
         self._quality = quality
         self._image: np.ndarray | None = None
         self.metadata: Metadata | None = None
@@ -114,6 +119,7 @@ class NumberedSink(Sink):
     def __init__(self, pattern: Path, size: GivenSize | None, quality: int | None) -> None:
         super().__init__(pattern, size)
         check_writable(pattern)
+        self.bits = _bits_of(pattern)
         there = matching(pattern)
         if there:
             raise FileError(
@@ -141,6 +147,7 @@ class FolderSink(Sink):
 
     def __init__(self, path: Path, size: GivenSize | None) -> None:
         super().__init__(path, size)
+        self.bits = _bits_of(Path(NUMBERED))
         self._target = path.resolve()
         check_writable(self._target)
         if self._target.exists() and not self._target.is_dir():
@@ -181,7 +188,7 @@ class RawSink(Sink):
     def _write(self, image: np.ndarray, time_s: float) -> None:
         height, width = image.shape[:2]
         raw_frames.checked_raw_size("standard output", (width, height), self._format)
-        frame = np.ascontiguousarray(self._converted(levels_of(image), height))
+        frame = np.ascontiguousarray(self._converted(image, height))
         self._stream.write(frame.data.cast("B"))
         self._stream.flush()
 

@@ -13,7 +13,7 @@ import numpy as np
 from dala.base.atomic_file import replace_file, temporary_path
 from dala.base.file_path import checked_path
 from dala.errors import ArgumentError, FileError
-from dala.images.frames import WRITTEN, frame_of
+from dala.images.frames import frame_of
 from dala.kernels.image.sizes import GivenSize
 from dala.media.video.reading.decoded_frame import VideoFrame
 from dala.media.video.reading.frame_conversion import (
@@ -48,8 +48,9 @@ def writer(
     frames that are written without a time. `codec`, `quality` and `preset` are as for
     `media.transcode`. An error inside `with` discards the file.
 
-    If the first frame is f32, or comes from a video of more than 8 bits, the file has 10 bits, if
-    the codec supports that. Few browsers play 10-bit H.264: for them, write u8, or av1.
+    If the first frame is u16, f32 or f16, the file has 10 bits, if the codec supports that; if it
+    comes from a video of more than 8 bits, as many as that, or as the codec has. Few browsers play
+    10-bit H.264: for them, write u8, or av1.
     A file that starts with a frame of a video has its color tags, others those of sRGB.
 
     >>> from dala import media
@@ -102,7 +103,7 @@ class VideoWriter(Sink):
             pixels: Any = image.decoded
         else:
             when_s = self._next_s() if time_s is None else time_s
-            pixels = np.asarray(frame_of(self._what, image, dtypes=WRITTEN).pixels)
+            pixels = np.asarray(frame_of(self._what, image).pixels)
             self._check((pixels.shape[1], pixels.shape[0]), when_s)
         self._write(pixels, when_s)
         self._count(when_s)
