@@ -64,7 +64,7 @@ def test_the_python_of_the_readme_prints_what_it_says(tmp_path):
             "[0.  0.1 0.5 1. ]\n[False  True  True]\n[0. 5. 3.]\nπ is about 3.1\n"
             "negative: -4.0 at 1\n(1,) nothing to divide by\n[0.5 1.5 5. ]\n",
         ),
-        ("filters", 3, "JPEG 8 {}\n"),
+        ("filters", 4, "JPEG 8 {}\nuint16 32770 128\n32765\n"),
         ("video", 1, "30 (640, 360)\n0.5\n"),
         ("surfaces", 3, "[255 255 128 255]\n"),
     ],

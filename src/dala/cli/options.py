@@ -113,7 +113,7 @@ Strict = Annotated[
     bool,
     typer.Option(
         "--strict",
-        help="Fail where something of a picture cannot be kept, such as its 16 bits or its EXIF.",
+        help="Fail where something cannot be kept, such as 16 bits or the EXIF of a picture.",
         show_default=False,
     ),
 ]

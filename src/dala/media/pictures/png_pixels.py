@@ -14,6 +14,8 @@ _DEPTH_AT = 8
 _BAND_BYTES = 1 << 24
 _CHUNK_BYTES = 1 << 24
 _SUB, _UP = 1, 2
+_LEVEL = 4
+"""Higher levels of zlib take longer, and save nothing of the noise in the lower bytes."""
 
 
 def with_deep_pixels(png: bytes, pixels: np.ndarray) -> bytes:
@@ -41,7 +43,7 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 def _compressed(pixels: np.ndarray) -> Iterator[bytes]:
     """Yields the compressed rows in pieces."""
-    packer, waiting = zlib.compressobj(), bytearray()
+    packer, waiting = zlib.compressobj(_LEVEL, strategy=zlib.Z_FILTERED), bytearray()
     for band in _filtered(pixels):
         waiting += packer.compress(band)
         if len(waiting) >= _CHUNK_BYTES:
