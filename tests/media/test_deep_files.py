@@ -12,10 +12,11 @@ import cv2
 import numpy as np
 import pytest
 import tifffile
-from media.picture_files import encoded, png_chunk, profile, swapped_profile, tag_places
+from media.picture_files import encoded, png_chunk, profile, swapped_profile, tag_places, tiff
 from PIL import Image, PngImagePlugin
 
 from dala import errors, media
+from dala.media.pictures import matrix_profiles, png_pixels
 
 SHAPES = [(5, 7), (5, 7, 3), (5, 7, 4), (1, 1), (1, 1, 3), (33, 1, 4), (1, 64, 3), (40, 61, 3)]
 SUFFIXES = [".png", ".tif"]
@@ -69,6 +70,18 @@ def test_a_smooth_picture_takes_less_room_than_its_values(tmp_path, shape):
     ramp = ramp if len(shape) == 2 else ramp[:, None]
     media.save(np.broadcast_to(ramp, shape).copy(), tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size < np.prod(shape) / 4
+
+
+@KEPT
+@pytest.mark.parametrize("shape", [(23, 17), (23, 17, 4)])
+def test_a_picture_that_is_written_in_pieces_is_the_same(tmp_path, monkeypatch, shape):
+    image = np.zeros(shape, np.uint16)
+    image[:, ::2] = 100  # each row is that above, and no column that to the left
+    monkeypatch.setattr(png_pixels, "_BAND_BYTES", 300)
+    monkeypatch.setattr(png_pixels, "_CHUNK_BYTES", 1)
+    media.save(image, tmp_path / "a.png")
+    assert (tmp_path / "a.png").read_bytes().count(b"IDAT") > 1
+    np.testing.assert_array_equal(media.load(tmp_path / "a.png"), image)
 
 
 @KEPT
@@ -142,14 +155,29 @@ def test_a_tiff_whose_white_is_zero_is_inverted(tmp_path):
 
 
 @KEPT
-def test_colors_multiplied_by_alpha_are_divided_again(tmp_path):
+def test_gray_of_12_bits_is_stretched_to_16():
+    data = tiff(4, 1, 1, [(0, 6)], bytes([0x00, 0x00, 0x01, 0x80, 0x0F, 0xFF]))
+    bits = struct.pack("<HHIH", 258, 3, 1, 8)
+    data = data.replace(bits, bits[:-2] + b"\x0c\0")
+    assert media.load(data).tolist() == [[0, 16, 32776, 65535]]
+
+
+@KEPT
+@pytest.mark.parametrize("planar", [False, True])
+def test_colors_multiplied_by_alpha_are_divided_again(tmp_path, planar):
     image = levels((6, 5, 4))
     image[..., 3] |= 0x4000
     image[0, 0, 3] = 0
     stored = image.copy()
     share = image[..., 3:] / 65535
     stored[..., :3] = np.rint(image[..., :3] * share)
-    tifffile.imwrite(tmp_path / "a.tif", stored, photometric="rgb", extrasamples=["assocalpha"])
+    tifffile.imwrite(
+        tmp_path / "a.tif",
+        np.ascontiguousarray(np.moveaxis(stored, -1, 0)) if planar else stored,
+        photometric="rgb",
+        planarconfig="separate" if planar else "contig",
+        extrasamples=["assocalpha"],
+    )
     got = media.load(tmp_path / "a.tif")
     np.testing.assert_array_equal(got[..., 3], image[..., 3])
     near = np.abs(got.astype(int) - image)[share[..., 0] > 0]
@@ -308,7 +336,8 @@ def srgb_of(light: np.ndarray) -> np.ndarray:
 
 
 @KEPT
-def test_a_profile_of_curves_is_applied_to_16_bits():
+def test_a_profile_of_curves_is_applied_to_16_bits(monkeypatch):
+    monkeypatch.setattr(matrix_profiles, "_BAND_PIXELS", 15)  # rows at a time, twice and a rest
     image = levels((6, 7, 3))
     icc = changed_curves(profile("sRGB"), GAMMA_2, *CURVES)
     data = png(2, image, (b"iCCP", b"x\0\0" + zlib.compress(icc)))

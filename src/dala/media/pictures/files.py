@@ -25,7 +25,7 @@ from dala.errors import (
 )
 from dala.images.frames import converted, frame_of, levels_of, with_channels
 from dala.images.text_rendering import require_pillow
-from dala.ir.types import IMAGES, U8, Scalar, dtype_of
+from dala.ir.types import IMAGES, U8, DtypeLike, Scalar, dtype_of
 from dala.media.pictures import containers
 from dala.media.pictures.codec import SAVE, Decoded, decode, encode, text_of
 from dala.media.pictures.footprint import array_of, within_memory
@@ -47,7 +47,7 @@ def load(
     source: Source,
     *,
     mode: Mode = "auto",
-    dtype: Any = None,
+    dtype: DtypeLike | None = None,
     largest_pixels: int | None = None,
     with_metadata: bool = False,
 ) -> Any:
@@ -108,7 +108,7 @@ class Picture:
         return read_metadata(found.opened, found.format, found.bits, self.profile)
 
 
-def _image_dtype(dtype: Any) -> Scalar:
+def _image_dtype(dtype: DtypeLike) -> Scalar:
     scalar = dtype_of(dtype)
     if scalar not in IMAGES:
         names = ", ".join(map(str, IMAGES))
