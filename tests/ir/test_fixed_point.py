@@ -262,3 +262,109 @@ def test_a_plain_blur_over_two_axes_is_unrolled_and_narrow():
         return total
 
     assert "x float>" not in code_of(blur)
+
+
+def fused_and_alone(first, second, image, between):
+    """What two kernels make of an image in a pipeline, and one by one."""
+    with compute.device("cpu"):
+        source, other = compute.from_numpy(image), compute.from_numpy(image[::-1].copy())
+        fused, alone = (compute.buffer_zeros(image.shape, "u8") for _ in range(2))
+        scratch, buffer = (
+            compute.scratch(image.shape, between),
+            compute.buffer_zeros(image.shape, between),
+        )
+        pipeline = compute.pipeline().add(first, [source], scratch)
+        pipeline.add(second, [scratch, other], fused).run()
+        compute.run_kernel(first, [source], buffer)
+        compute.run_kernel(second, [buffer, other], alone)
+        return compute.read(fused), compute.read(alone)
+
+
+def test_a_branch_in_one_step_changes_nothing_in_another():
+    @dala.kernel
+    def first(x) -> dala.u8:
+        if x > 100:
+            return 0.3 * x
+        return x
+
+    @dala.kernel
+    def second(s, x) -> dala.u8:
+        return 0.3 * s + 0.7 * x
+
+    fused, alone = fused_and_alone(first, second, IMAGE, "u8")
+    assert np.array_equal(fused, alone)
+
+
+def test_a_float_that_stood_between_pixels_is_rounded_as_by_itself():
+    @dala.kernel
+    def first(image: dala.Image):
+        y, x = dala.position(2)
+        return 0.3 * image[y, x + 1]
+
+    @dala.kernel
+    def second(image: dala.Image, other: dala.Image):
+        return image.pixel + other.pixel * 0.7
+
+    image = random.integers(0, 256, (64, 667, 4), np.uint8)
+    fused, alone = fused_and_alone(first, second, image, "f32")
+    assert np.array_equal(fused, alone)
+
+
+def test_a_consumer_that_computes_what_its_producer_does_is_rounded_as_by_itself():
+    @dala.kernel
+    def third(x) -> dala.f32:
+        return 0.3 * x
+
+    @dala.kernel
+    def both(s, x, y):
+        return dala.u8(0.3 * x + 0.7 * y), s * 2.0
+
+    x, y = (part.ravel() for part in (IMAGE, IMAGE[::-1].copy()))
+    with compute.device("cpu"):
+        sources = [compute.from_numpy(x), compute.from_numpy(y)]
+        made = [compute.buffer_zeros(x.size, "u8"), compute.buffer_zeros(x.size, "f32")]
+        between = compute.scratch(x.size, "f32")
+        pipeline = compute.pipeline().add(third, sources[:1], between)
+        pipeline.add(both, [between, *sources], made).run()
+        assert np.array_equal(compute.read(made[0]), both(third(x), x, y)[0])
+
+
+@pytest.mark.parametrize("between", ["f16", "f32", "f64"])
+def test_sums_that_a_buffer_would_round_are_rounded_between_steps(between):
+    @dala.kernel
+    def across(x):
+        i, j = dala.position(2)
+        total = 0.0
+        for k in range(11):
+            total += x[i, j + k - 5]
+        return total
+
+    @dala.kernel
+    def down(x, y) -> dala.u8:
+        i, j = dala.position(2)
+        total = 0.0
+        for k in range(11):
+            total += x[i + k - 5, j]
+        return total * (1 / 121) + 0.0 * y[0, 0]
+
+    image = random.integers(0, 256, (256, 512), np.uint8)
+    fused, alone = fused_and_alone(across, down, image, between)
+    assert np.array_equal(fused, alone)
+
+
+def test_what_a_float_loses_on_purpose_is_lost(device):
+    @dala.kernel
+    def halves(x) -> dala.u8:
+        return dala.f32(dala.f16(x * 1000.0)) / 1000.0
+
+    x = np.array([60, 66, 200], np.uint8)
+    assert halves(x).tolist() == [60, 255, 255]
+
+
+def test_a_sum_beside_which_levels_are_lost_is_left_to_floats():
+    @dala.kernel
+    def steps(x) -> dala.u8:
+        return 100.0 * ((0.01 * x + 8388608.0) - 8388608.0)
+
+    with compute.device("cpu"):
+        assert steps(np.array([0, 40, 60, 200], np.uint8)).tolist() == [0, 0, 100, 200]

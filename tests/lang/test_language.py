@@ -470,3 +470,19 @@ def test_const_parameters_may_be_conditions(device):
     assert k(x, up=False, far=True).tolist() == [-1.0] * 3
     with pytest.raises(errors.KernelTypeError, match="a condition is needed here"):
         k(x, up=3, far=True)
+
+
+def test_loops_whose_bounds_come_from_unrolled_ones_share_a_limit():
+    @dala.kernel
+    def triangle(x):
+        total = x * 0.0
+        for i in range(100):
+            for j in range(i * 3):
+                total = total * 0.5 + x * j
+        return total
+
+    with compute.device("cpu"):
+        x, out = (compute.buffer_zeros(4, "f32") for _ in range(2))
+        said = triangle.explain([x], out)
+    assert 0 < said.count(" = for ") < 100
+    assert len(said) < 2_000_000

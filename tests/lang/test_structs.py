@@ -295,3 +295,15 @@ def test_a_parameter_needs_the_types_of_its_fields():
         @dala.kernel
         def k(x, pair: Pair):
             return x + pair.low
+
+
+class Lone(NamedTuple):
+    place: dala.vec3
+
+
+def test_a_named_tuple_of_one_field_is_one_output(device):
+    @dala.kernel
+    def lone(x):
+        return Lone(dala.vec3(x, 2.0 * x, 3.0 * x))
+
+    assert lone(np.array([1.0, 2.0], np.float32)).tolist() == [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]]

@@ -15,7 +15,7 @@ from dala.ir.level_sums import LevelSums
 from dala.ir.nodes import Apply, Load, Program, Statement, Value
 from dala.ir.ops import CONVERT, SELECT
 from dala.ir.simplify import Rewriter, drop_dead
-from dala.ir.types import U8, U16
+from dala.ir.types import F32, F64, U8, U16
 
 MOST_APART = 512
 """The largest odd denominator whose fractions are farther from a half than float errors are."""
@@ -50,16 +50,18 @@ def in_fixed_point(program: Program) -> Program:
 @remembered
 def narrowed(program: Program) -> Narrowed:
     """Returns the program in fixed point."""
-    if not _is_straight(program) or not any(map(_is_rounded, program.body.statements)):
+    if program.narrowed:
         return Narrowed(program)
+    if not _is_straight(program) or not any(map(_is_rounded, program.body.statements)):
+        return Narrowed(changed(program, narrowed=True))
     rewriter = _Fixed(program)
     with rewriter.builder.block() as body:
         body.results = rewriter.copy(program.body)
     if not rewriter.rounded:
-        return Narrowed(program)
+        return Narrowed(changed(program, narrowed=True))
     drop_dead(body)
     plans = [rewriter.plans.get(value) for value in program.body.results]
-    return Narrowed(changed(program, body=body, stored=frozenset()), all(map(_never_ties, plans)))
+    return Narrowed(changed(program, body=body, narrowed=True), all(map(_never_ties, plans)))
 
 
 @remembered
@@ -69,8 +71,8 @@ def encoded(program: Program) -> Encoded | None:
     That is so where each is a sum of levels that all have the same weight.
     """
     results = program.body.results
-    is_float = len(program.outputs) == 1 and all(item.type.is_float for item in results)
-    if not _is_straight(program) or not results or not is_float:
+    is_float = len(program.outputs) == 1 and program.output.type in (F32, F64)
+    if not _is_straight(program) or program.narrowed or not is_float:
         return None
     rewriter = _Fixed(program)
     with rewriter.builder.block() as body:
@@ -89,7 +91,7 @@ def encoded(program: Program) -> Encoded | None:
 
 def decoding(program: Program, name: str, unit: float, most: int) -> Program | None:
     """Returns the program with a float input encoded, or None if that could change a result."""
-    if not _is_straight(program):
+    if not _is_straight(program) or program.narrowed:
         return None
     inputs = tuple(
         changed(item, type=U16, most=most) if item.name == name else item for item in program.inputs
@@ -143,7 +145,6 @@ class _Fixed(Rewriter):
     def __init__(self, program: Program) -> None:
         super().__init__()
         self.sums = LevelSums(self.builder)
-        self._stored = program.stored
         self._most = {item.name: item.most for item in program.inputs}
         self._forms: dict[Value, Form | None] = {}
         self.rounded: set[Value] = set()
@@ -152,8 +153,6 @@ class _Fixed(Rewriter):
 
     def form(self, old: Value) -> Form | None:
         """Returns the form of a value of the old program, over values of the new."""
-        if old in self._stored and old.type.is_float:
-            return None
         known = self._forms.get(old)
         return known or leaf_form(self.value(old), self._bound(old))
 

@@ -73,7 +73,7 @@ def merged(parts: Sequence[Part], kept: Sequence[Made] = ()) -> Program:
         inputs=tuple(inputs.values()),
         params=tuple(params),
         body=body,
-        stored=frozenset(value for made in left[:-1] for item in made for value in item),
+        narrowed=all(part.program.narrowed for part in parts),
     )
 
 

@@ -17,8 +17,8 @@ from dala.ir.types import BOOL
 
 MOST_ATOMS = 256
 """The most levels that one sum has."""
-EXACT_FLOAT = 1 << 24
-"""Below it, every integer is a float."""
+LEAST_SHARE = 1 << 18
+"""A float holds a level, to 64 parts, beside numbers that are so many times as large."""
 EVERYTHING = (-math.inf, math.inf)
 
 
@@ -133,7 +133,9 @@ def leaf_form(leaf: Value, most: int | None) -> Form | None:
 def _combined(node: Apply, a: Form, rest: list[Form], merge: Callable[..., Value]) -> Form | None:
     b = rest[0] if rest else a
     match node.op:
-        case "convert" if node.type.is_float or node.args[0].type.is_integer:
+        case "convert" if not node.type.is_storage and (
+            node.type.is_float or node.args[0].type.is_integer
+        ):
             return a
         case "neg":
             return a.scaled(-1.0)
@@ -171,7 +173,8 @@ def _is_faithful(node: Apply, form: Form) -> bool:
     """Whether the type computes the form as reals do: no integer wraps, no float is lost."""
     low, high = form.range
     if node.type.is_float:
-        return max(abs(low), abs(high)) < EXACT_FLOAT
+        largest = max(map(abs, form.levels.values()), default=math.inf)
+        return max(abs(low), abs(high)) <= LEAST_SHARE * largest
     return not form.uniforms and node.type.lowest <= low and high <= node.type.highest
 
 

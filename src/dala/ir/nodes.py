@@ -218,8 +218,8 @@ class Output:
 class Program:
     """A kernel specialized for dtypes, ranks and constants; `body` yields the outputs' elements.
 
-    All outputs have the same domain; one that is scattered is the only one. `stored` are the
-    values of inlined producers, which would stand in buffers by themselves.
+    All outputs have the same domain; one that is scattered is the only one. What is `narrowed` has
+    been searched for sums of levels (`ir/fixed_point.py`).
     """
 
     name: str
@@ -230,7 +230,7 @@ class Program:
     body: Block
     sites: tuple[Site, ...] = ()
     """Where it checks and prints; such a program runs in the order of its positions."""
-    stored: frozenset[Value] = frozenset()
+    narrowed: bool = False
 
     @property
     def output(self) -> Output:

@@ -52,6 +52,7 @@ class Rewriter:
         self.builder = HoistingBuilder()
         self._new: dict[Value, Value] = {}
         self._results: dict[If | For | While, tuple[Value, ...]] = {}
+        self._unrolled = 0
 
     def copy(self, block: Block) -> tuple[Value, ...]:
         """Copies a block's statements into the open block and returns its results."""
@@ -140,7 +141,7 @@ class Rewriter:
         if isinstance(start, Const) and isinstance(stop, Const):
             first, last = int(start.value), int(stop.value)
             size = _unrolled_size(old.body, {old.counter})
-            if count_iterations(first, last, old.step) * size <= MOST_UNROLLED:
+            if self._unrolls(old, count_iterations(first, last, old.step) * size):
                 for number in range(first, last, old.step):
                     self._new[old.counter] = self.builder.const(old.counter.type, number)
                     self._new.update(zip(old.carried, values, strict=True))
@@ -152,6 +153,14 @@ class Rewriter:
         body = self._loop_body(old.body, counter, *carried)
         node = For(counter, start, stop, old.step, carried, values, body)
         self._results[old] = self.builder.results(node)
+
+    def _unrolls(self, loop: For, size: int) -> bool:
+        """Whether a loop is unrolled; those of which only others make the bounds share a limit."""
+        if size > MOST_UNROLLED:
+            return False
+        if not isinstance(loop.start, Const) or not isinstance(loop.stop, Const):
+            self._unrolled += size
+        return self._unrolled <= MOST_UNROLLED
 
 
 def count_iterations(start: int, stop: int, step: int) -> int:

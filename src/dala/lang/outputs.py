@@ -17,7 +17,7 @@ Spec = tuple[Scalar, int, int | None]
 
 def returned_items(returned: LoweredValue) -> tuple[LoweredValue, ...]:
     """Returns what is returned for each output: the items of a tuple, or one value."""
-    if isinstance(returned, Tuple) and len(returned.items) > 1:
+    if isinstance(returned, Tuple) and (len(returned.items) > 1 or returned.named is not None):
         return returned.items
     return (returned,)
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from dala.base.record import record
 from dala.ir.channels import over_channels
+from dala.ir.fixed_point import in_fixed_point
 from dala.ir.inline import Part, can_inline, merged
 from dala.ir.nodes import walk
 from dala.plan.step import Overlaps, Step, with_aliases
@@ -187,7 +188,8 @@ class _Inlining:
         for step in members:
             names: dict[str, str] = {}
             producers: dict[str, tuple[int, int]] = {}
-            own = step.program
+            # By itself, so that it computes what it does alone.
+            own = in_fixed_point(step.program) if self.line_buffers else step.program
             for item, number, kind in zip(own.inputs, step.inputs, step.kinds, strict=False):
                 names[item.name] = view = f"b{number} {kind[1]} {item.channels}"
                 views[view] = (number, kind)

@@ -156,7 +156,7 @@ class Cpu(Device):
             target = changed(target, watched=True)
         emitted: Emitted = emit(program, target)
         narrow = in_fixed_point(program)
-        parts = [] if narrow is program else ["in fixed point:", dump(narrow)]
+        parts = [] if narrow.body is program.body else ["in fixed point:", dump(narrow)]
         parts += [f"LLVM IR, {emitted.lanes} positions at a time:", emitted.text]
         if assembly:
             text = self.compiler.assembly(emitted.text, emitted.options)
