@@ -246,7 +246,10 @@ class Statements(Calls):
             self.findings.yielded.append(self.arithmetic.type_of(element))
             type = owner.output.type
             if updates and type == BOOL:
-                raise Mismatch("a bool is not updated.", "Give an output of numbers.")
+                raise Mismatch(
+                    "nothing can be added to a bool; it has no least, either.",
+                    "Give an output of numbers.",
+                )
             stored = self.arithmetic.stored(element, type.computed if updates else type)
         except Mismatch as mismatch:
             raise self.error(node, mismatch.what, mismatch.instead, KernelTypeError) from None
