@@ -97,3 +97,17 @@ def resized_jpeg(data: bytes, width: int, height: int) -> bytes:
     """The same JPEG with another size in its header."""
     frame = max(data.find(b"\xff\xc0"), data.find(b"\xff\xc2"))
     return data[: frame + 5] + struct.pack(">HH", height, width) + data[frame + 9 :]
+
+
+def as_stored(upright: np.ndarray, orientation: int) -> np.ndarray:
+    """What a camera held that way would have stored, by the EXIF standard."""
+    return {
+        1: upright,
+        2: upright[:, ::-1],
+        3: upright[::-1, ::-1],
+        4: upright[::-1],
+        5: upright.swapaxes(0, 1),
+        6: np.rot90(upright, 1),
+        7: upright[::-1, ::-1].swapaxes(0, 1),
+        8: np.rot90(upright, -1),
+    }[orientation]

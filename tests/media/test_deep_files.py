@@ -12,7 +12,15 @@ import cv2
 import numpy as np
 import pytest
 import tifffile
-from media.picture_files import encoded, png_chunk, profile, swapped_profile, tag_places, tiff
+from media.picture_files import (
+    as_stored,
+    encoded,
+    png_chunk,
+    profile,
+    swapped_profile,
+    tag_places,
+    tiff,
+)
 from PIL import Image, PngImagePlugin
 
 from dala import errors, media
@@ -286,16 +294,7 @@ def test_metadata_is_kept_beside_16_bits(tmp_path, suffix, shape):
 @pytest.mark.parametrize("suffix", [*SUFFIXES, "planar.tif"])
 def test_orientation_is_applied_to_16_bits(tmp_path, suffix, orientation):
     upright = levels((4, 7, 3))
-    stored = {
-        1: upright,
-        2: upright[:, ::-1],
-        3: upright[::-1, ::-1],
-        4: upright[::-1],
-        5: upright.swapaxes(0, 1),
-        6: np.rot90(upright, 1),
-        7: upright[::-1, ::-1].swapaxes(0, 1),
-        8: np.rot90(upright, -1),
-    }[orientation]
+    stored = as_stored(upright, orientation)
     exif = Image.Exif()
     exif[0x0112] = orientation
     path = tmp_path / "a.tif"

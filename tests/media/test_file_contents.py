@@ -8,6 +8,7 @@ import zlib
 import numpy as np
 import pytest
 from media.picture_files import (
+    as_stored,
     encoded,
     noise,
     png_chunk,
@@ -26,17 +27,7 @@ from dala import errors, media
 def test_exif_orientation_is_honored(format, orientation):
     upright = np.kron(np.array([[250, 10, 10], [10, 10, 120]], np.uint8), np.ones((16, 16), "u1"))
     upright = np.repeat(upright[..., None], 3, -1)
-    # What a camera held that way would have stored, by the EXIF standard.
-    stored = {
-        1: upright,
-        2: upright[:, ::-1],
-        3: upright[::-1, ::-1],
-        4: upright[::-1],
-        5: upright.swapaxes(0, 1),
-        6: np.rot90(upright, 1),
-        7: upright[::-1, ::-1].swapaxes(0, 1),
-        8: np.rot90(upright, -1),
-    }[orientation]
+    stored = as_stored(upright, orientation)
     exif = Image.Exif()
     exif[0x0112] = orientation
     image = Image.fromarray(np.ascontiguousarray(stored))
