@@ -69,7 +69,7 @@ def test_a_transposed_tensor_is_copied():
 
 
 def test_a_dtype_that_buffers_do_not_have_is_refused():
-    with pytest.raises(errors.DtypeError, match="complex64.*f32"):
+    with pytest.raises(errors.DtypeError, match=r"complex64.*f32"):
         compute.from_dlpack(torch.zeros(3, dtype=torch.complex64))
 
 

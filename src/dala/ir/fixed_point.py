@@ -104,6 +104,22 @@ def decoding(program: Program, name: str, unit: float, most: int) -> Program | N
     return made if narrowed(made).never_ties else None
 
 
+def stored_forms(program: Program) -> list[Form] | None:
+    """Returns the levels that a program stores as forms, or None if one of them has none."""
+    if not _is_straight(program) or program.narrowed:
+        return None
+    rewriter = _Fixed(program)
+    with rewriter.builder.block():
+        rewriter.copy(program.body)
+        stored = [
+            value.args[0] if isinstance(value, Apply) and _is_rounded(value) else value
+            for value in program.body.results
+        ]
+        forms = [rewriter.form(value) for value in stored]
+    found = [form for form in forms if form is not None]
+    return found if len(found) == len(forms) else None
+
+
 def _never_ties(plan: Exact | Close | None) -> bool:
     """Whether sums are exact and so far from the middle of two levels that floats round alike."""
     if not isinstance(plan, Exact) or plan.divisor << plan.shift > MOST_APART:

@@ -65,7 +65,9 @@ class Form:
         return not self.levels and not self.uniforms
 
     def scaled(self, factor: float) -> Form:
-        low, high = sorted(_times(limit, factor) for limit in self.limits)
+        if not factor:
+            return Form({}, dict.fromkeys(self.uniforms, 0.0), 0.0)
+        low, high = sorted(limit * factor for limit in self.limits)
         return Form(
             {value: weight * factor for value, weight in self.levels.items()},
             {value: weight * factor for value, weight in self.uniforms.items()},
@@ -176,7 +178,3 @@ def _is_faithful(node: Apply, form: Form) -> bool:
         largest = max(map(abs, form.levels.values()), default=math.inf)
         return max(abs(low), abs(high)) <= LEAST_SHARE * largest
     return not form.uniforms and node.type.lowest <= low and high <= node.type.highest
-
-
-def _times(limit: float, factor: float) -> float:
-    return 0.0 if factor == 0 else limit * factor

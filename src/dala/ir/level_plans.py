@@ -37,6 +37,7 @@ class Exact:
     base: int
     is_plain: bool
     """Whether nothing is added to the levels."""
+    error: float = 0.0
 
 
 @record
@@ -60,13 +61,15 @@ class Close:
     base: int
     lost: int
     """What makes up for rounding down the upper halves of products."""
+    error: float
+    """How far off it is at most, in levels."""
 
 
 def plan_of(form: Form) -> Exact | Close | None:
     """Returns how to round a form to a level, or None if 16 bits do not do."""
     if not form.weights or (form.uniforms and form.limits[0] > 0):
         return None
-    return _exact(form) or _closest(form)
+    return _exact(form) or closest(form)
 
 
 def offset_bounds(form: Form) -> tuple[float, float]:
@@ -88,7 +91,7 @@ def _range(form: Form) -> tuple[int, float]:
 
 
 def _exact(form: Form) -> Exact | None:
-    fractions = {level: _fraction(weight) for level, weight in form.weights.items()}
+    fractions = {level: as_fraction(weight) for level, weight in form.weights.items()}
     denominator = math.lcm(*(item.denominator for item in fractions.values()))
     if is_binary(denominator) and form.constant * 256 == round(form.constant * 256):
         denominator = math.lcm(denominator, Fraction(form.constant).denominator)
@@ -120,7 +123,7 @@ def is_binary(denominator: int) -> bool:
     return denominator & (denominator - 1) == 0
 
 
-def _fraction(weight: float) -> Fraction:
+def as_fraction(weight: float) -> Fraction:
     """Returns the fraction that a weight was meant to be, else the weight."""
     for most in (1, 256, 1000, LARGEST_DENOMINATOR):
         near = Fraction(weight).limit_denominator(most)
@@ -132,19 +135,29 @@ def _fraction(weight: float) -> Fraction:
 # -- close -----------------------------------------------------------------------------------------
 
 
-def _closest(form: Form) -> Close | None:
+def closest(form: Form, most_bits: int = MOST_FRACTION_BITS) -> Close | None:
     """Returns the plan with the most fraction bits that fit, if it is close enough."""
     base, most = _range(form)
-    for bits in range(MOST_FRACTION_BITS, -1, -1):
+    for bits in range(most_bits, -1, -1):
         unit = 1 << bits
         groups = _groups(form, unit)
         rough = [group for group in groups if group.shift is not None]
         if (most + 0.5) * unit + len(rough) > ROOM or any(abs(g.factor) > ROOM for g in groups):
             continue
         lost = sum(1 if group.factor > 0 else -1 for group in rough) // 2
-        is_close = (len(rough) + 1) / unit <= LARGEST_ERROR
-        return Close(groups, bits, base * unit, lost) if is_close else None
+        error = (len(rough) / 2 + _misweighed(form, groups, unit) + 1) / unit
+        return Close(groups, bits, base * unit, lost, error) if error <= LARGEST_ERROR else None
     return None
+
+
+def _misweighed(form: Form, groups: tuple[Group, ...], unit: int) -> float:
+    """Returns how far off a sum may be because its factors are integers, in units."""
+    apart = 0.0
+    for group in groups:
+        scale = 1 if group.shift is None else (1 << group.shift) / (ROOM + 1)
+        for level in group.levels:
+            apart += abs(form.levels[level] * unit - group.factor * scale) * level.most
+    return apart
 
 
 def _groups(form: Form, unit: int) -> tuple[Group, ...]:

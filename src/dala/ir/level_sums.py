@@ -24,7 +24,7 @@ class LevelSums:
         level = self._apply("min", level, most)
         return self.builder.convert(self._apply("max", level, least), U8)
 
-    def _total(self, plan: Close, start: int) -> Value:
+    def total(self, plan: Close, start: int) -> Value:
         """Returns a close sum with `start` added to it."""
         total: Value = self.builder.const(U16, start + plan.lost + plan.base)
         for group in plan.groups:
@@ -39,7 +39,7 @@ class LevelSums:
     def _close(self, form: Form, plan: Close) -> Value:
         unit = 1 << plan.bits
         start = 0 if form.uniforms else math.floor((form.constant + 0.5) * unit)
-        total = self._total(plan, start)
+        total = self.total(plan, start)
         if form.uniforms:
             offset = self.builder.convert(self._offset(form, unit), U16)
             total = self.builder.apply("add", total, offset)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
 
 from dala.base.record import record
 from dala.ir.access import Access, accesses, is_elementwise
@@ -36,23 +37,28 @@ class FusionGroup:
 
 
 def fuse(
-    steps: Sequence[Step], overlaps: Overlaps, should_fuse: Callable[[FusionGroup], bool]
+    units: Sequence[Sequence[Step]],
+    overlaps: Overlaps,
+    should_fuse: Callable[[FusionGroup], bool],
 ) -> list[FusionGroup]:
     """Returns the steps in groups; no step writes memory that another of its group sees otherwise.
 
-    `should_fuse` says whether a device computes a group faster than its steps by themselves.
+    The steps of a unit stay together. `should_fuse` says whether a device computes a group faster
+    than its units by themselves.
     """
     groups: list[_OpenGroup] = []
-    for step in steps:
+    for unit in units:
         reason = "it is the first"
         if groups:
-            last = groups[-1]
-            reason = last.obstacle(step, overlaps)
-            if not reason and not should_fuse(last.extended_by(step)):
-                reason = f"the line buffers of {step.name} would not stay in the cache"
+            extended, reason = groups[-1].extended_by(unit)
+            if not reason and not should_fuse(extended.closed()):
+                reason = f"the line buffers of {unit[-1].name} would not stay in the cache"
+            if not reason:
+                groups[-1] = extended
         if reason:
             groups.append(_OpenGroup(reason, overlaps))
-        groups[-1].add(step)
+            for step in unit:
+                groups[-1].add(step)
     return [group.closed() for group in groups]
 
 
@@ -76,16 +82,21 @@ class _OpenGroup:
         self.read.update(step.read)
 
     def closed(self) -> FusionGroup:
-        return self._group(self.steps, flat=self.is_flat)
+        if len(self.steps) == 1:
+            return FusionGroup(tuple(self.steps), self.reason)
+        halo = ((0, 0),) * len(self.steps) if self.is_flat else _halos(self.steps)
+        return FusionGroup(tuple(self.steps), self.reason, self.is_flat, halo)
 
-    def extended_by(self, step: Step) -> FusionGroup:
-        return self._group([*self.steps, step], flat=self._stays_flat(step))
-
-    def _group(self, steps: Sequence[Step], *, flat: bool) -> FusionGroup:
-        if len(steps) == 1:
-            return FusionGroup(tuple(steps), self.reason)
-        halo = ((0, 0),) * len(steps) if flat else _halos(steps)
-        return FusionGroup(tuple(steps), self.reason, flat, halo)
+    def extended_by(self, unit: Sequence[Step]) -> tuple[_OpenGroup, str]:
+        """Returns the group with a unit added to it, and why it cannot be, if so."""
+        made = copy(self)
+        made.steps, made.written, made.read = [*self.steps], {*self.written}, {*self.read}
+        for step in unit:
+            reason = made.obstacle(step, self.overlaps)
+            if reason:
+                return made, reason
+            made.add(step)
+        return made, ""
 
     def _stays_flat(self, step: Step) -> bool:
         """Returns whether all steps are elementwise, over as many elements."""

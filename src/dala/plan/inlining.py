@@ -13,6 +13,7 @@ from dala.ir.channels import over_channels
 from dala.ir.fixed_point import in_fixed_point
 from dala.ir.inline import Part, can_inline, merged
 from dala.ir.nodes import walk
+from dala.ir.separable import separated
 from dala.plan.step import Overlaps, Step, with_aliases
 from dala.plan.task import Kind
 
@@ -168,6 +169,8 @@ class _Inlining:
         )
 
     def _is_profitable(self, producer: _Cluster, consumer: _Cluster) -> bool:
+        if self.line_buffers and separated(self.steps[producer.places[-1]].program) is not None:
+            return False  # it is split instead
         mixes_channels = producer.channelwise and not consumer.channelwise
         statements = producer.statements + consumer.statements
         return not mixes_channels and statements <= self.most_statements

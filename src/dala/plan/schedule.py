@@ -1,12 +1,13 @@
 """The schedule of a launch graph: fusion groups and host calls, in order.
 
 Steps between two barriers or host calls form a region. Within a region, producers are inlined into
-their consumers where nobody else needs them, and what is left is fused into groups.
+their consumers where nobody else needs them, separable stencils are split, and what is left is
+fused into groups.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -14,7 +15,8 @@ from dala.base.record import record
 from dala.plan.encoding import encode_between
 from dala.plan.fusion import FusionGroup, fuse
 from dala.plan.inlining import inline_producers
-from dala.plan.step import Overlaps, Step
+from dala.plan.separation import split
+from dala.plan.step import Overlaps, Step, with_aliases
 
 
 @record
@@ -71,7 +73,9 @@ def schedule(
             steps = inline_producers(
                 *(region, live, overlaps), line_buffers=line_buffers, most_buffers=most_buffers
             )
-            groups = fuse(steps, overlaps, partial(should_fuse, materialized=live))
+            fits = partial(should_fuse, materialized=live)
+            units = _units(steps, overlaps, fits) if line_buffers else [(step,) for step in steps]
+            groups = fuse(units, overlaps, fits)
         for number, group in enumerate(groups):
             others = groups[:number] + groups[number + 1 :]
             shared = {n for other in others for step in other.steps for n in step.buffers}
@@ -79,6 +83,21 @@ def schedule(
             work = encode_between(group, materialized) if line_buffers else group
             found.append(Scheduled(work, materialized))
     return found
+
+
+def _units(
+    steps: Sequence[Step], overlaps: Overlaps, fits: Callable[[FusionGroup], bool]
+) -> list[tuple[Step, ...]]:
+    """Returns each step, or the passes of one that is separable.
+
+    A step that overwrites its own input is left to its runner, which computes it aside.
+    """
+    units = []
+    for place, step in enumerate(steps):
+        overwrites = with_aliases(set(step.outputs), overlaps) & set(step.inputs)
+        passes = None if overwrites else split(step, -1 - place, fits)
+        units.append((step,) if passes is None else passes.steps)
+    return units
 
 
 def _split(items: Sequence[Item]) -> list[HostCall | list[Step]]:

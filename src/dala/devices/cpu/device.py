@@ -15,7 +15,14 @@ import numpy as np
 from dala.base.record import changed, record
 from dala.devices.cpu.exit_gate import GATE
 from dala.devices.cpu.memory import HOST, HostMemory
-from dala.devices.device import Device, GroupRunner, MemoryStatistics, check_sizes, forget_oldest
+from dala.devices.device import (
+    Device,
+    GroupRunner,
+    MemoryStatistics,
+    Runner,
+    check_sizes,
+    forget_oldest,
+)
 from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
 from dala.ir.dump import dump
@@ -28,7 +35,6 @@ from dala.plan.task import InPlace, Task
 
 if TYPE_CHECKING:
     from dala.devices.cpu.compiler import Code, Compiler
-    from dala.devices.cpu.runner import CpuRunner
     from dala.devices.cpu.threads import Workers
 
 MOST_EXECUTABLES = 4096
@@ -65,9 +71,10 @@ class Cpu(Device):
 
     @cached_property
     def workers(self) -> Workers:
-        from dala.devices.cpu.threads import DRIVER, Workers
+        from dala.devices.cpu.driver import DRIVER, ENTRIES
+        from dala.devices.cpu.threads import Workers
 
-        self._driver = self.compiler.compile(DRIVER, "dala_drive", "dala_wait", "dala_look")
+        self._driver = self.compiler.compile(DRIVER, *ENTRIES)
         return Workers(**self._driver.addresses)
 
     @property
@@ -117,10 +124,12 @@ class Cpu(Device):
 
     # -- code ------------------------------------------------------------------------------------
 
-    def load(self, task: Task) -> CpuRunner:
+    def load(self, task: Task) -> Runner:
         from dala.devices.cpu.runner import CpuRunner
+        from dala.devices.cpu.separated import SeparatedRunner, passes_of
 
-        return CpuRunner(self, task)
+        passes = passes_of(task)
+        return CpuRunner(self, task) if passes is None else SeparatedRunner(self, task, passes)
 
     def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
         from dala.devices.cpu.fusion_group import fits_in_cache
@@ -188,8 +197,9 @@ class Cpu(Device):
         from dala.devices.cpu.threads import Job
 
         arguments = ctypes.create_string_buffer(slots)
-        job = Job(executable.code.addresses[ENTRY], ctypes.addressof(arguments), chunks)
         workers = self.workers
+        function, slots_at = executable.code.addresses[ENTRY], ctypes.addressof(arguments)
+        job = Job(function, slots_at, chunks, workers.count)
         watch = workers.watch()
         status = workers.run(job, None if watch is None else watch.address)
         workers.unwatch(watch)
@@ -216,7 +226,7 @@ class Cpu(Device):
             slots = pack(control.address)
             status = int(executable.call(slots, 0, chunks.rows, 0, chunks.width))
         else:
-            job = Job(executable.code.addresses[ENTRY], 0, chunks, iterations)
+            job = Job(executable.code.addresses[ENTRY], 0, chunks, workers.count, iterations)
             controls = [Control(iterations, each, job.shared) for each in (None, look)]
             theirs, own = (
                 ctypes.create_string_buffer(pack(control.address)) for control in controls

@@ -11,7 +11,7 @@ from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW, pixel_bytes
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
-from dala.emit.llvm.fusion_group import Member, emit_group
+from dala.emit.llvm.fusion_group import EmittedGroup, Member, emit_group
 from dala.emit.partition import effort_per_position
 from dala.plan.chunks import Chunks, cut
 from dala.plan.fusion import FusionGroup
@@ -86,6 +86,7 @@ class CpuFusionGroup:
         self.name = ", ".join(step.name for step in self.steps)
         self.used, self.sizes_bytes = self._used()
         self.chunks = self._chunks()
+        self.emitted = self._emitted()
         self.executable = self._compiled()
 
     def needs(self) -> set[int]:
@@ -122,7 +123,7 @@ class CpuFusionGroup:
         rows = math.prod(outer)
         return cut(rows, width, effort, self.device.threads, whole_rows=not self.group.flat)
 
-    def _compiled(self) -> Executable:
+    def _emitted(self) -> EmittedGroup:
         places = {
             number: (i, output)
             for i, step in enumerate(self.steps)
@@ -143,7 +144,10 @@ class CpuFusionGroup:
             program = flattened(step.program) if self.group.flat else step.program
             above, below = self.group.halo[i]
             members.append(Member(program, target, above, below, kept, line_buffers))
-        emitted = emit_group(tuple(members), flat=self.group.flat)
+        return emit_group(tuple(members), flat=self.group.flat)
+
+    def _compiled(self) -> Executable:
+        emitted = self.emitted
         formats = "".join(slot.format for slots in emitted.slots for slot in slots)
         formats += "q" * (len(self.pitches) + 1)
         return self.device.compiled(emitted.text, formats, emitted.options)

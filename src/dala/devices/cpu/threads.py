@@ -4,108 +4,33 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 import threading
 import time
 from queue import SimpleQueue
 from typing import Any
 
-from dala.devices.cpu.signals import LOOK, Watch
+from dala.devices.cpu.driver import (
+    ASLEEP,
+    BOX_WORDS,
+    NEED,
+    NEXT,
+    SLOTS,
+    STATUS,
+    TO_QUEUE,
+)
+from dala.devices.cpu.signals import Watch
 from dala.errors import ArgumentError
 from dala.plan.chunks import Chunks
 from dala.plan.watchdog import STOPPED
 
-_JOB = struct.Struct("QQqqqqqqqqq")
-_SLOTS, _STATUS, _TURNS = 1, 9, 10
 _SPINS = 100_000
-"""How often the caller polls for the workers' last chunks before it sleeps: about 0.1 ms.
+"""How often a thread polls for what others do before it sleeps: about 0.1 ms.
 
-A chunk takes less; any sleep takes 0.1 to 0.2 ms on many systems.
+A chunk takes less, and so does what most programs do between two launches; any sleep takes 0.1 to
+0.2 ms on many systems, and to be woken a worker needs the GIL.
 """
 _NAP_S = 50e-6
 _NO_LIMIT = 1 << 62
-
-DRIVER = f"""
-define void @dala_drive(ptr %job, ptr %look, ptr %own) {{
-entry:
-  %function = load ptr, ptr %job
-  %1 = getelementptr i64, ptr %job, i64 1
-  %theirs = load ptr, ptr %1
-  %alike = icmp eq ptr %own, null
-  %slots = select i1 %alike, ptr %theirs, ptr %own
-  %2 = getelementptr i64, ptr %job, i64 2
-  %count = load i64, ptr %2
-  %3 = getelementptr i64, ptr %job, i64 3
-  %size = load i64, ptr %3
-  %4 = getelementptr i64, ptr %job, i64 4
-  %rows = load i64, ptr %4
-  %5 = getelementptr i64, ptr %job, i64 5
-  %width = load i64, ptr %5
-  %6 = getelementptr i64, ptr %job, i64 6
-  %cut = load i64, ptr %6
-  %by_rows = icmp ne i64 %cut, 0
-  %next = getelementptr i64, ptr %job, i64 7
-  %done = getelementptr i64, ptr %job, i64 8
-  %status = getelementptr i64, ptr %job, i64 9
-  %blind = icmp eq ptr %look, null
-  br label %claim
-claim:
-  %i = atomicrmw add ptr %next, i64 1 monotonic
-  %some = icmp slt i64 %i, %count
-  br i1 %some, label %strip, label %over
-strip:
-  %length = select i1 %by_rows, i64 %rows, i64 %width
-  %begin = mul i64 %i, %size
-  %far = add i64 %begin, %size
-  %short = icmp slt i64 %far, %length
-  %end = select i1 %short, i64 %far, i64 %length
-  %row0 = select i1 %by_rows, i64 %begin, i64 0
-  %row1 = select i1 %by_rows, i64 %end, i64 %rows
-  %x0 = select i1 %by_rows, i64 0, i64 %begin
-  %x1 = select i1 %by_rows, i64 %width, i64 %end
-  %failed = load atomic i64, ptr %status monotonic, align 8
-  %stop = icmp ne i64 %failed, 0
-  br i1 %stop, label %counted, label %run
-run:
-  %code = call i32 %function(ptr %slots, i64 %row0, i64 %row1, i64 %x0, i64 %x1)
-  %wide = zext i32 %code to i64
-  %old = atomicrmw or ptr %status, i64 %wide monotonic
-  br label %counted
-counted:
-  %before = atomicrmw add ptr %done, i64 1 release
-  br i1 %blind, label %claim, label %seeing
-seeing:
-  %seen = call i32 @dala_look(ptr %look)
-  %calm = icmp eq i32 %seen, 0
-  br i1 %calm, label %claim, label %signalled
-signalled:
-  %known = atomicrmw or ptr %status, i64 {STOPPED} monotonic
-  br label %claim
-over:
-  ret void
-}}
-
-define i64 @dala_wait(ptr %job, i64 %spins) {{
-entry:
-  %2 = getelementptr i64, ptr %job, i64 2
-  %count = load i64, ptr %2
-  %place = getelementptr i64, ptr %job, i64 8
-  br label %look
-look:
-  %n = phi i64 [ 0, %entry ], [ %after, %again ]
-  %done = load atomic i64, ptr %place acquire, align 8
-  %all = icmp sge i64 %done, %count
-  br i1 %all, label %yes, label %again
-again:
-  %after = add i64 %n, 1
-  %more = icmp slt i64 %after, %spins
-  br i1 %more, label %look, label %no
-yes:
-  ret i64 1
-no:
-  ret i64 0
-}}
-{LOOK}"""
 
 
 def thread_count() -> int:
@@ -129,30 +54,37 @@ class Job:
     __slots__ = ("address", "memory")
 
     def __init__(
-        self, function: int, slots: int, chunks: Chunks, iterations: int | None = None
+        self,
+        function: int,
+        slots: int,
+        chunks: Chunks,
+        threads: int,
+        iterations: int | None = None,
     ) -> None:
         count, size, rows, width = chunks.count, chunks.size, chunks.rows, chunks.width
         left = _NO_LIMIT if iterations is None else iterations
-        packed = _JOB.pack(function, slots, count, size, rows, width, chunks.by_rows, 0, 0, 0, left)
-        self.memory = (ctypes.c_int64 * (_TURNS + 1)).from_buffer_copy(packed)
+        shares = [i * count // threads for i in range(threads)]
+        self.memory = (ctypes.c_int64 * (NEXT + threads))(
+            function, slots, count, size, rows, width, chunks.by_rows, threads, 0, 0, left, *shares
+        )
         self.address = ctypes.addressof(self.memory)
 
     @property
     def status(self) -> int:
-        return int(self.memory[_STATUS])
+        return int(self.memory[STATUS])
 
     @property
     def shared(self) -> int:
         """Returns the address of what watched loops share: the status, and the iterations left."""
-        return self.address + 8 * _STATUS
+        return self.address + 8 * STATUS
 
     def take(self, slots: int) -> None:
         """Sets the workers' slots, made once the address of the job is known."""
-        self.memory[_SLOTS] = slots
+        self.memory[SLOTS] = slots
 
     def stop(self) -> None:
         """Makes all threads skip the remaining chunks, and ends watched loops."""
-        self.memory[_STATUS] = STOPPED
+        self.memory[STATUS] = STOPPED
 
 
 class Control:
@@ -174,16 +106,21 @@ _CONTROL = ctypes.c_int64 * 5
 class Workers:
     """Threads that sleep between launches and help the caller during one."""
 
-    def __init__(self, dala_drive: int, dala_wait: int, dala_look: int) -> None:
-        arguments = [ctypes.c_void_p] * 3
-        self.drive: Any = ctypes.CFUNCTYPE(None, *arguments)(dala_drive)
-        self._wait: Any = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(
-            dala_wait
+    def __init__(
+        self, dala_drive: int, dala_post: int, dala_serve: int, dala_finish: int, dala_look: int
+    ) -> None:
+        pointer, word = ctypes.c_void_p, ctypes.c_int64
+        self._drive: Any = _native(dala_drive, None, pointer, pointer, pointer, word)
+        self._post: Any = _native(dala_post, word, pointer, pointer, word)
+        self._serve: Any = _native(dala_serve, None, pointer, word, word)
+        self._finish: Any = _native(
+            dala_finish, word, pointer, pointer, pointer, pointer, word, word
         )
         self._look = dala_look
         self._watches: list[Watch] = []
         self.count = thread_count()
-        self._queues: list[SimpleQueue[Job]] = []
+        self._queues: list[SimpleQueue[Job | None]] = []
+        self._boxes = (ctypes.c_int64 * (BOX_WORDS * self.count))()
         self._lock = threading.Lock()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
@@ -212,20 +149,28 @@ class Workers:
         if not self._queues:
             self._start()
         try:
-            for queue in self._queues:
-                queue.put(job)
-            self.drive(job.address, look, own)
+            self._share(job)
         finally:
             self._settle(job, look, own)
         return job.status
 
+    def _share(self, job: Job) -> None:
+        """Hands the job to all workers, and wakes those that sleep."""
+        workers = len(self._queues)
+        if not workers or not self._post(job.address, self._boxes, workers):
+            return
+        for i, queue in enumerate(self._queues):
+            need = self._boxes[i * BOX_WORDS + NEED]
+            if need:
+                queue.put(job if need == TO_QUEUE else None)
+
     def _settle(self, job: Job, look: int | None, own: int | None) -> None:
-        """Waits until nobody writes anymore: memory must not be reused before that."""
+        """Computes and waits until nobody writes anymore: memory must not be reused before that."""
         interrupt: BaseException | None = None
+        arguments = (job.address, look, own, self._boxes, len(self._queues), _SPINS)
         while True:
             try:
-                self.drive(job.address, look, own)
-                while not self._wait(job.address, _SPINS):
+                while not self._finish(*arguments):
                     time.sleep(_NAP_S)
                 break
             except BaseException as raised:  # Ctrl-C, or what another signal's handler raises
@@ -238,19 +183,28 @@ class Workers:
         with self._lock:
             if self._queues:
                 return
-            queues: list[SimpleQueue[Job]] = [SimpleQueue() for _ in range(self.count - 1)]
+            queues: list[SimpleQueue[Job | None]] = [SimpleQueue() for _ in range(self.count - 1)]
             for i, queue in enumerate(queues):
-                name = f"dala-worker-{i + 1}"
-                threading.Thread(target=self._work, args=(queue,), name=name, daemon=True).start()
+                self._boxes[i * BOX_WORDS + ASLEEP] = 1
+                name, given = f"dala-worker-{i + 1}", (queue, i)
+                threading.Thread(target=self._work, args=given, name=name, daemon=True).start()
             self._queues = queues
 
-    def _work(self, queue: SimpleQueue[Job]) -> None:
+    def _work(self, queue: SimpleQueue[Job | None], number: int) -> None:
+        box = ctypes.addressof(self._boxes) + 8 * BOX_WORDS * number
         while True:
             job = queue.get()
-            self.drive(job.address, None, None)
+            if job is not None:
+                self._drive(job.address, None, None, number)
             del job  # the queue may stay empty for long, and the job holds memory
+            self._serve(box, number, _SPINS)
 
     def _forget(self) -> None:
         """Discards the workers in a forked child, which starts its own when needed."""
         self._queues = []
+        self._boxes = (ctypes.c_int64 * (BOX_WORDS * self.count))()
         self._lock = threading.Lock()
+
+
+def _native(address: int, result: Any, *arguments: Any) -> Any:
+    return ctypes.CFUNCTYPE(result, *arguments)(address)

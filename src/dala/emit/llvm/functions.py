@@ -289,23 +289,26 @@ class Functions:
         if self.lanes == 1:
             self._call(writer, body, "slow", "%x0", "%x1")
             return
-        ops = body.ops
-        if self.target.streaming:
-            begin = self._aligned(writer, begin)
-        begin = ops.intrinsic("smin", begin, Operand("%x1", "i64"))
-        room = writer.emit("i64", f"sub nsw {end}, {begin.text}")
-        room = ops.intrinsic("smax", room, Operand("0", "i64"))
-        whole = writer.emit("i64", f"and {room}, {-self.lanes}")
-        middle = writer.emit("i64", f"add nsw {begin}, {whole.text}")
-        stop = ops.intrinsic("smax", middle, end)
+        begin = body.ops.intrinsic("smin", begin, Operand("%x1", "i64"))
+        stop = body.ops.intrinsic("smax", begin, end)
         for name, first, last in (
-            ("slow", "%x0", begin.text),
-            ("fast", begin.text, middle.text),
-            ("tail", middle.text, stop.text),
-            ("slow", stop.text, "%x1"),
+            ("slow", Operand("%x0", "i64"), begin),
+            *self._vectors(writer, body, Operand("%row.offset", "i64"), begin, stop),
+            ("slow", stop, Operand("%x1", "i64")),
         ):
-            with _unless_empty(writer, first, last):
-                self._call(writer, body, name, first, last)
+            with _unless_empty(writer, first.text, last.text):
+                self._call(writer, body, name, first.text, last.text)
+
+    def _vectors(
+        self, writer: Writer, body: Body, offset: Operand, first: Operand, last: Operand
+    ) -> Iterator[tuple[str, Operand, Operand]]:
+        """Emits where the interior of a row is cut: vectors begin with a cache line."""
+        aligned = self._aligned(writer, first, offset)
+        start = body.ops.intrinsic("smin", aligned, last)
+        room = writer.emit("i64", f"sub nsw {last}, {start.text}")
+        whole = writer.emit("i64", f"and {room}, {-self.lanes}")
+        middle = writer.emit("i64", f"add nsw {start}, {whole.text}")
+        yield from (("tail", first, start), ("fast", start, middle), ("tail", middle, last))
 
     def _flat_spans(
         self, writer: Writer, body: Body, begin: Operand, end: Operand, flat: Functions
@@ -315,22 +318,17 @@ class Functions:
         row = Reports(flat.program, writer, flat.variance, free_order=True)
         row.in_place = self.target.in_place
         row.statements(flat.partition.of_row)
-        if self.target.streaming:
-            begin = self._aligned(writer, begin)
         begin = ops.intrinsic("smin", begin, Operand("%x1", "i64"))
         stop = ops.intrinsic("smax", begin, end)
+        offset = writer.emit("i64", f"mul nsw i64 %row.offset, {channels}")
         first = writer.emit("i64", f"mul nsw {begin}, {channels}")
         last = writer.emit("i64", f"mul nsw {stop}, {channels}")
-        room = writer.emit("i64", f"sub nsw {last}, {first.text}")
-        whole = writer.emit("i64", f"and {room}, {-flat.lanes}")
-        middle = writer.emit("i64", f"add nsw {first}, {whole.text}")
-        offset = writer.emit("i64", f"mul nsw i64 %row.offset, {channels}")
         given = self._in_channels(writer, flat)
         passed = [str(row.values[key]) for key, _ in flat.passed]
         arguments = ", ".join([*given, "i64 %position.0", str(offset), *passed])
         with _unless_empty(writer, "%x0", begin.text):
             self._call(writer, body, "slow", "%x0", begin.text)
-        for name, low, high in (("fast", first, middle), ("tail", middle, last)):
+        for name, low, high in flat._vectors(writer, body, offset, first, last):
             with _unless_empty(writer, low.text, high.text):
                 writer.emit("i32", f"call i32 @{flat.prefix}{name}({arguments}, {low}, {high})")
         with _unless_empty(writer, stop.text, "%x1"):
@@ -349,18 +347,21 @@ class Functions:
             arguments.append(f"{flat.argument_type(slot)} {name}")
         return arguments
 
-    def _aligned(self, writer: Writer, begin: Operand) -> Operand:
-        """Emits the first position from `begin` on whose element is 64-byte aligned."""
+    def _aligned(self, writer: Writer, begin: Operand, row_offset: Operand) -> Operand:
+        """Emits the first position from `begin` on whose element begins a cache line.
+
+        A store across two lines costs as much as two, and streaming stores must not be.
+        """
         output = self.program.output
         size = output.type.size_bytes * (output.channels or 1)
         address = writer.emit("i64", "ptrtoint ptr %out to i64")
-        element = writer.emit("i64", f"add i64 %row.offset, {begin.text}")
-        offset = writer.emit("i64", f"mul i64 {element.text}, {size}")
-        here = writer.emit("i64", f"add i64 {address.text}, {offset.text}")
+        element = writer.emit("i64", f"add {row_offset}, {begin.text}")
+        offset = writer.emit("i64", f"mul {element}, {size}")
+        here = writer.emit("i64", f"add {address}, {offset.text}")
         back = writer.emit("i64", f"sub i64 0, {here.text}")
-        bytes_ = writer.emit("i64", f"and i64 {back.text}, 63")
-        count = writer.emit("i64", f"udiv i64 {bytes_.text}, {size}")
-        return writer.emit("i64", f"add i64 {begin.text}, {count.text}")
+        bytes_ = writer.emit("i64", f"and {back}, 63")
+        count = writer.emit("i64", f"udiv {bytes_}, {size}")
+        return writer.emit("i64", f"add {begin}, {count.text}")
 
     def _call(self, writer: Writer, body: Body, name: str, first: str, last: str) -> None:
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]

@@ -211,4 +211,5 @@ def _size_bytes(graph: LaunchGraph, number: int) -> int:
 
 def _is_encoded(graph: LaunchGraph, step: Step) -> bool:
     """Whether a step writes its floats as integers of 16 bits."""
-    return step.kinds[-1][0] != graph.buffers[step.outputs[-1]].scalar
+    number = step.outputs[-1]
+    return number >= 0 and step.kinds[-1][0] != graph.buffers[number].scalar
