@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dala
+from dala.devices.cpu.device import CPU
 from dala.errors import KernelTypeError
 from dala.gpu import compute
 from dala.ir.types import DTYPES
@@ -62,6 +63,18 @@ def test_a_function_gives_on_every_device_what_numpy_gives(device, name, dtype):
     x = numbers(dtype)
     got = run(f"def k(x):\n    return dala.{name}(x)", x)
     assert_near(got, ONE[name](x.astype(np.longdouble)), ulps=8)
+
+
+def test_fma_rounds_once_where_the_processor_can_and_stays_close_elsewhere(device):
+    rng = np.random.default_rng(3)
+    a, b = (rng.normal(size=999).astype(np.float32) for _ in range(2))
+    c = -(a * b)  # all that is left is what the product lost
+    got = run("def k(a, b, c):\n    return dala.fma(a, b, c)", a, b, c)
+    exact = (a.astype(float) * b + c).astype(np.float32)
+    assert np.count_nonzero(exact) > 900
+    assert np.abs(got).max() <= np.abs(exact).max()
+    if device == "cpu" and CPU.compiler.features.get("fma"):
+        assert np.array_equal(got, exact)
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

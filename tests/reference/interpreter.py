@@ -9,7 +9,7 @@ from dala.ir.evaluate import evaluate
 from dala.ir.types import F32, F64, Scalar
 
 Array = np.ndarray
-INEXACT = {"add", "sub", "mul", "div", "sqrt", "neg", "convert"}
+INEXACT = {"add", "sub", "mul", "fma", "div", "sqrt", "neg", "convert"}
 MOST_TURNS = 1 << 17
 """Turns after which a loop is taken for one that does not end."""
 Inputs = dict[str, Array]

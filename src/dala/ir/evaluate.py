@@ -29,6 +29,11 @@ def _max(a: Array, b: Array) -> Array:
     return np.where(a == b, np.where(np.signbit(a), b, a), np.maximum(a, b))
 
 
+def _fma(a: Array, b: Array, c: Array) -> Array:
+    wide = np.float64 if a.dtype == np.float32 else np.longdouble
+    return (a.astype(wide) * b.astype(wide) + c.astype(wide)).astype(a.dtype)
+
+
 def _count(b: Array) -> Array:
     return b & b.dtype.type(b.dtype.itemsize * 8 - 1)
 
@@ -49,6 +54,7 @@ _NUMPY: dict[str, Callable[..., Array]] = {
     "sub": np.subtract,
     "mul": np.multiply,
     "mulhi": lambda a, b: (a.astype(np.uint64) * b) >> np.uint64(a.dtype.itemsize * 8),
+    "fma": _fma,
     "div": np.divide,
     "floordiv": _floordiv,
     "mod": _mod,

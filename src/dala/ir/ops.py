@@ -49,6 +49,7 @@ _TABLE = [
     Op("sub", 2, _number, "-"),
     Op("mul", 2, _number, "*", commutes=True),
     Op("mulhi", 2, _halved, commutes=True),  # the upper half of the product
+    Op("fma", 3, _float),  # a * b + c, rounded once where the device can
     Op("div", 2, _float, "/"),
     Op("floordiv", 2, _integer, "//"),
     Op("mod", 2, _integer, "%"),

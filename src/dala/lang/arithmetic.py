@@ -216,6 +216,12 @@ class Arithmetic:
             )
         return Number(self.build.apply(op, left.value, right.value), weak)
 
+    def multiply_add(self, a: LoweredValue, b: LoweredValue, c: LoweredValue) -> LoweredValue:
+        """Returns a * b + c of floats, rounded once where the device can."""
+        numbers = self.floats_alike(a, b, c)
+        product = self.build.apply("fma", *(number.value for number in numbers))
+        return Number(product, all(number.weak for number in numbers))
+
     def unary(self, op: str, a: LoweredValue) -> LoweredValue:
         if isinstance(a, Componentwise):
             return self.by_component(lambda x: self.unary(op, x), a)

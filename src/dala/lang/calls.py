@@ -123,11 +123,14 @@ class Calls(Reductions):
     def intrinsic(self, name: str, args: list[LoweredValue]) -> LoweredValue:
         return call_intrinsic(self, name, args)
 
-    def inline_python(self, function: Any, args: list[LoweredValue]) -> LoweredValue:
+    def inline_python(
+        self, function: Any, args: list[LoweredValue], *, contracts: bool = False
+    ) -> LoweredValue:
         """Inlines one of our own functions of the language and returns its result."""
         source = source_of(function)
         names = [arg.arg for arg in source.tree.args.args]
-        self.frames.append(Frame(source, dict(zip(names, args, strict=True))))
+        variables = dict(zip(names, args, strict=True))
+        self.frames.append(Frame(source, variables, contracts=contracts))
         try:
             return self.run_function(source.tree)
         finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,11 +16,13 @@ from dala.errors import KernelError, KernelSyntaxError, KernelTypeError
 from dala.ir.builder import Builder
 from dala.ir.nodes import Border, Site, Value
 from dala.ir.types import BOOL, Scalar
-from dala.lang.arithmetic import LARGEST_LITERAL_BITS, Arithmetic, Mismatch, decided
+from dala.lang.arithmetic import Arithmetic, Mismatch, decided
+from dala.lang.contraction import contracted
 from dala.lang.findings import Findings
 from dala.lang.hints import instead_of_name
 from dala.lang.language_names import Marker
 from dala.lang.matrices import matmul
+from dala.lang.powers import power
 from dala.lang.source import MISSING, UNBOUND, Source
 from dala.lang.structs import is_struct, made, struct_of
 from dala.lang.values import (
@@ -96,6 +97,8 @@ class Frame:
     source: Source
     variables: dict[str, LoweredValue] = field(default_factory=dict)
     call: ast.AST | None = None
+    contracts: bool = False
+    """Whether a sum of a product is rounded once, where it is written as one expression."""
     assigned: frozenset[str] = frozenset()
 
 
@@ -174,9 +177,11 @@ class Expressions(ABC):
             case ast.Name():
                 return self._name(node)
             case ast.BinOp(op=ast.Pow()):
-                return self.power(self.operand(node.left), self.operand(node.right))
+                return power(self, self.operand(node.left), self.operand(node.right))
             case ast.BinOp(op=ast.MatMult()):
                 return matmul(self, self.operand(node.left), self.operand(node.right))
+            case ast.BinOp(op=ast.Add() | ast.Sub()) if self.frame.contracts:
+                return contracted(self, node, _BINARY[type(node.op)])
             case ast.BinOp() if type(node.op) in _BINARY:
                 left, right = self.operand(node.left), self.operand(node.right)
                 return self.arithmetic.binary(_BINARY[type(node.op)], left, right)
@@ -345,32 +350,14 @@ class Expressions(ABC):
             return found[0]
         return self._joined("and", [self.arithmetic.condition(item) for item in found])
 
-    def power(self, base: LoweredValue, exponent: LoweredValue) -> LoweredValue:
-        """Returns `base ** exponent`: small integer exponents multiply, all others call `pow`."""
-        if isinstance(base, Literal) and isinstance(exponent, Literal):
-            return Literal(_power(base.value, exponent.value))
-        power = exponent.value if isinstance(exponent, Literal) else None
-        if power is not None and float(power).is_integer() and 1 <= power <= 16:
-            result: LoweredValue | None = None
-            square, left = base, int(power)
-            while left:
-                if left & 1:
-                    result = (
-                        square if result is None else self.arithmetic.binary("mul", result, square)
-                    )
-                left >>= 1
-                if left:
-                    square = self.arithmetic.binary("mul", square, square)
-            assert result is not None
-            return result
-        return self.intrinsic("pow", [base, exponent])
-
     @abstractmethod
     def intrinsic(self, name: str, args: list[LoweredValue]) -> LoweredValue:
         """Returns the result of an intrinsic."""
 
     @abstractmethod
-    def inline_python(self, function: Any, args: list[LoweredValue]) -> LoweredValue:
+    def inline_python(
+        self, function: Any, args: list[LoweredValue], *, contracts: bool = False
+    ) -> LoweredValue:
         """Inlines one of our own functions of the language and returns its result."""
 
 
@@ -383,17 +370,3 @@ def _refuse_whole(*compared: LoweredValue) -> None:
     ):
         if any(isinstance(item, kind) for item in compared):
             raise Mismatch(f"{name} are not compared as a whole.", f"Compare {instead}")
-
-
-def _power(base: float, exponent: float) -> bool | int | float:
-    """Computes a power in Python; where Python raises, the IEEE 754 result."""
-    are_integers = isinstance(base, int) and isinstance(exponent, int)
-    if are_integers and int(base).bit_length() * exponent > LARGEST_LITERAL_BITS:
-        raise Mismatch("this number is too large to write down.", "Write it as a float.")
-    try:
-        power = base**exponent
-    except ZeroDivisionError:
-        return math.inf
-    except OverflowError:
-        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
-    return math.nan if isinstance(power, complex) else power

@@ -166,6 +166,10 @@ def _clamp(
     return lower.arithmetic.binary("min", lower.arithmetic.binary("max", x, low), high)
 
 
+def _fma(lower: Expressions, a: LoweredValue, b: LoweredValue, c: LoweredValue) -> LoweredValue:
+    return lower.arithmetic.multiply_add(a, b, c)
+
+
 def _fract(lower: Expressions, x: LoweredValue) -> LoweredValue:
     number = lower.arithmetic.floating(x)
     return lower.arithmetic.binary("sub", number, lower.arithmetic.unary("floor", number))
@@ -250,7 +254,7 @@ def _written(name: str) -> Handler:
                 return Literal(folded)
         numbers = lower.arithmetic.floats_alike(*args)
         type = numbers[0].type
-        return lower.inline_python(_WRITTEN[f"{name}_{type}"], list(numbers))
+        return lower.inline_python(_WRITTEN[f"{name}_{type}"], list(numbers), contracts=True)
 
     return handler
 
@@ -297,6 +301,7 @@ _HANDLERS: dict[str, tuple[Handler, tuple[int, ...]]] = {
     "min": (_reduced("min"), _MANY),
     "max": (_reduced("max"), _MANY),
     "clamp": (_clamp, _THREE),
+    "fma": (_fma, _THREE),
     "floor": (_float_unary("floor"), _ONE),
     "ceil": (_float_unary("ceil"), _ONE),
     "trunc": (_float_unary("trunc"), _ONE),

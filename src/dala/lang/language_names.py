@@ -102,7 +102,7 @@ _MATHS = (
     *("abs", "min", "max", "clamp", "floor", "ceil", "trunc", "round", "fract", "sign"),
     *("sqrt", "rsqrt", "cbrt", "hypot", "exp", "exp2", "log", "log2", "log10", "pow"),
     *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sigmoid", "erf", "erfc"),
-    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fmod", "ldexp"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "fmod", "ldexp", "fma"),
     *("random", "random_normal", "random_int", "random_bits"),
     *("popcount", "clz", "reverse_bits"),
     *("mix", "step", "smoothstep", "luma", "isnan", "isinf", "bits"),

@@ -21,6 +21,7 @@ from dala.lang.intrinsics import call_intrinsic
 from dala.lang.language_names import ScalarMarker
 from dala.lang.loops import Lowering
 from dala.lang.matrices import matmul
+from dala.lang.powers import power
 from dala.lang.python_composites import Components, Rows, struct_class
 from dala.lang.source import Source
 from dala.lang.structs import is_struct
@@ -227,7 +228,7 @@ class Evaluator(ABC):
         """Returns the result of an operation or a comparison."""
         left, right = self._met(a, b), self._met(b, a)
         if op == "pow":
-            return self.attempt(lambda lower: lower.power(left, right))
+            return self.attempt(lambda lower: power(lower, left, right))
         if op == "matmul":
             return self.attempt(lambda lower: matmul(lower, left, right))
         return self.attempt(lambda lower: lower.arithmetic.binary(op, left, right))

@@ -11,6 +11,8 @@ from dala.plan.watchdog import Shapes, most_trips
 
 SMALL_WORK = 1 << 24
 """Effort below which waking another thread costs more than it saves: 0.1 to 0.2 ms of work."""
+LEAST_WORK = 1 << 22
+"""Effort below which even a thread that is awake is of no help."""
 MEMORY_COST = 8
 """The effort of reading or writing an element; that of an operation on it is 1."""
 CHUNKS_PER_THREAD = 4
@@ -29,13 +31,17 @@ _TURNS = 16
 
 @value
 class Chunks:
-    """`count` chunks of `size` rows, or of `size` elements of every row, of a domain."""
+    """`count` chunks of `size` rows, or of `size` elements of every row, of a domain.
+
+    `small` ones are shared only with threads that are awake.
+    """
 
     rows: int
     width: int
     count: int
     size: int
     by_rows: bool
+    small: bool = False
 
 
 def cut(
@@ -54,20 +60,22 @@ def cut(
     """
     whole = Chunks(rows, width, 1, rows, by_rows=True)
     least = int(min(rows * width * most_effort // CHUNK_WORK, MOST_CHUNKS))
-    if least < 2 and (threads == 1 or rows * width * effort < SMALL_WORK):
+    work = rows * width * effort
+    if least < 2 and (threads == 1 or work < LEAST_WORK):
         return whole
+    small = least < 2 and work < SMALL_WORK
     wanted = max(threads * CHUNKS_PER_THREAD, least)
     if rows >= wanted:
         size = -(-rows // wanted)
-        return Chunks(rows, width, -(-rows // size), size, by_rows=True)
+        return Chunks(rows, width, -(-rows // size), size, True, small)
     if whole_rows or (rows >= threads and width < wanted * WIDTH_STEP):
-        return Chunks(rows, width, rows, 1, by_rows=True)
+        return Chunks(rows, width, rows, 1, True, small)
     heavy = rows * effort * WIDTH_STEP >= SMALL_WORK
     step = LEAST_WIDTH_STEP if heavy else WIDTH_STEP
     steps = -(-width // step)
     size = -(-steps // wanted) * step
     count = -(-width // size)
-    return Chunks(rows, width, count, size, by_rows=False) if count > 1 else whole
+    return Chunks(rows, width, count, size, False, small) if count > 1 else whole
 
 
 def effort_of(statements: Sequence[Statement], shapes: Shapes) -> int:

@@ -192,7 +192,7 @@ class Cpu(Device):
 
     def run(self, executable: Executable, slots: bytes, chunks: Chunks) -> int:
         """Computes every chunk; returns 0, or the status of a failure."""
-        if chunks.count == 1:
+        if chunks.count == 1 or (chunks.small and not self.workers.are_awake()):
             return int(executable.call(slots, 0, chunks.rows, 0, chunks.width))
         from dala.devices.cpu.threads import Job
 

@@ -10,6 +10,8 @@ worker needs: 0 nothing, 1 to be woken, 2 the job by way of its queue, since the
 
 from __future__ import annotations
 
+import platform
+
 from dala.devices.cpu.signals import LOOK
 from dala.plan.watchdog import STOPPED
 
@@ -31,7 +33,18 @@ def _words(*names: str) -> str:
     )
 
 
+_PAUSES = {
+    "x86_64": "call void @llvm.x86.sse2.pause()",
+    "amd64": "call void @llvm.x86.sse2.pause()",
+    "aarch64": "call void @llvm.aarch64.hint(i32 1)",
+    "arm64": "call void @llvm.aarch64.hint(i32 1)",
+}
+_PAUSE = _PAUSES.get(platform.machine().lower(), "")
+"""Tells the processor that a thread only polls, so that its sibling gets more of it."""
+_DECLARED = _PAUSE.replace("call", "declare").replace("i32 1", "i32")
+
 DRIVER = f"""
+{_DECLARED}
 define void @dala_drive(ptr %job, ptr %look, ptr %own, i64 %self) {{
 entry:
   %function = load ptr, ptr %job
@@ -138,6 +151,7 @@ look:
   %some = icmp ne i64 %posted, 0
   br i1 %some, label %take, label %again
 again:
+  {_PAUSE}
   %n.after = add i64 %n, 1
   %more = icmp slt i64 %n.after, %spins
   br i1 %more, label %look, label %tired
@@ -177,6 +191,7 @@ chunks:
   %all = icmp sge i64 %ready, %count
   br i1 %all, label %box, label %undone
 undone:
+  {_PAUSE}
   %n.after = add i64 %n, 1
   %patient = icmp slt i64 %n.after, %spins
   br i1 %patient, label %chunks, label %no
@@ -190,6 +205,7 @@ box:
   %within = icmp eq i64 %found, %busy
   br i1 %within, label %inside, label %out
 inside:
+  {_PAUSE}
   %m.after = add i64 %m, 1
   %wait = icmp slt i64 %m.after, %spins
   br i1 %wait, label %box, label %no

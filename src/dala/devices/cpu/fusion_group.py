@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dala.devices.cpu.caches import outgrows_caches
 from dala.devices.cpu.memory import HostMemory
-from dala.devices.cpu.runner import STREAMED_BYTES, WIDE_ROW, pixel_bytes
+from dala.devices.cpu.runner import WIDE_ROW, pixel_bytes
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.fusion_group import EmittedGroup, Member, emit_group
@@ -156,8 +157,8 @@ class CpuFusionGroup:
         """Whether a step's output bypasses the caches: it is large, and no other step reads it."""
         if len(step.outputs) > 1:  # their lines end together at some addresses only
             return False
-        (number,), size_bytes = step.outputs, task.sizes_bytes[-1]
-        if number not in self.materialized or size_bytes < STREAMED_BYTES:
+        (number,) = step.outputs
+        if number not in self.materialized or not outgrows_caches(task):
             return False
         return pixel_bytes(task) > 0 and not any(number in other.inputs for other in self.steps)
 

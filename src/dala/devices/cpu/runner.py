@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dala.devices.cpu.caches import outgrows_caches
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.report_block import ReportBlock
 from dala.devices.device import Number, check_sizes
@@ -23,8 +24,6 @@ from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
 if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
 
-STREAMED_BYTES = 16 << 20
-"""Outputs from this size on would only evict other data from the caches."""
 WIDE_ROW = 256
 """Rows from this length on are computed two vectors at a time."""
 _EMPTY_INPUT = (ctypes.c_int64 * 8)()
@@ -42,8 +41,8 @@ class CpuRunner:
         self.sizes_bytes = task.sizes_bytes
         self.total_iterations = total_iterations(task.program) if task.may_not_terminate else None
         self.pixel_bytes = pixel_bytes(task)
-        large = sum(task.sizes_bytes[len(task.inputs) :]) >= STREAMED_BYTES
-        self.streaming = large and self.pixel_bytes > 0 and not task.scattered
+        bypasses = self.pixel_bytes > 0 and not task.scattered
+        self.streaming = bypasses and outgrows_caches(task)
         self._executables: dict[tuple[InPlace, bool, bool], Executable] = {}
 
     def _chunks(self) -> Chunks:

@@ -23,12 +23,14 @@ from dala.errors import ArgumentError
 from dala.plan.chunks import Chunks
 from dala.plan.watchdog import STOPPED
 
-_SPINS = 100_000
-"""How often a thread polls for what others do before it sleeps: about 0.1 ms.
+_SPUN_S = 0.3e-3
+"""How long a thread polls for what others do before it sleeps.
 
 A chunk takes less, and so does what most programs do between two launches; any sleep takes 0.1 to
 0.2 ms on many systems, and to be woken a worker needs the GIL.
 """
+_TRIED = 2000
+"""How many polls are timed once: how long one takes depends on the processor."""
 _NAP_S = 50e-6
 _NO_LIMIT = 1 << 62
 
@@ -116,7 +118,9 @@ class Workers:
         self._finish: Any = _native(
             dala_finish, word, pointer, pointer, pointer, pointer, word, word
         )
+        self._spins = self._spins_within(_SPUN_S)
         self._look = dala_look
+        self._asked_s = 0.0
         self._watches: list[Watch] = []
         self.count = thread_count()
         self._queues: list[SimpleQueue[Job | None]] = []
@@ -124,6 +128,25 @@ class Workers:
         self._lock = threading.Lock()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
+
+    def are_awake(self) -> bool:
+        """Whether launches follow each other so closely that workers look for the next one.
+
+        The first of them finds the workers asleep, and is not shared if it is small.
+        """
+        now = time.perf_counter()
+        last, self._asked_s = self._asked_s, now
+        return now - last < _SPUN_S
+
+    def _spins_within(self, seconds: float) -> int:
+        """Returns how often a thread polls in that time."""
+        empty = (ctypes.c_int64 * BOX_WORDS)()
+        taken = []
+        for _ in range(3):  # one may be interrupted
+            start = time.perf_counter()
+            self._serve(ctypes.addressof(empty), 0, _TRIED)
+            taken.append(time.perf_counter() - start)
+        return int(_TRIED * seconds / max(min(taken), 1e-6))
 
     def watch(self) -> Watch | None:
         """Returns a signal watch on the main thread; None on others, which get no signals.
@@ -167,7 +190,7 @@ class Workers:
     def _settle(self, job: Job, look: int | None, own: int | None) -> None:
         """Computes and waits until nobody writes anymore: memory must not be reused before that."""
         interrupt: BaseException | None = None
-        arguments = (job.address, look, own, self._boxes, len(self._queues), _SPINS)
+        arguments = (job.address, look, own, self._boxes, len(self._queues), self._spins)
         while True:
             try:
                 while not self._finish(*arguments):
@@ -197,7 +220,7 @@ class Workers:
             if job is not None:
                 self._drive(job.address, None, None, number)
             del job  # the queue may stay empty for long, and the job holds memory
-            self._serve(box, number, _SPINS)
+            self._serve(box, number, self._spins)
 
     def _forget(self) -> None:
         """Discards the workers in a forked child, which starts its own when needed."""

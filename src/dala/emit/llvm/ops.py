@@ -42,6 +42,8 @@ class Ops:
             return self.compare(node.op, scalar, *args)
         if OPS[node.op].arity == 1:
             return self.unary(node.op, scalar, args[0])
+        if node.op == "fma":
+            return self.intrinsic("fmuladd", *args)
         return self.binary(node.op, scalar, *args)
 
     # -- helpers ---------------------------------------------------------------------------------

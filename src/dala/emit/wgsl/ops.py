@@ -100,6 +100,9 @@ class Ops:
             return self._compare(node, args)
         if OPS[node.op].arity == 1:
             return self._unary(node.op, scalar, args[0])
+        if node.op == "fma":
+            # Of its own `fma` Mesa moves factors elsewhere; sums of products drivers fuse anyway.
+            return f"{args[0]} * {args[1]} + {args[2]}"
         if scalar.is_float:
             return self._float(node, args)
         if node.op in ("shl", "shr"):

@@ -1,0 +1,35 @@
+"""How much the caches of this machine hold."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+
+from dala.plan.task import Task
+
+USUAL_BYTES = 16 << 20
+"""What is taken for the last cache where the system does not tell."""
+_UNITS = {"K": 1 << 10, "M": 1 << 20}
+
+
+@cache
+def last_level_bytes() -> int:
+    """Returns the size of the cache that is the last before memory."""
+    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
+    found = [_bytes(path.read_text().strip()) for path in sizes]
+    return max(found, default=0) or USUAL_BYTES
+
+
+def outgrows_caches(task: Task) -> bool:
+    """Whether a launch goes through more than the caches hold.
+
+    What it writes would then only evict what is still to be read.
+    """
+    kinds = (*task.inputs, *task.outputs)
+    return sum(math.prod(shape) * scalar.size_bytes for scalar, shape in kinds) > last_level_bytes()
+
+
+def _bytes(size: str) -> int:
+    number, unit = size[:-1], size[-1:]
+    return int(number) * _UNITS[unit] if unit in _UNITS and number.isdecimal() else 0
