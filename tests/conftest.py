@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Iterator
 
@@ -9,6 +10,10 @@ import pytest
 
 DEVICES = ["cpu", "webgpu"]
 """Every device that the suite is run on: one more joins by its name here."""
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, of which some are.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Set on import, before any test module can load dala. The workers of xdist inherit the folder.
 if "PYTEST_XDIST_WORKER" not in os.environ:
