@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from dala.base.record import changed, remembered
-from dala.ir.access import offsets_of
 from dala.ir.nodes import (
     Apply,
     Const,
@@ -52,14 +51,35 @@ def over_channels(program: Program) -> Program | None:
 
 
 def _is_plain(load: Load, images: set[str]) -> bool:
-    """Whether a read is of a pixel at a constant offset, or uniform along the row."""
-    if load.source in images:
-        return offsets_of(load, 2) is not None
-    return load.index is not None and all(
-        isinstance(value, Const | Param | Extent)
-        or (isinstance(value, Position) and value.axis == 0)
-        for value in load.index
-    )
+    """Whether a read is of a pixel as far away in all of a row, or uniform along the row."""
+    if load.index is None:
+        return load.source in images
+    if load.source not in images:
+        return all(map(_is_uniform, load.index))
+    *row, column = load.index
+    return all(map(_is_uniform, row)) and len(row) == 1 and _aside(column) is not None
+
+
+def _is_uniform(value: Value) -> bool:
+    """Whether a value is computed of what is the same along a row."""
+    if isinstance(value, Apply):
+        return all(map(_is_uniform, value.args))
+    if isinstance(value, Position):
+        return value.axis == 0
+    return isinstance(value, Const | Param | Extent)
+
+
+def _aside(column: Value) -> list[Value] | None:
+    """Returns what is added to the position along the row, if that is all that an index is."""
+    if isinstance(column, Position):
+        return [] if column.axis == 1 else None
+    if not isinstance(column, Apply) or column.op != "add":
+        return None
+    for near, far in (column.args, column.args[::-1]):
+        found = _aside(near)
+        if found is not None and _is_uniform(far):
+            return [*found, far]
+    return None
 
 
 def _are_alike(program: Program, images: set[str]) -> bool:
@@ -127,12 +147,11 @@ class _Flat(Rewriter):
         build = self.builder
         if old.index is None:
             return build.load(old.type, old.source, None, None, old.border)
-        offsets = offsets_of(old, 2)
-        assert offsets is not None
-        down, across = offsets[0], offsets[1] * self._channels
-        row, column = build.position(0), build.position(1)
-        index = (
-            build.apply("add", row, build.const(row.type, down)),
-            build.apply("add", column, build.const(column.type, across)),
+        column: Value = build.position(1)
+        for far in _aside(old.index[1]) or ():
+            pixels = self.value(far)
+            elements = build.apply("mul", pixels, build.const(pixels.type, self._channels))
+            column = build.apply("add", column, elements)
+        return build.load(
+            old.type, old.source, (self.value(old.index[0]), column), None, old.border
         )
-        return build.load(old.type, old.source, index, None, old.border)

@@ -16,7 +16,7 @@ from dala.ir.loop_forms import Place, loop_forms
 from dala.ir.nodes import Apply, For, Load, Program, Reduce, Result, Statement, Value, walk
 from dala.ir.ops import CONVERT, SELECT
 from dala.ir.simplify import Rewriter, drop_dead
-from dala.ir.types import F32, F64, S32, U8, U16
+from dala.ir.types import F32, F64, S32, U8, U16, Scalar
 
 MOST_APART = 512
 """The largest odd denominator whose fractions are farther from a half than float errors are."""
@@ -139,7 +139,7 @@ def _is_pure(program: Program) -> bool:
 
 def _is_rounded(value: Value | Statement) -> bool:
     """Whether a value is a float that is converted to a level; integers wrap."""
-    if not isinstance(value, Apply) or value.op != CONVERT or value.type != U8:
+    if not isinstance(value, Apply) or value.op != CONVERT or value.type not in (U8, U16):
         return False
     return value.args[0].type.is_float
 
@@ -181,9 +181,10 @@ class _Fixed(Rewriter):
 
     def _bound(self, old: Value) -> int | None:
         """Returns the greatest that a level can be; None for other values."""
-        if old.type == U8:
-            return U8.highest
-        return self._most[old.source] if isinstance(old, Load) and old.type == U16 else None
+        if old.type not in (U8, U16):
+            return None
+        known = self._most[old.source] if isinstance(old, Load) else None
+        return old.type.highest if known is None else known
 
     def statement(self, old: Statement) -> None:
         super().statement(old)
@@ -196,8 +197,9 @@ class _Fixed(Rewriter):
         if not _is_rounded(old):
             self._forms[old] = form_of(old, self.form, self._merged)
         elif (form := self.form(old.args[0])) is not None:
-            level = self._moved(form)
-            if level is None and (plan := plan_of(form)) is not None:
+            level = self._moved(form, old.type)
+            plan = plan_of(form) if level is None and old.type == U8 else None
+            if plan is not None:
                 self.plans[old] = plan
                 level = self.sums.rounded(form, plan)
             if level is not None:
@@ -222,14 +224,16 @@ class _Fixed(Rewriter):
         condition, a, b = values
         return self.builder.select(self.value(condition), a, b)
 
-    def _moved(self, form: Form) -> Value | None:
-        """Returns a level that is only moved, or taken from 255; else None."""
+    def _moved(self, form: Form, type: Scalar) -> Value | None:
+        """Returns a level that is only moved, or taken from the highest; else None."""
         if len(form.levels) != 1 or form.uniforms:
             return None
         ((level, weight),) = form.levels.items()
         low, high = form.limits
-        if level.value.type != U8 or low > 0 or high < U8.highest or abs(abs(weight) - 1) > CLOSE:
+        if level.value.type != type or low > 0 or high < type.highest:
             return None
-        if abs(form.constant - (0 if weight > 0 else U8.highest)) > U8.highest * CLOSE:
+        if abs(abs(weight) - 1) > CLOSE:
+            return None
+        if abs(form.constant - (0 if weight > 0 else type.highest)) > type.highest * CLOSE:
             return None
         return level.value if weight > 0 else self.builder.apply("not", level.value)

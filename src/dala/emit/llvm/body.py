@@ -69,6 +69,12 @@ class Body(Statements[Operand]):
             known = self.writer.emit("i32", f"trunc {wide} to i32")
         return known
 
+    def leaf(self, kind: str, name: str, axis: int) -> Operand:
+        """Returns a leaf of a polynomial that is no position: an extent or a parameter of s32."""
+        if kind == "e":
+            return Operand(f"%extent.{self.source(name)}.{axis}", "i32")
+        return Operand(f"%param.{self._param(name)}", "i32")
+
     def _param(self, name: str) -> int:
         return [param.name for param in self.program.params].index(name)
 
