@@ -24,6 +24,8 @@ from dala.ir.nodes import (
 )
 from dala.ir.types import S32
 
+DEEPEST = 32
+"""The most operations, one after another, that an address is computed by."""
 MOST_STEP = 4
 """The largest distance at which whole vectors are loaded for a part of their elements."""
 
@@ -34,9 +36,13 @@ class RowReads:
     def __init__(self, program: Program, variance: Variance) -> None:
         self._last = program.rank - 1
         self._variance = variance
-        self._slopes: dict[Value, int | None] = {}
-        loads = [item for item in walk(program.body) if isinstance(item, Load)]
-        found = {load: self._step(load) for load in loads}
+        self._slopes: dict[Value, int] = {}
+        self._depths: dict[Value, int] = {}
+        statements = walk(program.body)
+        for item in statements:
+            if isinstance(item, Apply) and (slope := self._found_slope(item)) is not None:
+                self._slopes[item] = slope
+        found = {item: self._step(item) for item in statements if isinstance(item, Load)}
         self.steps = {load: step for load, step in found.items() if step is not None}
         """The distance of the elements that neighbors read, for each such read."""
         self.addresses = self._addresses(program)
@@ -46,18 +52,16 @@ class RowReads:
         """Returns how much a value grows along the row, None if that is not always the same."""
         if value not in self._variance:
             return 0
-        if value not in self._slopes:
-            self._slopes[value] = self._found_slope(value)
-        return self._slopes[value]
+        return 1 if isinstance(value, Position) else self._slopes.get(value)
 
-    def _found_slope(self, value: Value) -> int | None:
-        if isinstance(value, Position):
-            return 1
-        if not isinstance(value, Apply) or value.type != S32:
-            return None
+    def _found_slope(self, value: Apply) -> int | None:
         slopes = [self.slope(arg) for arg in value.args]
-        if None in slopes:
+        depth = 1 + max((self._depths.get(arg, 0) for arg in value.args), default=0)
+        if value.type != S32 or value not in self._variance or None in slopes:
             return None
+        if depth > DEEPEST:
+            return None
+        self._depths[value] = depth
         a, b = slopes[0] or 0, slopes[-1] or 0
         match value.op:
             case "add":

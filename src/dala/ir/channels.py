@@ -40,46 +40,55 @@ def over_channels(program: Program) -> Program | None:
     if any(item.channels not in (None, channels) for item in program.inputs):
         return None
     images = {item.name for item in program.inputs if item.channels}
-    for item in walk(program.body):
-        if not isinstance(item, Apply | Load):
+    if not all(isinstance(item, Apply | Load) for item in walk(program.body)):
+        return None
+    uniforms: set[Value] = set()
+    for item in program.body.statements:
+        if isinstance(item, Load) and not _is_plain(item, images, uniforms):
             return None
-        if isinstance(item, Load) and not _is_plain(item, images):
-            return None
+        if isinstance(item, Apply) and all(_is_uniform(arg, uniforms) for arg in item.args):
+            uniforms.add(item)
     if not _are_alike(program, images):
         return None
     return _flattened(program, channels, images)
 
 
-def _is_plain(load: Load, images: set[str]) -> bool:
+def _is_plain(load: Load, images: set[str], uniforms: set[Value]) -> bool:
     """Whether a read is of a pixel as far away in all of a row, or uniform along the row."""
     if load.index is None:
         return load.source in images
+    *rest, column = load.index
+    if not all(_is_uniform(value, uniforms) for value in rest):
+        return False
     if load.source not in images:
-        return all(map(_is_uniform, load.index))
-    *row, column = load.index
-    return all(map(_is_uniform, row)) and len(row) == 1 and _aside(column) is not None
+        return _is_uniform(column, uniforms)
+    terms = _aside(column)
+    return (
+        len(rest) == 1
+        and terms is not None
+        and all(_is_uniform(value, uniforms) for value in terms)
+    )
 
 
-def _is_uniform(value: Value) -> bool:
-    """Whether a value is computed of what is the same along a row."""
-    if isinstance(value, Apply):
-        return all(map(_is_uniform, value.args))
+def _is_uniform(value: Value, uniforms: set[Value]) -> bool:
+    """Whether a value is the same along a row."""
     if isinstance(value, Position):
         return value.axis == 0
-    return isinstance(value, Const | Param | Extent)
+    return isinstance(value, Const | Param | Extent) or value in uniforms
 
 
 def _aside(column: Value) -> list[Value] | None:
-    """Returns what is added to the position along the row, if that is all that an index is."""
-    if isinstance(column, Position):
-        return [] if column.axis == 1 else None
-    if not isinstance(column, Apply) or column.op != "add":
-        return None
-    for near, far in (column.args, column.args[::-1]):
-        found = _aside(near)
-        if found is not None and _is_uniform(far):
-            return [*found, far]
-    return None
+    """Returns the terms of an index beside the position along the row; None without that."""
+    terms: list[Value] = []
+    pending = [column]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Apply) and value.op == "add":
+            pending += value.args
+        else:
+            terms.append(value)
+    along = [value for value in terms if isinstance(value, Position) and value.axis == 1]
+    return [value for value in terms if value not in along] if len(along) == 1 else None
 
 
 def _are_alike(program: Program, images: set[str]) -> bool:

@@ -11,66 +11,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dala.base.record import record, value
+from dala.base.record import changed
 from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
+from dala.emit.llvm.lookups import COSTS, Lookups
 from dala.emit.llvm.memory import output_pointer
 from dala.emit.llvm.reports import Reports
 from dala.emit.llvm.row_cuts import interior, vectors
+from dala.emit.llvm.target import Options, Target
 from dala.emit.llvm.tiled_rows import rows_in_tiles
 from dala.emit.llvm.transposes import Tiles
 from dala.emit.partition import PAIR, Partition
 from dala.emit.transposed_reads import transposed_reads
 from dala.ir.channels import over_channels
 from dala.ir.fixed_point import in_fixed_point
+from dala.ir.level_tables import with_tables
 from dala.ir.nodes import For, Program, Reduce, by_output
 from dala.ir.pixel_words import as_words
-from dala.plan.task import InPlace
 from dala.plan.watchdog import has_loops
 
 CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
 """The last parameters of every chunk function."""
 
 
-@record
-class Target:
-    """What code is generated for: vector width, row width, and how memory is accessed.
-
-    Wide rows are computed two vectors at a time; streaming stores bypass the caches; inputs named
-    in `in_place` share the memory of the output with that number; with `tee`, the output is also
-    stored to a second memory, whose address is the last slot; `watched` loops are run under the
-    watchdog; a CPU that `has_halves` converts from and to f16 by an instruction.
-    """
-
-    vector_bits: int
-    wide: bool = False
-    streaming: bool = False
-    in_place: InPlace = frozenset()
-    tee: bool = False
-    watched: bool = False
-    has_halves: bool = False
-
-
-@value
-class Options:
-    """How LLVM compiles a module.
-
-    `vectorize` enables its loop vectorizer. `in_order` keeps instructions in the order they were
-    emitted in, where several vectors are interleaved: LLVM's scheduler would undo the interleaving
-    to save registers, and expose the latency again.
-    """
-
-    vectorize: bool = False
-    in_order: bool = False
-
-
 class Functions:
     """Emits the functions that compute a chunk of a program; `prefix` keeps their names unique."""
 
-    def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
-        self.program = as_words(in_fixed_point(program))
+    def __init__(
+        self, program: Program, target: Target, prefix: str = "", *, is_part: bool = False
+    ) -> None:
+        self.program = program
+        if not is_part:
+            narrow = as_words(in_fixed_point(program))
+            self.program = with_tables(narrow, COSTS[target.permutes])
         self.target = target
         self.prefix = prefix
         self.partition = Partition(self.program, target.vector_bits, wide=target.wide)
@@ -85,7 +60,16 @@ class Functions:
         self.declarations: set[str] = set()
         # If all channels are treated alike, vectors hold interleaved channels, without shuffles.
         flat = over_channels(self.program) if self.lanes > 1 and not target.watched else None
-        self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
+        self.flat = None
+        if flat is not None:
+            self.flat = Functions(flat, target, f"{prefix}flat.", is_part=True)
+        self.tables: list[Functions] = []
+        if not is_part:
+            plain = changed(target, streaming=False, in_place=frozenset(), tee=False, watched=False)
+            self.tables = [
+                Functions(table, plain, f"{prefix}table{number}.", is_part=True)
+                for number, table in enumerate(self.program.tables)
+            ]
         swaps = transposed_reads(self.program) if self.lanes > 1 and not target.watched else {}
         self.tiles = Tiles(self.program, swaps, prefix) if swaps else None
 
@@ -99,7 +83,8 @@ class Functions:
 
     def texts(self) -> list[str]:
         """Returns the functions as text; `rows` computes a chunk from the unpacked slots."""
-        parts = [self._span("slow", 1)]
+        parts = [text for table in self.tables for text in table.texts()]
+        parts.append(self._span("slow", 1))
         if self.lanes > 1:
             made = self.flat or self
             parts += [made._span("fast", made.lanes), made._span("tail", made.lanes)]
@@ -108,8 +93,8 @@ class Functions:
         parts.append(self._rows())
         if self.loops:
             parts.append(watchdog.refuel(self._refuel))
-        if self.flat is not None:
-            self.declarations |= self.flat.declarations
+        for other in (self.flat, *self.tables):
+            self.declarations |= other.declarations if other is not None else set()
         return parts
 
     @property
@@ -151,7 +136,11 @@ class Functions:
             if declare and slot.kind in ("out", "tee", "input"):
                 attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
             parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
-        return parts
+        return [*parts, *self.table_arguments]
+
+    @property
+    def table_arguments(self) -> list[str]:
+        return [f"ptr %table.{number}" for number in range(len(self.program.tables))]
 
     def _row_arguments(self) -> list[str]:
         """Returns the arguments of a span beyond the slots: the row, and its per-row values."""
@@ -177,6 +166,9 @@ class Functions:
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))
         if self.span_loops:
             watchdog.begin_span(writer)
+        body.lookups = Lookups(writer, self.target.permutes)
+        for number in range(len(self.program.tables)):
+            body.lookups.load(f"%table.{number}")
         writer.jump("x.head")
         writer.begin("x.head")
         place = len(writer.lines)
@@ -340,7 +332,7 @@ class Functions:
                 channels = self.program.output.channels
                 name = writer.emit("i64", f"mul nsw i64 {name}, {channels}").text
             arguments.append(f"{flat.argument_type(slot)} {name}")
-        return arguments
+        return [*arguments, *flat.table_arguments]
 
     def call(
         self, writer: Writer, body: Body, name: str, first: str, last: str, *more: str
