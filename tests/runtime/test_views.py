@@ -10,8 +10,6 @@ from dala.ir.types import F32, U8
 from dala.kernels.tensor.elementwise import relu
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import beginning, reshaped, view
-from dala.runtime.pipelines.composite import Stage
-from dala.runtime.pipelines.composite_run import run_fused
 
 
 def floats(*shape: int) -> Buffer:
@@ -73,7 +71,7 @@ def test_a_group_on_memory_that_is_too_small_is_refused():
     with compute.device("cpu"), pytest.MonkeyPatch.context() as patch:
         patch.setattr(cpu, "load_group", kept)
         x, between, y = floats(64, 64), floats(64, 64), floats(64, 64)
-        run_fused(cpu, [Stage(relu, [x], between), Stage(relu, [between], y)])
+        compute.pipeline().add(relu, [x], between).add(relu, [between], y).run()
         (runner,) = runners
         memories = {number: floats(64, 64).memory for number in runner.needs()}
         names = dict.fromkeys((name for step in runner.steps for name in step.params), 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from dala.runtime.buffers.buffer import Buffer, from_numpy
 PILLOW_MODES = ("L", "RGB", "RGBA")
 Shape = tuple[int, ...]
 _NAMES = {scalar.numpy: scalar.name for scalar in IMAGES}
+_DTYPES = frozenset(_NAMES.values())
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
@@ -116,7 +118,7 @@ def _check(what: str, shape: Shape, dtype: str) -> None:
             f"{what}: {shape} is not the shape of an image: that is (height, width), (height, "
             f"width, 3) or (height, width, 4)."
         )
-    if dtype not in [scalar.name for scalar in IMAGES]:
+    if dtype not in _DTYPES:
         kinds = [f"{scalar} in 0..{scalar.white}" for scalar in IMAGES]
         raise DtypeError(
             f"{what}: the image is {dtype}, but images are {', '.join(kinds[:-1])} or {kinds[-1]}: "
@@ -132,7 +134,7 @@ def _array(buffer: Buffer) -> np.ndarray:
 def new_buffer(shape: Shape, dtype: str) -> Buffer:
     """Returns an uninitialized buffer on the current device."""
     scalar = DTYPES[dtype]
-    size_bytes = scalar.size_bytes * int(np.prod(shape, dtype=np.int64))
+    size_bytes = scalar.size_bytes * math.prod(shape)
     return Buffer(current_device().allocate(size_bytes, zeroed=False), scalar, shape)
 
 

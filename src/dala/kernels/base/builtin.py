@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, overload
 
-from dala.devices import using
+from dala.devices.device import Device
 from dala.ir.nodes import Border
 from dala.ir.types import Scalar
 from dala.kernels.base import language
@@ -15,8 +15,7 @@ from dala.kernels.base.parameters import DeclaredParameter, Param, annotate, dec
 from dala.lang.lower import Definition
 from dala.lang.source import from_function, from_text
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.kernels.arguments import Params, check_buffers
-from dala.runtime.kernels.call import Outputs
+from dala.runtime.kernels.arguments import Params
 from dala.runtime.kernels.kernel import KERNELS, Kernel
 from dala.runtime.kernels.specialization import Consts, Types
 from dala.runtime.pipelines.composite import CompositeKernel, Expand, HostCallKernel, Library
@@ -57,10 +56,11 @@ class DeclaredKernel(CompositeKernel):
 class DispatchedKernel(DeclaredKernel):
     """A composite kernel of one stage on the very buffers given, which sees to aliases itself."""
 
-    def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
-        with using(check_buffers(self.name, self.inputs, inputs, output)):
-            for stage in self.stages(inputs, output, params):
-                stage.kernel.run(stage.inputs, stage.output, stage.params)
+    def run_over_inputs(
+        self, device: Device, inputs: Sequence[Buffer], output: Buffer, params: Params | None
+    ) -> None:
+        for stage in self.stages(inputs, output, params):
+            stage.kernel.run(stage.inputs, stage.output, stage.params)
 
 
 class BuiltinKernel(Kernel):

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 import dala.kernels  # noqa: F401  (registers the filters)
+from dala.base.lru_cache import LruCache
 from dala.base.record import record
+from dala.devices import current_device
 from dala.devices.cpu.memory import Borrowed
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DalaError, FunctionError
@@ -17,14 +19,17 @@ from dala.images.frames import Frame, Shape, destination, frame_of, new_buffer
 from dala.media.filters.functions import CALL, FrameFunction, checked_function, function_name
 from dala.media.filters.model_filters import step_kernel
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.kernels.arguments import complete
+from dala.runtime.kernels.arguments import complete, params_key
 from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.executable import Executable
 from dala.runtime.pipelines.pipeline import Pipeline
 
 FILTER_NAME = "filter_name"
 """Where the functions of `dala.media.gpu` say which filter they are."""
 MOST_CHAINS = 32
 """Chains of filters that are remembered, the latest ones."""
+MOST_EXECUTABLES = 8
+"""Combinations of parameters of a chain that are ready to run."""
 
 
 @record
@@ -118,6 +123,7 @@ class Chain:
     def __init__(self, frame: Frame, steps: Sequence[FilterStep]) -> None:
         shape, dtype = frame.shape, frame.dtype
         self._pipeline = Pipeline()
+        self._executables: LruCache[Any, Executable] = LruCache(MOST_EXECUTABLES)
         self._source = here = scratch(shape, dtype)
         self._others: list[Buffer] = []
         for number, step in enumerate(steps):
@@ -140,15 +146,27 @@ class Chain:
         shape, dtype = self._output.shape, self._output.dtype
         made = new_buffer(shape, dtype) if out is None else destination(out, shape, dtype)
         others = [item.buffer() for step in steps for item in step.others]
-        stand_ins = [self._source, *self._others, self._output]
-        bound = dict(zip(stand_ins, [frame.buffer(), *others, made], strict=True))
+        given = [frame.buffer(), *others]
+        chosen = tuple([params_key(step.params) for step in steps])
+        if None in chosen or not made.is_host or any(item.aliases(made) for item in given):
+            self._run_anew(steps, [*given, made])
+        else:
+            known = self._executables.find(chosen, lambda: self._executable(steps))
+            known.run([*given, made])
+        return given_back(frame, made, out)
+
+    @property
+    def _stand_ins(self) -> list[Buffer]:
+        return [self._source, *self._others, self._output]
+
+    def _run_anew(self, steps: Sequence[FilterStep], buffers: Sequence[Buffer]) -> None:
         params = {_stage_name(i, step): step.params for i, step in enumerate(steps)}
-        self._pipeline.run(params, bound)
-        if out is None:
-            return frame.give_back(made)
-        if not isinstance(made.memory, Borrowed):
-            np.copyto(out, np.asarray(made))
-        return out
+        self._pipeline.run(params, dict(zip(self._stand_ins, buffers, strict=True)))
+
+    def _executable(self, steps: Sequence[FilterStep]) -> Executable:
+        """Returns the stages with these parameters, which run without being looked at again."""
+        params = {_stage_name(i, step): step.params for i, step in enumerate(steps)}
+        return self._pipeline.executable(params, self._stand_ins)
 
 
 class Chains:
@@ -162,6 +180,8 @@ class Chains:
 
     def run(self, frame: Frame, steps: Sequence[FilterStep], out: np.ndarray | None) -> Any:
         """Returns what the filters make of a frame, by a chain that is known or is from now on."""
+        if len(steps) == 1 and current_device().is_host:
+            return _run_one(frame, steps[0], out)
         key = chain_key(frame, steps)
         with _plainly(len(steps)):
             chain = self._known.pop(key, None) or Chain(frame, steps)
@@ -169,6 +189,23 @@ class Chains:
         self._known[key] = chain
         forget_oldest(self._known, MOST_CHAINS)
         return result
+
+
+def _run_one(frame: Frame, step: FilterStep, out: np.ndarray | None) -> Any:
+    """Returns what one filter makes of a frame: its kernel knows best how to run again."""
+    shape = step.output_shape(frame.shape)
+    made = new_buffer(shape, frame.dtype) if out is None else destination(out, shape, frame.dtype)
+    step.kernel.run([frame.buffer(), *(item.buffer() for item in step.others)], made, step.params)
+    return given_back(frame, made, out)
+
+
+def given_back(frame: Frame, made: Buffer, out: np.ndarray | None) -> Any:
+    """Returns a result as the caller wants it: in `out`, or as the frame was given."""
+    if out is None:
+        return frame.give_back(made)
+    if not isinstance(made.memory, Borrowed):
+        np.copyto(out, np.asarray(made))
+    return out
 
 
 @contextmanager

@@ -46,6 +46,26 @@ def complete(kernel: str, declared: tuple[Parameter, ...], given: Params | None)
     return values
 
 
+def params_key(params: object) -> tuple[Any, ...] | None:
+    """Returns what tells parameters from others; None if they may change and stay the same."""
+    if not params:
+        return ()
+    if not isinstance(params, Mapping):
+        return None
+    found = tuple([(name, _value_key(value)) for name, value in params.items()])
+    return None if any(key is None for _, key in found) else found
+
+
+def _value_key(value: Any) -> Any:
+    """Returns the value with its type: 1, 1.0 and True are equal, but no more."""
+    if isinstance(value, bool | int | float | str | np.generic) or value is None:
+        return (type(value), value)
+    if isinstance(value, tuple | list):
+        parts = tuple([_value_key(item) for item in value])
+        return None if None in parts else (type(value), parts)
+    return None
+
+
 def unknown_parameter(kernel: str, name: str, names: list[str]) -> str:
     """Returns the error for an unknown parameter, with the one that may have been meant."""
     if not names:

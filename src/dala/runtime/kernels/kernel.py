@@ -35,6 +35,7 @@ from dala.runtime.kernels.arguments import (
     number,
     number_type,
     outputs_of,
+    params_key,
 )
 from dala.runtime.kernels.call import CalledKernel, Outputs, for_each
 from dala.runtime.kernels.declarations import (
@@ -66,7 +67,8 @@ class Kernel(CalledKernel):
         self.doc = doc
         self._define = define
         self._launches: dict[tuple[Any, ...], Runner] = {}
-        self._defaults: dict[tuple[Device, Specs], tuple[tuple[Any, ...], Values]] = {}
+        self._seen: dict[tuple[Any, ...], tuple[tuple[Any, ...], Values]] = {}
+        """The launches and values of buffers and parameters that it was run with before."""
         """The key of a launch without parameters, and the values of its defaults."""
 
     @cached_property
@@ -148,7 +150,8 @@ class Kernel(CalledKernel):
 
     def prepared(self, device: Device, key: Specs, params: Params | None) -> tuple[Runner, Values]:
         """Returns a runner for such buffers, and the values of the run-time parameters."""
-        if not params and (found := self._defaults.get((device, key))) is not None:
+        given = params_key(params)
+        if given is not None and (found := self._seen.get((device, key, given))) is not None:
             known = self._launches.get(found[0])
             if known is not None:
                 return known, found[1]
@@ -160,10 +163,10 @@ class Kernel(CalledKernel):
         )
         full = (device, key, *chosen)
         known = self._launches.get(full) or self._made(full, device, key, consts, types)
-        if not params:
-            if len(self._defaults) >= MOST_LAUNCHES:
-                self._defaults.clear()
-            self._defaults[device, key] = (full, values)
+        if given is not None:
+            if len(self._seen) >= MOST_LAUNCHES:
+                self._seen.clear()
+            self._seen[device, key, given] = (full, values)
         return known, values
 
     def sort_params(

@@ -6,21 +6,32 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dala.base.lru_cache import LruCache
 from dala.base.record import record
 from dala.devices import using
+from dala.devices.device import Device
 from dala.errors import ArgumentError, InternalError
 from dala.ir.types import Scalar
 from dala.lang.signature import Parameter
 from dala.plan.task import Kind, Shape
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.kernels.arguments import Params, check_buffers, complete, one_output
+from dala.runtime.kernels.arguments import (
+    Params,
+    check_buffers,
+    complete,
+    one_output,
+    params_key,
+)
 from dala.runtime.kernels.call import Outputs, kind_of_first, only
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.profiling.profile import ACTIVE, copy, measure
+
+if TYPE_CHECKING:
+    from dala.runtime.pipelines.executable import Executable
 
 Expand = Callable[[Sequence[Buffer], Buffer, dict[str, Any]], Iterator["Stage"]]
 Library = Callable[..., None]
@@ -29,6 +40,8 @@ Sizing = Callable[[Sequence[tuple[int, ...]], dict[str, Any]], tuple[int, ...]]
 Typing = Callable[[Sequence[Scalar], dict[str, Any]], Scalar]
 """The dtype of what a call gives, from the dtypes of the inputs and the parameters."""
 
+MOST_EXECUTABLES = 32
+"""How many combinations of shapes and parameters a kernel keeps ready to run."""
 FUSED_BYTES = 1 << 22
 """The output size from which fusing the stages, a few rows at a time, pays off."""
 
@@ -62,6 +75,7 @@ class CompositeKernel(Kernel):
         self._expand = expand
         self._sizing: Sizing | None = None
         self._typing: Typing | None = None
+        self._executables: LruCache[Any, Executable] = LruCache(MOST_EXECUTABLES)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -140,26 +154,53 @@ class CompositeKernel(Kernel):
 
     def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
         output = one_output(self.name, output)
-        with using(check_buffers(self.name, self.inputs, inputs, output)) as device:
-            target = output
+        device = check_buffers(self.name, self.inputs, inputs, output)
+        chosen = params_key(params)
+        with using(device):
             if any(item.aliases(output) for item in inputs):
-                target = scratch(output.shape, output.scalar)
-            stages = list(self.stages(inputs, target, params))
-            is_large = device.supports("line_buffers") and output.size >= FUSED_BYTES
-            if is_large and len(stages) > 1 and target is output:
-                from dala.runtime.pipelines.composite_run import run_fused
+                self.run_over_inputs(device, inputs, output, params)
+            elif device.is_host and chosen is not None:
+                kinds = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
+                known = self._executables.find(
+                    (kinds, chosen), lambda: self._executable(device, inputs, output, params)
+                )
+                known.run([*inputs, output])
+            else:
+                self._run_stages(device, list(self.stages(inputs, output, params)))
 
-                run_fused(device, stages)
-                return
-            try:
-                # A profile times each stage.
-                with nullcontext() if ACTIVE else device.batch():
-                    for stage in stages:
-                        stage.kernel.run(stage.inputs, stage.output, stage.params)
-            finally:
-                stages.clear()  # else an error's traceback keeps the buffers between them alive
-            if target is not output:
-                copy(device, target.memory, output.memory)
+    def _executable(
+        self, device: Device, inputs: Sequence[Buffer], output: Buffer, params: Params | None
+    ) -> Executable:
+        """Returns what is run on other buffers like these without being expanded again."""
+        from dala.runtime.pipelines.executable import Executable
+        from dala.runtime.pipelines.launch_graph import expand
+
+        *given, made = (scratch(item.shape, item.scalar) for item in (*inputs, output))
+        stages = list(self.stages(given, made, params))
+        invocations = [
+            invocation
+            for stage in stages
+            for invocation in expand(stage.kernel, stage.inputs, stage.output, stage.params)
+        ]
+        fuse = device.supports("line_buffers") and output.size >= FUSED_BYTES
+        return Executable(device, invocations, [*given, made], fuse=fuse, keep=False)
+
+    def run_over_inputs(
+        self, device: Device, inputs: Sequence[Buffer], output: Buffer, params: Params | None
+    ) -> None:
+        """Computes an output that is one of the inputs, or a part of one, aside."""
+        made = scratch(output.shape, output.scalar)
+        self._run_stages(device, list(self.stages(inputs, made, params)))
+        copy(device, made.memory, output.memory)
+
+    def _run_stages(self, device: Device, stages: list[Stage]) -> None:
+        try:
+            # A profile times each stage.
+            with nullcontext() if ACTIVE else device.batch():
+                for stage in stages:
+                    stage.kernel.run(stage.inputs, stage.output, stage.params)
+        finally:
+            stages.clear()  # else an error's traceback keeps the buffers between them alive
 
 
 class HostCallKernel(Kernel):

@@ -13,20 +13,22 @@ from dala.runtime.pipelines.launch_graph import Invocation, LaunchGraph
 class Executable:
     """A launch graph and its plan; `arguments` stand for the buffers that each run is given.
 
-    Memory between launches, and what the device has recorded, are kept from run to run. Runs at the
-    same time have memory of their own.
+    Memory between launches, and what the device has recorded, are kept from run to run, unless
+    `keep` says otherwise. Runs at the same time have memory of their own.
     """
 
     def __init__(
         self,
         device: Device,
-        invocations: Sequence[Invocation],
+        invocations: Sequence[Invocation | None],
         arguments: Sequence[Buffer],
         *,
         fuse: bool = True,
+        keep: bool = True,
     ) -> None:
         self.graph = LaunchGraph(invocations, arguments)
         self.plan = plan_for(device, self.graph, fuse=fuse)
+        self._keep = keep
         self._idle: list[tuple[Workspace, dict[int, Memory]]] = []
 
     def run(self, buffers: Sequence[Buffer]) -> None:
@@ -37,10 +39,16 @@ class Executable:
             workspace = Workspace()
             between = self.plan.memories(self.graph, workspace)
         given = [item.memory for item in buffers]
-        memories = {**between, **dict(zip(self.graph.arguments, given, strict=True))}
+        memories = dict(between)
+        for number, place in self.graph.arguments.items():
+            memories[number] = given[place]
         key = tuple([item.identity for item in given])
         try:
             self.plan.run_on(self.graph, memories, workspace, key)
         finally:
-            if not self._idle:  # the memory of one run is enough to keep
+            memories.clear()  # else an error's traceback keeps all of it alive
+            if not self._keep:
+                between.clear()
+                workspace.forget()
+            elif not self._idle:  # the memory of one run is enough to keep
                 self._idle.append((workspace, between))

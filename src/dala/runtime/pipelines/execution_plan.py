@@ -178,6 +178,10 @@ class Workspace:
         self.recordings: dict[Any, Any] = {}
         """By the identities of the memories and the values of the parameters."""
 
+    def forget(self) -> None:
+        """Gives the memory back."""
+        self._plan, self._memories, self.recordings = None, {}, {}
+
     def memories(self, plan: ExecutionPlan) -> dict[int, Memory]:
         """Returns memory for every buffer between units, allocated when a plan first runs."""
         if self._plan is not plan:

@@ -152,7 +152,15 @@ class LaunchGraph:
         self.launches: list[Launch | None] = []
         for place, invocation in enumerate(invocations):
             self.launches.append(None if invocation is None else self._launch(place, invocation))
-        self.arguments = tuple(self.numbers.number(item) for item in arguments)
+        for item in arguments:
+            self.numbers.number(item)
+        places = {id(item.place): place for place, item in enumerate(arguments)}
+        self.arguments = {
+            number: places[id(item.place)]
+            for number, item in enumerate(self.buffers)
+            if id(item.place) in places
+        }
+        """Which argument stands behind a number: several, where it is seen in other dtypes."""
         hidden = {i for i, item in enumerate(self.buffers) if item.is_scratch}
         self.visible = frozenset(range(len(self.buffers))) - hidden.difference(self.arguments)
         """The buffers that users can read."""

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 from dala.base.record import changed, record
 from dala.base.suggestions import hint
-from dala.devices import Device, using
+from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, FreedError, edge
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.command import Command, Work
 from dala.runtime.kernels.arguments import Params, check_buffers, complete
 from dala.runtime.kernels.call import Outputs
 from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.executable import Executable
 from dala.runtime.pipelines.execution_plan import ExecutionPlan, Workspace, plan_for
 from dala.runtime.pipelines.launch_graph import LaunchGraph, expand
 from dala.runtime.pipelines.stages import (
@@ -255,13 +256,15 @@ class Pipeline:
                 self._graph = _joined(self._parts)
             graph = self._graph
         if self._plan is None or self._plan.signature != graph.signature:
-            device = self._device
-            if device is None:
-                from dala.devices import current_device
-
-                device = current_device()
-            self._plan = plan_for(device, graph, fuse=self.fuse)
+            self._plan = plan_for(self._device or current_device(), graph, fuse=self.fuse)
         return graph, self._plan
+
+    def executable(self, params: Mapping[str, Params], arguments: Sequence[Buffer]) -> Executable:
+        """Returns the stages with these parameters, to be run on other buffers than `arguments`."""
+        self._check_there()
+        parts = self._expand(self._overridden(params, {}))
+        device, launches = self._device or current_device(), _joined(parts).invocations
+        return Executable(device, launches, arguments, fuse=self.fuse, keep=False)
 
     def _overridden(
         self, params: Mapping[str, Params], buffers: Mapping[Buffer, Buffer]
