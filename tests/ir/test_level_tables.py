@@ -48,6 +48,12 @@ def of_integers(x) -> dala.u8:
     return dala.u8(x * x // 7 + (x ^ 0x5A) % 11)
 
 
+@dala.kernel
+def of_the_row(x) -> dala.u8:
+    y, _ = dala.position(2)
+    return dala.round(255.0 * (dala.f32(x[y, 0]) / 255.0) ** 0.3)
+
+
 def tables_of(kernel: Kernel, image: np.ndarray) -> int:
     """How many tables a kernel of an image takes, by what a CPU with byte permutes pays."""
     key = (("u8", image.shape),) * 2
@@ -96,6 +102,13 @@ def test_a_table_may_be_computed_of_another(permutes):
         v = image.astype(np.float32) / 255
         want = 255 * (curve[np.rint(v * 15).astype(int)] + 0.1 * np.sin(v))
         assert np.abs(got - want)[..., :3].max() <= 0.501
+
+
+def test_a_level_may_be_that_of_a_whole_row(permutes):
+    with compute.device("cpu"):
+        got = of_the_row(IMAGES[0])
+    want = 255 * (IMAGES[0][:, :1] / 255) ** 0.3
+    assert np.abs(got - want).max() <= 0.501
 
 
 def test_integers_are_looked_up_too(permutes):

@@ -9,7 +9,7 @@ from kernels.pictures import SHAPES, check, in_units, picture
 
 from dala import errors
 from dala.gpu import compute
-from dala.runtime.kernels.kernel import Kernel
+from dala.lang.lower import Definition
 
 KINDS = [(9, 21), (9, 21, 3), (9, 21, 4)]
 PLACES = [(0, 0), (3, -2), (-4, 5), (20, 8), (21, 0), (0, 9), (-7, 0), (10**12, -(10**12))]
@@ -164,7 +164,7 @@ def test_another_place_is_not_compiled_anew(run, monkeypatch):
     image, layer = pair((9, 21, 4), (4, 7, 4), "u8")
     first = run("overlay", [image, layer], image.shape, "u8", x=1)
     half = run("blend", [image, image], image.shape, "u8", mode="multiply")
-    monkeypatch.setattr(Kernel, "_made", lambda *_: pytest.fail("it was compiled again"))
+    monkeypatch.setattr(Definition, "lower", lambda *_: pytest.fail("it was compiled again"))
     second = run("overlay", [image, layer], image.shape, "u8", x=2, y=3, alpha=0.4)
     whole = run("blend", [image, image], image.shape, "u8", mode="multiply", alpha=0.9)
     assert (second != first).any()

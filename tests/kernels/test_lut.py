@@ -12,7 +12,7 @@ from kernels.pictures import LUMA, SHAPES, check, in_units, picture
 from dala import errors
 from dala.gpu import compute
 from dala.kernels.image import lookup_tables
-from dala.runtime.kernels.kernel import Kernel
+from dala.lang.lower import Definition
 
 ZEROS, ONES = (0, 0, 0), (1, 1, 1)
 
@@ -201,7 +201,7 @@ def test_few_tables_are_remembered(run):
 def test_another_table_is_not_compiled_anew(run, monkeypatch):
     image = picture((4, 5, 4), "u8")
     first = run("lut", [image], image.shape, "u8", table=cube_of(3))
-    monkeypatch.setattr(Kernel, "_made", lambda *_: pytest.fail("it was compiled again"))
+    monkeypatch.setattr(Definition, "lower", lambda *_: pytest.fail("it was compiled again"))
     assert (run("lut", [image], image.shape, "u8", table=cube_of(3, seed=6)) != first).any()
 
 

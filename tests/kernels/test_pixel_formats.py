@@ -10,7 +10,8 @@ from kernels.planes import expanded, planes, reduced, stored
 from dala import errors
 from dala.gpu import compute
 from dala.kernels.image.pixel_formats import FORMATS
-from dala.runtime.kernels.kernel import KERNELS, Kernel
+from dala.lang.lower import Definition
+from dala.runtime.kernels.kernel import KERNELS
 
 SIZES = [(6, 70), (2, 2), (5, 7), (1, 1), (2, 9)]
 """Of even numbers, which are gone through two by two on the CPU, and of odd ones."""
@@ -192,7 +193,7 @@ def test_another_matrix_is_not_compiled_anew(run, monkeypatch):
         params = {"from": "yuv420p", "to": "rgb"}
         first = run("convert", [image], shape, "u8", **params)
         with monkeypatch.context() as patch:
-            patch.setattr(Kernel, "_made", lambda *_: pytest.fail("it was compiled again"))
+            patch.setattr(Definition, "lower", lambda *_: pytest.fail("it was compiled again"))
             other = {**params, "matrix": "bt709", "range": "full"}
             assert (run("convert", [image], shape, "u8", **other) != first).any()
 

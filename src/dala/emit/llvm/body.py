@@ -44,7 +44,7 @@ class Body(Statements[Operand]):
         self.free_order = free_order
         self.wide: dict[Value, Operand] = {}
         self.mask: Operand | None = None
-        self.lookups: Lookups | None = None
+        self.lookups = Lookups(writer, "")
         self.watched = ""
         """The function that grants loops more fuel; empty if no loop runs long."""
 
@@ -91,7 +91,6 @@ class Body(Statements[Operand]):
     def apply(self, node: Apply) -> Operand:
         op, _, number = node.op.partition(".")
         if op == LOOKUP:
-            assert self.lookups is not None
             return self.lookups.look_up(f"%table.{number}", self.value(node.args[0]))
         return self.ops.apply(node, tuple(self.value(arg) for arg in node.args))
 

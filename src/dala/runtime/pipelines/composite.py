@@ -159,7 +159,7 @@ class CompositeKernel(Kernel):
         with using(device):
             if any(item.aliases(output) for item in inputs):
                 self.run_over_inputs(device, inputs, output, params)
-            elif device.is_host and chosen is not None:
+            elif output.is_host and chosen is not None:
                 kinds = tuple([(item.scalar.name, item.shape) for item in (*inputs, output)])
                 known = self._executables.find(
                     (kinds, chosen), lambda: self._executable(device, inputs, output, params)
