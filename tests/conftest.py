@@ -2,13 +2,19 @@
 
 import os
 import re
+import signal
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 DEVICES = ["cpu", "webgpu"]
 """Every device that the suite is run on: one more joins by its name here."""
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, of which some are.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Set on import, before any test module can load dala. The workers of xdist inherit the folder.
 if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -77,19 +83,20 @@ def need_webgpu() -> None:
         pytest.skip("no WebGPU adapter: apt install mesa-vulkan-drivers, pip install wgpu")
 
 
-LESS_OFTEN = re.compile(
-    r"tests/(kernels|devices|examples|faults|images|lang|media|ml|references|runtime|surfaces)/.*\[.*webgpu"
-    r"|tests/kernels/.*\[.*(f64|s32|s64|u32|kernels-cpu)"
-    r"|tests/media/test_catalog\.py::test_(both_ends|every_choice)"
-    r"|tests/kernels/test_neighbourhoods\.py::test_(borders|neighbourhoods_convert|what_is_flat)"
-)
-"""What `--fast` leaves to the full run: the second device, most dtypes, most borders."""
+SLOW = Path(__file__).with_name("slow.txt")
+"""Names of tests that take longer than most; `./test --write-slow` writes it."""
+SLOW_S = 0.3
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks as slow what `--fast` leaves out: all cases of a test but the first, and slow tests."""
+    taken = set(SLOW.read_text(encoding="utf-8").split())
     for item in items:
-        if LESS_OFTEN.search(item.nodeid):
+        name, _, case = item.nodeid.partition("[")
+        if "webgpu" in case or name in taken:
             item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("slow") is None:
+            taken.add(name)
 
 
 NUMBERED = re.compile(r"tests/(faults|devices)/.*::test_(\d\d)_")
@@ -104,6 +111,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             if found is not None:
                 number = found.group(2)
                 outcomes[number] = outcomes.get(number, True) and status == "passed"
+    if "DALA_WRITE_SLOW" in os.environ:
+        passed = terminalreporter.stats.get("passed", [])
+        slow = {report.nodeid.partition("[")[0] for report in passed if report.duration > SLOW_S}
+        SLOW.write_text("\n".join([*sorted(slow), ""]), encoding="utf-8")
     if "DALA_WRITE_TABLE" in os.environ:
         from references import table
 

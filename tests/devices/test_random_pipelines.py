@@ -15,7 +15,7 @@ import pytest
 from dala.gpu import compute
 
 FIRST = int(os.environ.get("DALA_RANDOM_SEED", "1"))
-COUNT, BATCH, STAGES = 160, 20, 10
+COUNT, BATCH, STAGES = 80, 20, 10
 BORDERS = ["clamp", "mirror", "reflect", "wrap", "zero"]
 SIZES = [1, 2, 3, 5, 17, 40, 70]
 POINTS = [

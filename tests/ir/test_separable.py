@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
+
 import numpy as np
 import pytest
 
@@ -56,7 +59,8 @@ def reference(image: np.ndarray, weights: np.ndarray, border: str = "clamp") -> 
 def is_split(kernel, image: np.ndarray = IMAGE) -> bool:
     with compute.device("cpu"):
         source, out = compute.from_numpy(image), compute.buffer_zeros(image.shape, "u8")
-        return "in two passes" in kernel.explain([source], out)
+        with redirect_stdout(StringIO()):
+            return "in two passes" in kernel.explain([source], out)
 
 
 @pytest.mark.parametrize("border", [*PADDING, "zero"])
@@ -110,6 +114,58 @@ def test_every_shape_of_image_is_split(device, shape):
     want = reference(image, np.ones((5, 5)) / 25)
     assert np.abs(smooth(image, dtype="u8") - want).max() <= 0.5 + 1e-4
     assert is_split(smooth, image)
+
+
+@pytest.mark.parametrize("radius", [2, 5, 20])
+def test_loops_that_are_too_long_to_be_unrolled_are_split(device, radius):
+    count = (2 * radius + 1) ** 2
+
+    @dala.kernel
+    def by_statements(image: dala.Image):
+        y, x = dala.position(2)
+        total = dala.rgba(0.0, 0.0, 0.0, 0.0)
+        for i in range(-radius, radius + 1):
+            for j in range(-radius, radius + 1):
+                total += image[y + i, x + j] * 0.5
+        return (total + total) / count
+
+    @dala.kernel
+    def by_sum(image: dala.Image):
+        y, x = dala.position(2)
+        return (
+            sum(
+                image[y + i, x + j]
+                for i in range(-radius, radius + 1)
+                for j in range(-radius, radius + 1)
+            )
+            / count
+        )
+
+    want = reference(IMAGE, np.ones((2 * radius + 1,) * 2) / count)
+    for kernel in (by_statements, by_sum):
+        assert np.abs(kernel(IMAGE, dtype="u8") - want).max() <= 0.5 + 2 * LARGEST_ERROR
+        assert is_split(kernel)
+
+
+def test_a_loop_that_does_more_than_add_up_stays_a_loop(device):
+    @dala.kernel
+    def odd(image: dala.Image):
+        y, x = dala.position(2)
+        total = dala.rgba(0.0, 0.0, 0.0, 0.0)
+        for i in range(-6, 7):
+            for j in range(-6, 7):
+                total += abs(image[y + i, x + j] - image.pixel)
+        return total / 169
+
+    levels = IMAGE.astype(float)
+    padded = np.pad(levels, [(6, 6), (6, 6), (0, 0)], "edge")
+    h, w = IMAGE.shape[:2]
+    want = (
+        sum(np.abs(padded[i : i + h, j : j + w] - levels) for i in range(13) for j in range(13))
+        / 169
+    )
+    assert np.abs(odd(IMAGE, dtype="u8") - want).max() <= 0.501
+    assert not is_split(odd)
 
 
 def test_weights_that_are_no_product_stay_together(device):

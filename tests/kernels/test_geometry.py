@@ -252,7 +252,7 @@ def test_parameters_may_change_without_compiling(monkeypatch):
             "crop", [image], part, {"x": value, "y": value, "width": 10, "height": 10}
         )
         compute.run_kernel("rotate", [image], same, {"degrees": 7 * value + 1})
-        compute.run_kernel("rotate", [image], same, {"degrees": 180 * value})
+        compute.run_kernel("rotate", [image], same, {"degrees": 360 * value + 180})
         compute.run_kernel("warp_affine", [image], same, {"matrix": [[1, value, 0], [0, 1, value]]})
 
     run_all(2)

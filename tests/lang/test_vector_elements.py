@@ -227,6 +227,27 @@ def test_vectors_are_summed_component_by_component(device):
     np.testing.assert_allclose(pull.python(points), want, atol=1e-5)
 
 
+def test_pixels_are_summed_channel_by_channel(device):
+    @dala.kernel
+    def spread(image: dala.Image):
+        y, x = dala.position(2)
+        mean = sum(image[y, x + k] for k in range(-2, 3)) / 5
+        least = min(image[y + k, x] for k in range(-2, 3) if k != 0)
+        return dala.rgba((mean - least).r, least.g, mean.b, 1.0)
+
+    image = RNG.random((7, 9, 4)).astype(np.float32)
+    wide, high = (
+        np.pad(image, pad, "edge") for pad in ([(0, 0), (2, 2), (0, 0)], [(2, 2), (0, 0), (0, 0)])
+    )
+    mean = sum(wide[:, k : k + 9] for k in range(5)) / 5
+    least = np.min([high[k : k + 7] for k in (0, 1, 3, 4)], axis=0)
+    want = np.stack(
+        [mean[..., 0] - least[..., 0], least[..., 1], mean[..., 2], np.ones((7, 9))], -1
+    )
+    np.testing.assert_allclose(spread(image), want, atol=1e-6)
+    np.testing.assert_allclose(spread.python(image), want, atol=1e-6)
+
+
 def test_stages_of_a_pipeline_hand_vectors_on(device):
     points = RNG.normal(size=(300, 3)).astype(np.float32)
     turn = np.eye(3)[::-1]

@@ -23,10 +23,13 @@ def record(cls: Class) -> Class:
     """Makes a class a record: annotated fields are set once; instances are equal if identical."""
     fields = [name for base in reversed(cls.__mro__) for name in get_annotations(base)]
     defaults = {name: getattr(cls, name) for name in fields if hasattr(cls, name)}
-    names = set(fields)
+    names, count = set(fields), len(fields)
 
     def __init__(self: Any, *values: Any, **named: Any) -> None:
         given = self.__dict__
+        if len(values) == count and not named:  # as most are made, some thousands for a kernel
+            given.update(zip(fields, values, strict=True))
+            return
         given.update(zip(fields, values, strict=False))
         given.update(named)
         if len(given) != len(fields):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dala.emit.row_reads import RowReads
 from dala.emit.variance import Variance
-from dala.ir.access import offset_from
 from dala.ir.nodes import (
     Apply,
     AtomicUpdate,
@@ -49,10 +49,14 @@ class Partition:
     def __init__(self, program: Program, vector_bits: int, *, wide: bool) -> None:
         self.program = program
         self.variance = Variance(program)
-        self.lanes = _lanes(program, self.variance, vector_bits)
+        self.reads = RowReads(program, self.variance)
+        widest = _widest(program, self.variance, self.reads)
+        self.lanes = 1
+        if not _runs_alone(program, self.variance, self.reads):
+            self.lanes = vector_bits // max(8, min(32, widest.bits))
         self.vectors = 1
         if wide and self.lanes > 1:
-            self.vectors = _vectors_at_a_time(program, self.variance, vector_bits)
+            self.vectors = _vectors_at_a_time(program, self.variance, widest, vector_bits)
             self.lanes *= self.vectors
         statements = program.body.statements
         alone = program.output.scattered and self.lanes == 1
@@ -92,16 +96,12 @@ class Partition:
                 passed[value] = value.type
         return list(passed.items())
 
-    def boundary_reads(self) -> list[tuple[str, int, int]]:
-        """Returns the reads along a row as (input, axis, offset): they delimit its interior."""
-        last = self.program.rank - 1
-        found: dict[tuple[str, int, int], None] = {}
-        for load in walk(self.program.body):
-            if isinstance(load, Load) and load.index is not None:
-                offset = offset_from(load.index[-1], last)
-                if offset is not None and not self.variance.any(load.index[:-1]):
-                    found[(load.source, len(load.index) - 1, offset)] = None
-        return list(found)
+    def boundary_reads(self) -> list[Load]:
+        """Returns the reads that delimit the interior of a row: one for each place."""
+        found: dict[object, Load] = {}
+        for load in self.reads.bounded(self.of_row):
+            found.setdefault((load.source, load.index and load.index[-1]), load)
+        return list(found.values())
 
 
 def loops_over_rows(program: Program) -> bool:
@@ -127,22 +127,22 @@ def _left(node: If | For | While) -> tuple[Value, ...]:
     return node.then.results if isinstance(node, If) else node.carried
 
 
-def _lanes(program: Program, variance: Variance, vector_bits: int) -> int:
-    """Returns the number of positions per vector; 1 if inner loops access memory better."""
+def _runs_alone(program: Program, variance: Variance, reads: RowReads) -> bool:
+    """Whether positions are computed one by one, as inner loops access memory better, or must."""
     shares_elements = program.output.scattered and not own_elements(program)
-    if program.sites or shares_elements or _walks_along_loops(program, variance):
-        return 1
-    return vector_bits // max(8, min(32, _widest(program, variance).bits))
+    return bool(program.sites) or shares_elements or _walks_along_loops(program, variance, reads)
 
 
-def _vectors_at_a_time(program: Program, variance: Variance, vector_bits: int) -> int:
+def _vectors_at_a_time(
+    program: Program, variance: Variance, widest: Scalar, vector_bits: int
+) -> int:
     """Returns how many vectors to interleave to hide the latency of dependent operations.
 
     A processor overlaps the iterations of a short loop by itself, but not those of a long one.
     """
     statements = walk(program.body)
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
-    if _widest(program, variance).bits != _PAIRED_BITS or divides:
+    if widest.bits != _PAIRED_BITS or divides:
         return 1
     straight = all(isinstance(item, Apply | Load) for item in statements)
     if straight and (depth := _depth(program)) > DEEP:
@@ -177,14 +177,13 @@ def _is_computed(value: Value, variance: Variance) -> bool:
     return isinstance(value, Apply | Load) and value in variance
 
 
-def _walks_along_loops(program: Program, variance: Variance) -> bool:
+def _walks_along_loops(program: Program, variance: Variance, reads: RowReads) -> bool:
     """Whether reads are contiguous along a loop counter rather than along the row."""
-    last = program.rank - 1
     along_loop = False
     changing = _changing(program)
     for node in walk(program.body):
         if isinstance(node, Load) and node.index is not None and node in variance:
-            if offset_from(node.index[-1], last) is not None and not variance.any(node.index[:-1]):
+            if node in reads.steps:
                 return False
             along = node.index[-1]
             along_loop = along_loop or (along not in variance and _among(changing, along))
@@ -210,13 +209,12 @@ def _among(changing: set[Value], value: Value) -> bool:
     return isinstance(value, Result) or value in changing
 
 
-def _widest(program: Program, variance: Variance) -> Scalar:
-    """Returns the widest type that vectors have; positions next to this one are addresses."""
-    last = program.rank - 1
+def _widest(program: Program, variance: Variance, reads: RowReads) -> Scalar:
+    """Returns the widest type that vectors have; addresses of reads along the row are none."""
     types = [
         item.type
         for item in walk(program.body)
-        if isinstance(item, Apply | Load) and item in variance and offset_from(item, last) is None
+        if isinstance(item, Apply | Load) and item in variance and item not in reads.addresses
     ]
     types += [item.type for item in program.outputs]
     return max(types, key=lambda scalar: scalar.bits)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from dala.base.record import changed, remembered
-from dala.ir.access import offsets_of
 from dala.ir.nodes import (
     Apply,
     Const,
@@ -41,25 +40,55 @@ def over_channels(program: Program) -> Program | None:
     if any(item.channels not in (None, channels) for item in program.inputs):
         return None
     images = {item.name for item in program.inputs if item.channels}
-    for item in walk(program.body):
-        if not isinstance(item, Apply | Load):
+    if not all(isinstance(item, Apply | Load) for item in walk(program.body)):
+        return None
+    uniforms: set[Value] = set()
+    for item in program.body.statements:
+        if isinstance(item, Load) and not _is_plain(item, images, uniforms):
             return None
-        if isinstance(item, Load) and not _is_plain(item, images):
-            return None
+        if isinstance(item, Apply) and all(_is_uniform(arg, uniforms) for arg in item.args):
+            uniforms.add(item)
     if not _are_alike(program, images):
         return None
     return _flattened(program, channels, images)
 
 
-def _is_plain(load: Load, images: set[str]) -> bool:
-    """Whether a read is of a pixel at a constant offset, or uniform along the row."""
-    if load.source in images:
-        return offsets_of(load, 2) is not None
-    return load.index is not None and all(
-        isinstance(value, Const | Param | Extent)
-        or (isinstance(value, Position) and value.axis == 0)
-        for value in load.index
+def _is_plain(load: Load, images: set[str], uniforms: set[Value]) -> bool:
+    """Whether a read is of a pixel as far away in all of a row, or uniform along the row."""
+    if load.index is None:
+        return load.source in images
+    *rest, column = load.index
+    if not all(_is_uniform(value, uniforms) for value in rest):
+        return False
+    if load.source not in images:
+        return _is_uniform(column, uniforms)
+    terms = _aside(column)
+    return (
+        len(rest) == 1
+        and terms is not None
+        and all(_is_uniform(value, uniforms) for value in terms)
     )
+
+
+def _is_uniform(value: Value, uniforms: set[Value]) -> bool:
+    """Whether a value is the same along a row."""
+    if isinstance(value, Position):
+        return value.axis == 0
+    return isinstance(value, Const | Param | Extent) or value in uniforms
+
+
+def _aside(column: Value) -> list[Value] | None:
+    """Returns the terms of an index beside the position along the row; None without that."""
+    terms: list[Value] = []
+    pending = [column]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, Apply) and value.op == "add":
+            pending += value.args
+        else:
+            terms.append(value)
+    along = [value for value in terms if isinstance(value, Position) and value.axis == 1]
+    return [value for value in terms if value not in along] if len(along) == 1 else None
 
 
 def _are_alike(program: Program, images: set[str]) -> bool:
@@ -127,12 +156,11 @@ class _Flat(Rewriter):
         build = self.builder
         if old.index is None:
             return build.load(old.type, old.source, None, None, old.border)
-        offsets = offsets_of(old, 2)
-        assert offsets is not None
-        down, across = offsets[0], offsets[1] * self._channels
-        row, column = build.position(0), build.position(1)
-        index = (
-            build.apply("add", row, build.const(row.type, down)),
-            build.apply("add", column, build.const(column.type, across)),
+        column: Value = build.position(1)
+        for far in _aside(old.index[1]) or ():
+            pixels = self.value(far)
+            elements = build.apply("mul", pixels, build.const(pixels.type, self._channels))
+            column = build.apply("add", column, elements)
+        return build.load(
+            old.type, old.source, (self.value(old.index[0]), column), None, old.border
         )
-        return build.load(old.type, old.source, index, None, old.border)

@@ -9,13 +9,14 @@ values stay as they are.
 from __future__ import annotations
 
 from dala.base.record import changed, record, remembered
-from dala.ir.level_forms import Form, form_of, leaf_form
+from dala.ir.level_forms import Form, Level, form_of, leaf_form
 from dala.ir.level_plans import CLOSE, Close, Exact, plan_of
 from dala.ir.level_sums import LevelSums
-from dala.ir.nodes import Apply, Load, Program, Statement, Value
+from dala.ir.loop_forms import Place, loop_forms
+from dala.ir.nodes import Apply, For, Load, Program, Reduce, Result, Statement, Value, walk
 from dala.ir.ops import CONVERT, SELECT
 from dala.ir.simplify import Rewriter, drop_dead
-from dala.ir.types import F32, F64, U8, U16
+from dala.ir.types import F32, F64, S32, U8, U16, Scalar
 
 MOST_APART = 512
 """The largest odd denominator whose fractions are farther from a half than float errors are."""
@@ -52,7 +53,7 @@ def narrowed(program: Program) -> Narrowed:
     """Returns the program in fixed point."""
     if program.narrowed:
         return Narrowed(program)
-    if not _is_straight(program) or not any(map(_is_rounded, program.body.statements)):
+    if not _is_pure(program) or not any(map(_is_rounded, program.body.statements)):
         return Narrowed(changed(program, narrowed=True))
     rewriter = _Fixed(program)
     with rewriter.builder.block() as body:
@@ -106,7 +107,7 @@ def decoding(program: Program, name: str, unit: float, most: int) -> Program | N
 
 def stored_forms(program: Program) -> list[Form] | None:
     """Returns the levels that a program stores as forms, or None if one of them has none."""
-    if not _is_straight(program) or program.narrowed:
+    if not _is_pure(program) or program.narrowed:
         return None
     rewriter = _Fixed(program)
     with rewriter.builder.block():
@@ -131,9 +132,14 @@ def _is_straight(program: Program) -> bool:
     return all(isinstance(item, Apply | Load) for item in program.body.statements)
 
 
+def _is_pure(program: Program) -> bool:
+    """Whether it has nothing but operations, reads and counted loops of them."""
+    return all(isinstance(item, Apply | Load | For | Reduce) for item in walk(program.body))
+
+
 def _is_rounded(value: Value | Statement) -> bool:
     """Whether a value is a float that is converted to a level; integers wrap."""
-    if not isinstance(value, Apply) or value.op != CONVERT or value.type != U8:
+    if not isinstance(value, Apply) or value.op != CONVERT or value.type not in (U8, U16):
         return False
     return value.args[0].type.is_float
 
@@ -162,36 +168,54 @@ class _Fixed(Rewriter):
         super().__init__()
         self.sums = LevelSums(self.builder)
         self._most = {item.name: item.most for item in program.inputs}
-        self._forms: dict[Value, Form | None] = {}
+        self._forms: dict[object, Form | None] = {}
+        self._loops = {item for item in program.body.statements if isinstance(item, For | Reduce)}
         self.rounded: set[Value] = set()
         """The values of the old program that are levels now."""
         self.plans: dict[Value, Exact | Close] = {}
 
     def form(self, old: Value) -> Form | None:
         """Returns the form of a value of the old program, over values of the new."""
-        known = self._forms.get(old)
+        known = self._forms.get((old.node, old.index) if isinstance(old, Result) else old)
         return known or leaf_form(self.value(old), self._bound(old))
 
     def _bound(self, old: Value) -> int | None:
         """Returns the greatest that a level can be; None for other values."""
-        if old.type == U8:
-            return U8.highest
-        return self._most[old.source] if isinstance(old, Load) and old.type == U16 else None
+        if old.type not in (U8, U16):
+            return None
+        known = self._most[old.source] if isinstance(old, Load) else None
+        return old.type.highest if known is None else known
 
     def statement(self, old: Statement) -> None:
         super().statement(old)
+        if isinstance(old, For | Reduce) and old in self._loops:
+            forms = loop_forms(old, self.form, self._level) or []
+            results = [old] if isinstance(old, Reduce) else [(old, i) for i in range(len(forms))]
+            self._forms.update(zip(results, forms, strict=False))
         if not isinstance(old, Apply):
             return
         if not _is_rounded(old):
             self._forms[old] = form_of(old, self.form, self._merged)
         elif (form := self.form(old.args[0])) is not None:
-            level = self._moved(form)
-            if level is None and (plan := plan_of(form)) is not None:
+            level = self._moved(form, old.type)
+            plan = plan_of(form) if level is None and old.type == U8 else None
+            if plan is not None:
                 self.plans[old] = plan
                 level = self.sums.rounded(form, plan)
             if level is not None:
                 self._new[old] = level
                 self.rounded.add(old)
+
+    def _level(self, old: Load, places: tuple[Place, ...] | None) -> Level | None:
+        """Returns what a read of the old program gives at some places."""
+        most = self._bound(old)
+        if most is None:
+            return None
+        build, index = self.builder, None
+        if places is not None:
+            parts = [(build.position(place.axis), place.offset) for place in places]
+            index = tuple(build.apply("add", at, build.const(S32, far)) for at, far in parts)
+        return Level(build.load(old.type, old.source, index, old.channel, old.border), most)
 
     def _merged(self, op: str, *values: Value) -> Value:
         """Returns an extreme of levels, or a choice, whose condition is one of the old program."""
@@ -200,14 +224,16 @@ class _Fixed(Rewriter):
         condition, a, b = values
         return self.builder.select(self.value(condition), a, b)
 
-    def _moved(self, form: Form) -> Value | None:
-        """Returns a level that is only moved, or taken from 255; else None."""
+    def _moved(self, form: Form, type: Scalar) -> Value | None:
+        """Returns a level that is only moved, or taken from the highest; else None."""
         if len(form.levels) != 1 or form.uniforms:
             return None
         ((level, weight),) = form.levels.items()
         low, high = form.limits
-        if level.value.type != U8 or low > 0 or high < U8.highest or abs(abs(weight) - 1) > CLOSE:
+        if level.value.type != type or low > 0 or high < type.highest:
             return None
-        if abs(form.constant - (0 if weight > 0 else U8.highest)) > U8.highest * CLOSE:
+        if abs(abs(weight) - 1) > CLOSE:
+            return None
+        if abs(form.constant - (0 if weight > 0 else type.highest)) > type.highest * CLOSE:
             return None
         return level.value if weight > 0 else self.builder.apply("not", level.value)

@@ -15,8 +15,8 @@ from dala.ir.nodes import Apply, Const, Param, Value
 from dala.ir.ops import SELECT
 from dala.ir.types import BOOL
 
-MOST_ATOMS = 256
-"""The most levels that one sum has."""
+MOST_LEVELS = 1 << 14
+"""The most levels that one form has."""
 LEAST_SHARE = 1 << 18
 """A float holds a level, to 64 parts, beside numbers that are so many times as large."""
 EVERYTHING = (-math.inf, math.inf)
@@ -83,7 +83,7 @@ class Form:
             levels[level] = levels.get(level, 0.0) + weight
         for uniform, weight in other.uniforms.items():
             uniforms[uniform] = uniforms.get(uniform, 0.0) + weight
-        if len(levels) > MOST_ATOMS:
+        if len(levels) > MOST_LEVELS:
             return None
         return Form(levels, uniforms, self.constant + other.constant)
 
@@ -175,6 +175,6 @@ def _is_faithful(node: Apply, form: Form) -> bool:
     """Whether the type computes the form as reals do: no integer wraps, no float is lost."""
     low, high = form.range
     if node.type.is_float:
-        largest = max(map(abs, form.levels.values()), default=math.inf)
-        return max(abs(low), abs(high)) <= LEAST_SHARE * largest
+        weight = sum(map(abs, form.levels.values())) if form.levels else math.inf
+        return max(abs(low), abs(high)) <= LEAST_SHARE * weight
     return not form.uniforms and node.type.lowest <= low and high <= node.type.highest

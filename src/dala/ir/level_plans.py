@@ -17,6 +17,8 @@ ROOM = (1 << 16) - 1
 LARGEST_ERROR = 1 / 16
 """How far off a close sum may be before it is rounded, in levels."""
 MOST_FRACTION_BITS = 8
+MOST_LEVELS = 256
+"""The most levels that are added one by one."""
 LARGEST_DENOMINATOR = 10_000
 MOST_SPLIT = 8
 """The most weights that are worth two multiplications each."""
@@ -67,7 +69,7 @@ class Close:
 
 def plan_of(form: Form) -> Exact | Close | None:
     """Returns how to round a form to a level, or None if 16 bits do not do."""
-    if not form.weights or (form.uniforms and form.limits[0] > 0):
+    if not 0 < len(form.weights) <= MOST_LEVELS or (form.uniforms and form.limits[0] > 0):
         return None
     return _exact(form) or closest(form)
 

@@ -231,6 +231,8 @@ class Program:
     sites: tuple[Site, ...] = ()
     """Where it checks and prints; such a program runs in the order of its positions."""
     narrowed: bool = False
+    tables: tuple[Program, ...] = ()
+    """The programs of tables of 256 levels that it looks up (`ir/level_tables.py`)."""
 
     @property
     def output(self) -> Output:

@@ -85,23 +85,14 @@ def breaks(statements: list[ast.stmt]) -> bool:
 
 def assigned(statements: list[ast.stmt]) -> list[str]:
     """Returns the names that these statements may assign, in order of first assignment."""
-    names: dict[str, None] = {}
-    for statement in _within(statements, loops=True):
-        for node in _own_nodes(statement):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                names[node.id] = None
-    return list(names)
+    found = (name for item in _within(statements, loops=True) for name in _stored(item)[0])
+    return list(dict.fromkeys(found))
 
 
 def assigned_items(statements: list[ast.stmt]) -> list[str]:
     """Returns the names of what these statements may assign elements of: `x` in `x[i] = …`."""
-    names: dict[str, None] = {}
-    for statement in _within(statements, loops=True):
-        for node in _own_nodes(statement):
-            match node:
-                case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
-                    names[name] = None
-    return list(names)
+    found = (name for item in _within(statements, loops=True) for name in _stored(item)[1])
+    return list(dict.fromkeys(found))
 
 
 def _leaves(statement: ast.If) -> bool:
@@ -128,6 +119,25 @@ def _within(statements: list[ast.stmt], *, loops: bool) -> Iterator[ast.stmt]:
         if isinstance(statement, ast.If) or (loops and isinstance(statement, ast.For | ast.While)):
             yield from _within(statement.body, loops=loops)
             yield from _within(statement.orelse, loops=loops)
+
+
+def _stored(statement: ast.stmt) -> tuple[list[str], list[str]]:
+    """Returns the names that a statement by itself assigns, and those whose elements it does.
+
+    They are kept with the statement: every block around it asks for them.
+    """
+    known: tuple[list[str], list[str]] | None = getattr(statement, "_dala_stored", None)
+    if known is None:
+        names, items = [], []
+        for node in _own_nodes(statement):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()):
+                    names.append(name)
+                case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                    items.append(name)
+        known = (names, items)
+        statement._dala_stored = known  # type: ignore[attr-defined]
+    return known
 
 
 def _own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 
 from dala.base.record import remembered
@@ -170,6 +171,7 @@ def _guess(
     return Specialization(inputs, outputs, consts, types, broadcast)
 
 
+@lru_cache(maxsize=16)
 def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
     """Returns the apparent rank of each name; an index that is a name counts as one number."""
     ranks: dict[str, int] = {}
@@ -197,6 +199,7 @@ def _written_ranks(tree: ast.FunctionDef) -> dict[str, int]:
     return ranks
 
 
+@lru_cache(maxsize=16)
 def _written_conditions(tree: ast.FunctionDef) -> set[str]:
     """Returns the names that stand by themselves where a condition is needed."""
     tests: list[ast.expr] = []

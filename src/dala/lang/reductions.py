@@ -11,7 +11,7 @@ from dala.ir.ops import neutral_of
 from dala.ir.types import BOOL, S8, S16, S32, U8, U16, U32, Scalar
 from dala.lang.arithmetic import Mismatch
 from dala.lang.iteration import Iteration
-from dala.lang.values import Literal, LoweredValue, Number, Tuple, Vector, describe
+from dala.lang.values import Literal, LoweredValue, Number, Pixel, Tuple, Vector, describe
 
 Op = OneOf["add", "min", "max"]
 REDUCTIONS: dict[Any, tuple[Op, bool]] = {
@@ -77,17 +77,18 @@ class Reductions(Iteration):
             self.frame.variables[name] = Number(counter)
             with self.build.block() as body:
                 term = self._term(node, op, generator, depth, conditions)
-                part = term.items[component] if isinstance(term, Vector) else term
-                number = self.arithmetic.typed(part)
+                number = self.arithmetic.typed(_parts(term)[component])
                 body.results = (number.value,)
             self.frame.variables = before
             reduced = Reduce(number.type, op, counter, start.value, stop.value, body)
             return term, Number(self.build.reduce(reduced))
 
         term, reduced = lower(0)
-        if not isinstance(term, Vector):
-            return reduced
-        return Vector((reduced, *(lower(i)[1] for i in range(1, len(term.items)))))
+        others = (lower(i)[1] for i in range(1, len(_parts(term))))
+        if isinstance(term, Pixel):
+            red, green, blue, alpha = (reduced, *others)
+            return Pixel((red, green, blue, alpha))
+        return Vector((reduced, *others)) if isinstance(term, Vector) else reduced
 
     def _reduce_items(
         self, node: ast.Call, op: Op, generator: ast.GeneratorExp, depth: int, conditions: bool
@@ -125,8 +126,10 @@ class Reductions(Iteration):
                 term = self.arithmetic.convert(self.arithmetic.condition(term), S32)
         if isinstance(term, Literal) and not clause.ifs:
             return term
-        if isinstance(term, Vector):
-            return Vector(tuple(self._counted_term(op, item, clause.ifs) for item in term.items))
+        if isinstance(term, Vector | Pixel):
+            return self.arithmetic.by_component(
+                lambda part: self._counted_term(op, part, clause.ifs), term
+            )
         return self._counted_term(op, term, clause.ifs)
 
     def _counted_term(self, op: Op, term: LoweredValue, conditions: list[ast.expr]) -> Number:
@@ -139,6 +142,13 @@ class Reductions(Iteration):
             neutral = self.build.const(number.type, neutral_of(op, number.type))
             number = Number(self.build.select(holds.value, number.value, neutral))
         return number
+
+
+def _parts(term: LoweredValue) -> tuple[LoweredValue, ...]:
+    """Returns the components of a vector or a pixel, or a number by itself."""
+    if isinstance(term, Pixel):
+        return term.channels
+    return term.items if isinstance(term, Vector) else (term,)
 
 
 def summed_type(type: Scalar) -> Scalar:

@@ -16,7 +16,8 @@ from dala.base.emitted_code import dump_code
 from dala.base.record import record
 from dala.devices.cpu import object_cache
 from dala.devices.cpu.exit_gate import GATE
-from dala.emit.llvm.functions import Options
+from dala.emit.llvm.lookups import Permutes
+from dala.emit.llvm.target import Options
 from dala.errors import InternalError
 
 PLAIN = Options()
@@ -55,6 +56,15 @@ class Compiler:
     @cached_property
     def _flat_features(self) -> str:
         return str(self.features.flatten())
+
+    @cached_property
+    def permutes(self) -> Permutes:
+        """The instructions that look bytes up."""
+        if self.features.get("avx512vbmi") and self.vector_bits == 512:
+            return "vbmi"
+        if self.features.get("avx2"):
+            return "avx2"
+        return "neon" if platform.machine() in ("arm64", "aarch64") else ""
 
     @cached_property
     def _key(self) -> str:

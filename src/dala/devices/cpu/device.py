@@ -23,8 +23,8 @@ from dala.devices.device import (
     check_sizes,
     forget_oldest,
 )
-from dala.emit.llvm.functions import Options, Target
 from dala.emit.llvm.module import ENTRY, Emitted, emit
+from dala.emit.llvm.target import Options, Target
 from dala.ir.dump import dump
 from dala.ir.fixed_point import in_fixed_point
 from dala.ir.nodes import Program, While, walk
@@ -157,7 +157,8 @@ class Cpu(Device):
     ) -> Target:
         """Returns the code generation target: this CPU, and a launch's memory access and loops."""
         bits, halves = self.compiler.vector_bits, self.compiler.has_halves
-        return Target(bits, wide, streaming, in_place, tee, watched, halves)
+        permutes = self.compiler.permutes
+        return Target(bits, wide, streaming, in_place, tee, watched, halves, permutes)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """Returns the LLVM IR of a program, and its assembly if asked for."""

@@ -13,7 +13,7 @@ from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.report_block import ReportBlock
 from dala.devices.device import Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
-from dala.emit.llvm.functions import Target
+from dala.emit.llvm.target import Target
 from dala.emit.partition import effort_per_position, loops_over_rows
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicUpdate, walk

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
+from dala.emit.llvm.lookups import Lookups
 from dala.emit.llvm.ops import Ops
 from dala.emit.statements import Statements
 from dala.emit.variance import Variance
+from dala.ir.level_tables import LOOKUP
 from dala.ir.nodes import (
     Apply,
     Const,
@@ -42,6 +44,7 @@ class Body(Statements[Operand]):
         self.free_order = free_order
         self.wide: dict[Value, Operand] = {}
         self.mask: Operand | None = None
+        self.lookups: Lookups | None = None
         self.watched = ""
         """The function that grants loops more fuel; empty if no loop runs long."""
 
@@ -69,6 +72,12 @@ class Body(Statements[Operand]):
             known = self.writer.emit("i32", f"trunc {wide} to i32")
         return known
 
+    def leaf(self, kind: str, name: str, axis: int) -> Operand:
+        """Returns a leaf of a polynomial that is no position: an extent or a parameter of s32."""
+        if kind == "e":
+            return Operand(f"%extent.{self.source(name)}.{axis}", "i32")
+        return Operand(f"%param.{self._param(name)}", "i32")
+
     def _param(self, name: str) -> int:
         return [param.name for param in self.program.params].index(name)
 
@@ -80,6 +89,10 @@ class Body(Statements[Operand]):
         return self.writer.splat(value) if self.varies(like) else value
 
     def apply(self, node: Apply) -> Operand:
+        op, _, number = node.op.partition(".")
+        if op == LOOKUP:
+            assert self.lookups is not None
+            return self.lookups.look_up(f"%table.{number}", self.value(node.args[0]))
         return self.ops.apply(node, tuple(self.value(arg) for arg in node.args))
 
     # -- branches --------------------------------------------------------------------------------

@@ -11,61 +11,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dala.base.record import record, value
+from dala.base.record import changed
 from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
+from dala.emit.llvm.lookups import COSTS, Lookups
 from dala.emit.llvm.memory import output_pointer
 from dala.emit.llvm.reports import Reports
+from dala.emit.llvm.row_cuts import interior, vectors
+from dala.emit.llvm.target import Options, Target
+from dala.emit.llvm.tiled_rows import rows_in_tiles
+from dala.emit.llvm.transposes import Tiles
 from dala.emit.partition import PAIR, Partition
+from dala.emit.transposed_reads import transposed_reads
 from dala.ir.channels import over_channels
 from dala.ir.fixed_point import in_fixed_point
+from dala.ir.level_tables import with_tables
 from dala.ir.nodes import For, Program, Reduce, by_output
-from dala.plan.task import InPlace
+from dala.ir.pixel_words import as_words
 from dala.plan.watchdog import has_loops
 
 CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
 """The last parameters of every chunk function."""
 
 
-@record
-class Target:
-    """What code is generated for: vector width, row width, and how memory is accessed.
-
-    Wide rows are computed two vectors at a time; streaming stores bypass the caches; inputs named
-    in `in_place` share the memory of the output with that number; with `tee`, the output is also
-    stored to a second memory, whose address is the last slot; `watched` loops are run under the
-    watchdog; a CPU that `has_halves` converts from and to f16 by an instruction.
-    """
-
-    vector_bits: int
-    wide: bool = False
-    streaming: bool = False
-    in_place: InPlace = frozenset()
-    tee: bool = False
-    watched: bool = False
-    has_halves: bool = False
-
-
-@value
-class Options:
-    """How LLVM compiles a module.
-
-    `vectorize` enables its loop vectorizer. `in_order` keeps instructions in the order they were
-    emitted in, where several vectors are interleaved: LLVM's scheduler would undo the interleaving
-    to save registers, and expose the latency again.
-    """
-
-    vectorize: bool = False
-    in_order: bool = False
-
-
 class Functions:
     """Emits the functions that compute a chunk of a program; `prefix` keeps their names unique."""
 
-    def __init__(self, program: Program, target: Target, prefix: str = "") -> None:
-        self.program = in_fixed_point(program)
+    def __init__(
+        self, program: Program, target: Target, prefix: str = "", *, is_part: bool = False
+    ) -> None:
+        self.program = program
+        if not is_part:
+            narrow = as_words(in_fixed_point(program))
+            self.program = with_tables(narrow, COSTS[target.permutes])
         self.target = target
         self.prefix = prefix
         self.partition = Partition(self.program, target.vector_bits, wide=target.wide)
@@ -80,7 +60,18 @@ class Functions:
         self.declarations: set[str] = set()
         # If all channels are treated alike, vectors hold interleaved channels, without shuffles.
         flat = over_channels(self.program) if self.lanes > 1 and not target.watched else None
-        self.flat = None if flat is None else Functions(flat, target, f"{prefix}flat.")
+        self.flat = None
+        if flat is not None:
+            self.flat = Functions(flat, target, f"{prefix}flat.", is_part=True)
+        self.tables: list[Functions] = []
+        if not is_part:
+            plain = changed(target, streaming=False, in_place=frozenset(), tee=False, watched=False)
+            self.tables = [
+                Functions(table, plain, f"{prefix}table{number}.", is_part=True)
+                for number, table in enumerate(self.program.tables)
+            ]
+        swaps = transposed_reads(self.program) if self.lanes > 1 and not target.watched else {}
+        self.tiles = Tiles(self.program, swaps, prefix) if swaps else None
 
     @property
     def options(self) -> Options:
@@ -92,15 +83,18 @@ class Functions:
 
     def texts(self) -> list[str]:
         """Returns the functions as text; `rows` computes a chunk from the unpacked slots."""
-        parts = [self._span("slow", 1)]
+        parts = [text for table in self.tables for text in table.texts()]
+        parts.append(self._span("slow", 1))
         if self.lanes > 1:
             made = self.flat or self
             parts += [made._span("fast", made.lanes), made._span("tail", made.lanes)]
+        if self.tiles is not None:
+            parts += [*self.tiles.functions(self.program), self._span("staged", self.lanes)]
         parts.append(self._rows())
         if self.loops:
             parts.append(watchdog.refuel(self._refuel))
-        if self.flat is not None:
-            self.declarations |= self.flat.declarations
+        for other in (self.flat, *self.tables):
+            self.declarations |= other.declarations if other is not None else set()
         return parts
 
     @property
@@ -135,14 +129,18 @@ class Functions:
             return "ptr"
         return "i32" if slot.kind == "extent" else "i64"
 
-    def _arguments(self, *, declare: bool) -> list[str]:
+    def arguments(self, *, declare: bool) -> list[str]:
         parts = []
         for slot in self.slots:
             attributes = ""
             if declare and slot.kind in ("out", "tee", "input"):
                 attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
             parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
-        return parts
+        return [*parts, *self.table_arguments]
+
+    @property
+    def table_arguments(self) -> list[str]:
+        return [f"ptr %table.{number}" for number in range(len(self.program.tables))]
 
     def _row_arguments(self) -> list[str]:
         """Returns the arguments of a span beyond the slots: the row, and its per-row values."""
@@ -157,13 +155,20 @@ class Functions:
         """Emits the function for the positions x.begin to x.end of one row."""
         writer = Writer(lanes, has_halves=self.target.has_halves)
         body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
-        body.interior = lanes > 1
         body.in_place = self.target.in_place
+        if name == "staged" and self.tiles is not None:
+            body.staged = self.tiles.names()
+        if lanes > 1:
+            body.steps = self.partition.reads.steps
+            body.bounded = set(self.partition.reads.bounded(self.partition.of_row))
         body.watched = self._refuel
         for i, (key, type) in enumerate(self.passed):
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))
         if self.span_loops:
             watchdog.begin_span(writer)
+        body.lookups = Lookups(writer, self.target.permutes)
+        for number in range(len(self.program.tables)):
+            body.lookups.load(f"%table.{number}")
         writer.jump("x.head")
         writer.begin("x.head")
         place = len(writer.lines)
@@ -183,7 +188,7 @@ class Functions:
             results = [body.value(value) for value in self.program.body.results]
             for number, found in enumerate(by_output(outputs, results)):
                 for pointer in (output_pointer(number), "%twin")[: 1 + self.target.tee]:
-                    streaming = self.target.streaming
+                    streaming = self.target.streaming and name != "staged"  # tiles begin anywhere
                     body.write_row(found, pointer, outputs[number].type, streaming=streaming)
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block
@@ -196,8 +201,9 @@ class Functions:
             watchdog.give_tank(writer)
         _return_status(writer, self.span_loops)
         self.declarations |= writer.declarations
-        arguments = ", ".join([*self._arguments(declare=True), *self._row_arguments()])
-        return self._defined(name, arguments, writer)
+        staged = self.tiles.arguments if name == "staged" and self.tiles is not None else []
+        arguments = ", ".join([*self.arguments(declare=True), *staged, *self._row_arguments()])
+        return self.defined(name, arguments, writer)
 
     def _loop_again(self, writer: Writer, name: str, loops: bool, metadata: str = "") -> None:
         """Emits the jump back to the loop head, unless a loop ran out of fuel."""
@@ -226,7 +232,6 @@ class Functions:
         body.watched = self._refuel
         if self.loops:
             watchdog.begin_chunk(writer)
-        begin, end = self._interior(writer)
         writer.line("%some = icmp slt i64 %x0, %x1")
         writer.branch(Operand("%some", "i1"), "row.head", "row.done")
         entry = writer.block
@@ -235,14 +240,16 @@ class Functions:
         more = writer.emit("i1", "icmp slt i64 %row, %row1")
         writer.branch(more, "row.turn", "row.done")
         writer.begin("row.turn")
-        self._positions(writer)
+        self.positions(writer)
         if self.row_loops:
             watchdog.begin_position(writer)
         body.statements(self.partition.of_row)
-        if self.flat is None:
-            self._spans(writer, body, begin, end)
+        if self.lanes == 1:
+            self.call(writer, body, "slow", "%x0", "%x1")
+        elif self.flat is None:
+            self._spans(writer, body)
         else:
-            self._flat_spans(writer, body, begin, end, self.flat)
+            self._flat_spans(writer, body, self.flat)
         after = writer.emit("i64", "add nsw i64 %row, 1")
         latch = writer.block
         self._loop_again(writer, "row", self.loops)
@@ -254,14 +261,21 @@ class Functions:
             watchdog.end_chunk(writer)
         _return_status(writer, self.loops)
         self.declarations |= writer.declarations
-        arguments = ", ".join([*self._arguments(declare=True), *CHUNK])
-        return self._defined("rows", arguments, writer)
+        if self.tiles is None:
+            return self.defined("rows", self.chunk_arguments, writer)
+        part = self.defined("part", self.chunk_arguments, writer)
+        return "\n".join([part, rows_in_tiles(self, self.tiles)])
 
-    def _defined(self, name: str, arguments: str, writer: Writer) -> str:
+    @property
+    def chunk_arguments(self) -> str:
+        """The parameters of functions that compute a chunk."""
+        return ", ".join([*self.arguments(declare=True), *CHUNK])
+
+    def defined(self, name: str, arguments: str, writer: Writer) -> str:
         head = f"define internal i32 @{self.prefix}{name}({arguments}) #0 {{"
         return "\n".join([head, "entry:", *writer.lines, "}"])
 
-    def _positions(self, writer: Writer) -> None:
+    def positions(self, writer: Writer) -> None:
         """Emits the position along each outer axis, and the index of the row's first element."""
         last = self.program.rank - 1
         rest = "%row"
@@ -272,67 +286,40 @@ class Functions:
             writer.line(f"%position.0 = add i64 {rest}, 0")
         writer.line(f"%row.offset = mul nsw i64 %row, %size.{last}")
 
-    def _interior(self, writer: Writer) -> tuple[Operand, Operand]:
-        """Emits the bounds of the interior: the positions whose reads all stay in their rows."""
-        body = Reports(self.program, writer, self.variance, free_order=True)
-        begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
-        for source, axis, offset in self.partition.boundary_reads():
-            if offset < 0:
-                begin = body.ops.intrinsic("smax", begin, Operand(str(-offset), "i64"))
-            size = body.size(source, axis)
-            stop = writer.emit("i64", f"sub nsw {size}, {offset}")
-            end = body.ops.intrinsic("smin", end, stop)
-        return begin, end
-
-    def _spans(self, writer: Writer, body: Body, begin: Operand, end: Operand) -> None:
-        """Emits the calls that compute one row: slow, fast, tail, slow."""
-        if self.lanes == 1:
-            self._call(writer, body, "slow", "%x0", "%x1")
-            return
-        begin = body.ops.intrinsic("smin", begin, Operand("%x1", "i64"))
-        stop = body.ops.intrinsic("smax", begin, end)
+    def _spans(self, writer: Writer, body: Reports) -> None:
+        """Emits the calls that compute one row: slow, tail, fast, tail, slow."""
+        begin, end = interior(writer, body, self.partition)
+        row = Operand("%row.offset", "i64")
         for name, first, last in (
             ("slow", Operand("%x0", "i64"), begin),
-            *self._vectors(writer, body, Operand("%row.offset", "i64"), begin, stop),
-            ("slow", stop, Operand("%x1", "i64")),
+            *vectors(writer, body, self.program.output, self.lanes, row, (begin, end)),
+            ("slow", end, Operand("%x1", "i64")),
         ):
             with _unless_empty(writer, first.text, last.text):
-                self._call(writer, body, name, first.text, last.text)
+                self.call(writer, body, name, first.text, last.text)
 
-    def _vectors(
-        self, writer: Writer, body: Body, offset: Operand, first: Operand, last: Operand
-    ) -> Iterator[tuple[str, Operand, Operand]]:
-        """Emits where the interior of a row is cut: vectors begin with a cache line."""
-        aligned = self._aligned(writer, first, offset)
-        start = body.ops.intrinsic("smin", aligned, last)
-        room = writer.emit("i64", f"sub nsw {last}, {start.text}")
-        whole = writer.emit("i64", f"and {room}, {-self.lanes}")
-        middle = writer.emit("i64", f"add nsw {start}, {whole.text}")
-        yield from (("tail", first, start), ("fast", start, middle), ("tail", middle, last))
-
-    def _flat_spans(
-        self, writer: Writer, body: Body, begin: Operand, end: Operand, flat: Functions
-    ) -> None:
+    def _flat_spans(self, writer: Writer, body: Reports, flat: Functions) -> None:
         """Emits the calls for one row whose interior is computed over interleaved channels."""
-        ops, channels = body.ops, self.program.output.channels
+        begin, end = interior(writer, body, self.partition)
+        channels = self.program.output.channels
         row = Reports(flat.program, writer, flat.variance, free_order=True)
         row.in_place = self.target.in_place
         row.statements(flat.partition.of_row)
-        begin = ops.intrinsic("smin", begin, Operand("%x1", "i64"))
-        stop = ops.intrinsic("smax", begin, end)
-        offset = writer.emit("i64", f"mul nsw i64 %row.offset, {channels}")
-        first = writer.emit("i64", f"mul nsw {begin}, {channels}")
-        last = writer.emit("i64", f"mul nsw {stop}, {channels}")
+        offset, first, last = (
+            writer.emit("i64", f"mul nsw {item}, {channels}")
+            for item in (Operand("%row.offset", "i64"), begin, end)
+        )
         given = self._in_channels(writer, flat)
         passed = [str(row.values[key]) for key, _ in flat.passed]
         arguments = ", ".join([*given, "i64 %position.0", str(offset), *passed])
         with _unless_empty(writer, "%x0", begin.text):
-            self._call(writer, body, "slow", "%x0", begin.text)
-        for name, low, high in flat._vectors(writer, body, offset, first, last):
+            self.call(writer, body, "slow", "%x0", begin.text)
+        output = flat.program.output
+        for name, low, high in vectors(writer, body, output, flat.lanes, offset, (first, last)):
             with _unless_empty(writer, low.text, high.text):
                 writer.emit("i32", f"call i32 @{flat.prefix}{name}({arguments}, {low}, {high})")
-        with _unless_empty(writer, stop.text, "%x1"):
-            self._call(writer, body, "slow", stop.text, "%x1")
+        with _unless_empty(writer, end.text, "%x1"):
+            self.call(writer, body, "slow", end.text, "%x1")
 
     def _in_channels(self, writer: Writer, flat: Functions) -> list[str]:
         """Returns the arguments of the flat program, whose image widths count channels."""
@@ -345,28 +332,14 @@ class Functions:
                 channels = self.program.output.channels
                 name = writer.emit("i64", f"mul nsw i64 {name}, {channels}").text
             arguments.append(f"{flat.argument_type(slot)} {name}")
-        return arguments
+        return [*arguments, *flat.table_arguments]
 
-    def _aligned(self, writer: Writer, begin: Operand, row_offset: Operand) -> Operand:
-        """Emits the first position from `begin` on whose element begins a cache line.
-
-        A store across two lines costs as much as two, and streaming stores must not be.
-        """
-        output = self.program.output
-        size = output.type.size_bytes * (output.channels or 1)
-        address = writer.emit("i64", "ptrtoint ptr %out to i64")
-        element = writer.emit("i64", f"add {row_offset}, {begin.text}")
-        offset = writer.emit("i64", f"mul {element}, {size}")
-        here = writer.emit("i64", f"add {address}, {offset.text}")
-        back = writer.emit("i64", f"sub i64 0, {here.text}")
-        bytes_ = writer.emit("i64", f"and {back}, 63")
-        count = writer.emit("i64", f"udiv {bytes_}, {size}")
-        return writer.emit("i64", f"add {begin}, {count.text}")
-
-    def _call(self, writer: Writer, body: Body, name: str, first: str, last: str) -> None:
+    def call(
+        self, writer: Writer, body: Body, name: str, first: str, last: str, *more: str
+    ) -> None:
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
         passed = [str(body.values[key]) for key, _ in self.passed]
-        given = [*self._arguments(declare=False), *positions, "i64 %row.offset", *passed]
+        given = [*self.arguments(declare=False), *more, *positions, "i64 %row.offset", *passed]
         given += ["ptr %tank"] if self.span_loops else []
         arguments = ", ".join([*given, f"i64 {first}", f"i64 {last}"])
         if self.span_loops:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dala.base.record import record
 from dala.emit.argument_slots import Slot
-from dala.emit.llvm.functions import CHUNK, Functions, Options, Target
-from dala.emit.llvm.module import ENTRY, given, module_text, unpacked
+from dala.emit.llvm.functions import CHUNK, Functions
+from dala.emit.llvm.module import ENTRY, filled, given, module_text, unpacked
+from dala.emit.llvm.target import Options, Target
 from dala.ir.nodes import Program
 
 
@@ -83,7 +84,7 @@ class _Entry:
         first, last = ("%x0", "%x1") if self.flat else ("%row0", "%row1")
         count = 0
         for functions in self.made:
-            self.lines += unpacked(functions, count)
+            self.lines += [*unpacked(functions, count), *filled(functions)]
             count += len(functions.slots)
         for i, item in enumerate(self.members):
             for number in range(len(item.kept)):

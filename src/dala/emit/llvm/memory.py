@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from types import MappingProxyType
 
 from dala.emit.llvm.borders import bordered, inside
-from dala.emit.llvm.ir_writer import Operand, llvm_type
+from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.loops import Loops
 from dala.ir.access import offset_from
-from dala.ir.nodes import Load, Value
-from dala.ir.types import BOOL, S64, U8, Scalar
+from dala.ir.nodes import Apply, Load, Value
+from dala.ir.types import BOOL, S32, S64, U8, Scalar
 from dala.plan.task import InPlace
 
 X = Operand("%x", "i64")
@@ -28,8 +29,13 @@ def memory_type(scalar: Scalar) -> str:
 class Memory(Loops):
     """Adds memory access to a body; in the interior no read leaves its row."""
 
-    interior = False
     in_place: InPlace = frozenset()
+    steps: Mapping[Load, int] = MappingProxyType({})
+    """The reads along the row, and the distance of the elements that neighbors read."""
+    bounded: Set[Load] = frozenset()
+    """Those of them that cannot leave the row here."""
+    staged: Mapping[Load, str] = MappingProxyType({})
+    """The reads that swap rows and columns, and the memory in which that was done."""
     left: Operand | None = None
     """The number of valid lanes as i64, where a row ends within a vector."""
 
@@ -58,16 +64,24 @@ class Memory(Loops):
     # -- reads -----------------------------------------------------------------------------------
 
     def load(self, node: Load) -> Operand:
+        step = self.steps.get(node, 0) if self.writer.lanes > 1 else 0
+        if node in self.staged or node in self.bounded or not step:
+            return self._loaded(node, step)
+        return self._guarded(node, step)
+
+    def _loaded(self, node: Load, step: int) -> Operand:
+        """Emits a read; where there is a step, it cannot leave the row."""
         source = self.program.input(node.source)
-        contiguous = self.writer.lanes > 1 and self.varies(node)
-        if node.index is None:
-            element, outside = self.here(), None
-        else:
-            element, outside = self._element(node)
-            contiguous = contiguous and not element.vector
         channels = source.channels or 1
-        if contiguous:
-            value = self._read_row(node, source.type, element, channels)
+        if node in self.staged:
+            element, outside, step = X, None, 1
+        elif node.index is None:
+            element, outside = self.here(), None
+            step = int(self.varies(node))
+        else:
+            element, outside = self._element(node, along_row=bool(step))
+        if step:
+            value = self._read_row(node, source.type, element, channels, step)
         else:
             value = self._read_at(node, source.type, element, channels)
         if source.type == BOOL:
@@ -77,15 +91,51 @@ class Memory(Loops):
             value = self.ops.select(outside, zero, value)
         return value
 
-    def _element(self, node: Load) -> tuple[Operand, Operand | None]:
+    def _guarded(self, node: Load, step: int) -> Operand:
+        """Emits a vector load for where no element lies outside of the row, and a gather."""
+        writer = self.writer
+        assert node.index is not None
+        first = self.index_at(X, node.index[-1])
+        far = writer.emit("i64", f"add nsw {first}, {step * writer.lanes - (step > 0)}")
+        size = self.size(node.source, len(node.index) - 1)
+        ends = [inside(writer, place, size) for place in (first, far)]
+        row, apart, done = (writer.label(stem) for stem in ("row", "apart", "read"))
+        writer.branch(self.ops.binary("and", BOOL, *ends), row, apart)
+        found = []
+        for label, along in ((row, step), (apart, 0)):
+            writer.begin(label)
+            with writer.scope():
+                value = writer.splat(self._loaded(node, along))
+            found.append(f"[ {value.text}, %{writer.block} ]")
+            writer.jump(done)
+        writer.begin(done)
+        return writer.emit(value.type, f"phi {value.type} {', '.join(found)}", vector=True)
+
+    def index_at(self, x: Operand, value: Value) -> Operand:
+        """Returns what an index is at a place of the row; both are i64."""
+        offset = offset_from(value, self.program.rank - 1)
+        if offset is not None:
+            return self.writer.emit("i64", f"add nsw {x}, {offset}")
+        narrow = self.ops.convert(x, S64, S32)
+        return self.ops.convert(self._address(value, narrow), S32, S64)
+
+    def _address(self, value: Value, x: Operand) -> Operand:
+        if value not in self.variance:
+            return self.value(value)
+        if not isinstance(value, Apply):
+            return x
+        return self.ops.apply(value, tuple(self._address(arg, x) for arg in value.args))
+
+    def _element(self, node: Load, *, along_row: bool) -> tuple[Operand, Operand | None]:
         """Returns the index of the element read, and where the zero border applies instead."""
         assert node.index is not None
         outside: Operand | None = None
         element: Operand | None = None
         for axis, value in enumerate(node.index):
             size = self.size(node.source, axis)
-            index = self._interior_index(node, axis, value)
-            if index is None:
+            if along_row and axis == len(node.index) - 1:
+                index = self.index_at(X, value)
+            else:
                 wide = self.wide_index(value)
                 index = wide
                 if not self.stays_inside(node, axis, value):
@@ -97,15 +147,6 @@ class Memory(Loops):
         assert element is not None
         return element, outside
 
-    def _interior_index(self, node: Load, axis: int, value: Value) -> Operand | None:
-        """Returns x plus a constant if the read is along the row and cannot leave it, else None."""
-        assert node.index is not None
-        last = self.program.rank - 1
-        if not self.interior or axis != len(node.index) - 1 or self.variance.any(node.index[:-1]):
-            return None
-        offset = offset_from(value, last)
-        return None if offset is None else self.writer.emit("i64", f"add nsw {X}, {offset}")
-
     def _or(self, a: Operand, b: Operand) -> Operand:
         a, b = self.writer.alike(a, b)
         return self.ops.binary("or", BOOL, a, b)
@@ -115,24 +156,31 @@ class Memory(Loops):
         rows = self.ops.emit(element, element.type, f"mul nsw {element}, {size.text}")
         return self.ops.emit(rows, rows.type, f"add nsw {rows}, {index.text}")
 
-    def _read_row(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
-        """Emits a contiguous vector load; a channel is extracted from full pixels."""
-        writer, lanes = self.writer, self.writer.lanes
-        name = memory_type(type)
-        wide = f"<{lanes * channels} x {name}>"
+    def _read_row(
+        self, node: Load, type: Scalar, element: Operand, channels: int, step: int
+    ) -> Operand:
+        """Emits a vector load; of full pixels a channel is taken, of every step-th element."""
+        writer, lanes, name = self.writer, self.writer.lanes, memory_type(type)
+        count = lanes * abs(step) * channels
+        wide = f"<{count} x {name}>"
+        if step < 0:
+            element = writer.emit("i64", f"sub nsw {element}, {lanes - 1}")
         first = self._scaled(element, channels)
-        place = writer.emit(
-            "ptr", f"getelementptr {name}, ptr {self.pointer(node.source)}, {first}"
-        )
+        pointer = self.staged.get(node) or self.pointer(node.source)
+        place = writer.emit("ptr", f"getelementptr {name}, ptr {pointer}, {first}")
         if self.left is None:
             whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
         else:
-            function = f"llvm.masked.load.{vector_suffix(lanes * channels, name)}.p0"
+            function = f"llvm.masked.load.{vector_suffix(count, name)}.p0"
             align, rest = Operand(str(type.size_bytes), "i32"), Operand("zeroinitializer", wide)
-            whole = writer.call(function, wide, place, align, self._there(channels), rest)
-        if channels == 1:
+            mask = self._there(abs(step) * channels)
+            if step < 0:
+                mask = turned(writer, mask, count)
+            whole = writer.call(function, wide, place, align, mask, rest)
+        if count == lanes and step > 0:
             return Operand(whole.text, wide, vector=True)
-        picks = ", ".join(f"i32 {i * channels + (node.channel or 0)}" for i in range(lanes))
+        places = [lanes - 1 - i if step < 0 else i * step for i in range(lanes)]
+        picks = ", ".join(f"i32 {i * channels + (node.channel or 0)}" for i in places)
         vector = writer.vector_type(name)
         text = f"shufflevector {whole}, {wide} poison, <{lanes} x i32> <{picks}>"
         return writer.emit(vector, text, vector=True)
@@ -237,6 +285,13 @@ class Memory(Loops):
         rest = halves[1] if len(halves) > 1 else Operand("poison", pair, vector=True)
         text = f"shufflevector {halves[0]}, {rest}, <{count} x i32> <{order}>"
         return writer.emit(f"<{count} x {element}>", text, vector=True)
+
+
+def turned(writer: Writer, vector: Operand, count: int) -> Operand:
+    """Returns the vector with its elements in reverse order."""
+    order = ", ".join(f"i32 {i}" for i in reversed(range(count)))
+    text = f"shufflevector {vector}, {vector.type} poison, <{count} x i32> <{order}>"
+    return writer.emit(vector.type, text, vector=True)
 
 
 def _short(name: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dala.base.record import record
 from dala.emit.argument_slots import Slot
-from dala.emit.llvm.functions import CHUNK, Functions, Options, Target
+from dala.emit.llvm.functions import CHUNK, Functions
+from dala.emit.llvm.target import Options, Target
+from dala.ir.level_tables import LEVELS
 from dala.ir.nodes import Program
 
 ENTRY = "dala_strip"
@@ -50,17 +52,38 @@ def unpacked(made: Functions, first: int = 0) -> list[str]:
 
 
 def given(made: Functions) -> list[str]:
-    """Returns the arguments of a program by their names after unpacking."""
-    return [
-        f"{made.argument_type(slot)} %{made.prefix}{made.argument(slot)[1:]}" for slot in made.slots
-    ]
+    """Returns the arguments of a program by their names after unpacking, and its tables."""
+    tables = [f"ptr %{made.prefix}table.{number}" for number in range(len(made.tables))]
+    return [*(_named(made, slot) for slot in made.slots), *tables]
+
+
+def _named(made: Functions, slot: Slot) -> str:
+    return f"{made.argument_type(slot)} %{made.prefix}{made.argument(slot)[1:]}"
+
+
+def filled(made: Functions) -> list[str]:
+    """Returns the lines that compute a program's tables."""
+    lines = []
+    for number, table in enumerate(made.tables):
+        name = f"%{made.prefix}table.{number}"
+        arguments = [
+            {"out": f"ptr {name}", "size": f"i64 {LEVELS}"}.get(slot.kind) or _named(made, slot)
+            for slot in table.slots
+        ]
+        whole = f"i64 0, i64 1, i64 0, i64 {LEVELS}"
+        lines += [
+            f"  {name} = alloca [{LEVELS} x i8], align 64",
+            f"  {name}.status = call i32 @{table.prefix}rows({', '.join(arguments)}, {whole})",
+        ]
+    return lines
 
 
 def _entry(made: Functions) -> str:
     """Returns the exported function, which unpacks the slots."""
     call = f"  %status = call i32 @{made.prefix}rows({', '.join((*given(made), *CHUNK))})"
     head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(CHUNK)}) #0 {{"
-    return "\n".join([head, "entry:", *unpacked(made), call, "  ret i32 %status", "}"])
+    lines = [*unpacked(made), *filled(made), call]
+    return "\n".join([head, "entry:", *lines, "  ret i32 %status", "}"])
 
 
 _METADATA = """\

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dala.emit.llvm.borders import inside
 from dala.emit.llvm.ir_writer import Operand
-from dala.emit.llvm.memory import Memory, memory_type, vector_suffix
+from dala.emit.llvm.memory import Memory, memory_type, turned, vector_suffix
 from dala.ir.nodes import AtomicUpdate, Store
 from dala.ir.polynomials import polynomial, position_of
 from dala.ir.types import BOOL
@@ -113,8 +113,8 @@ class Scatters(Memory):
         least = self._lane(element, writer.lanes - 1 if backward else 0)
         place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {least}")
         if backward:
-            value = self._turned(value)
-            mask = None if mask is None else self._turned(mask)
+            value = turned(writer, value, writer.lanes)
+            mask = None if mask is None else turned(writer, mask, writer.lanes)
         align = Operand(str(scalar.size_bytes), "i32")
         suffix = vector_suffix(writer.lanes, name)
         if isinstance(node, AtomicUpdate):
@@ -131,13 +131,6 @@ class Scatters(Memory):
             writer.line(f"store {value}, {place}, align {align.text}")
         else:
             writer.call_void(f"llvm.masked.store.{suffix}.p0", value, place, align, mask)
-
-    def _turned(self, vector: Operand) -> Operand:
-        """Returns the vector with its lanes in reverse order."""
-        lanes = self.writer.lanes
-        order = ", ".join(f"i32 {lane}" for lane in reversed(range(lanes)))
-        text = f"shufflevector {vector}, {vector.type} poison, <{lanes} x i32> <{order}>"
-        return self.writer.emit(vector.type, text, vector=True)
 
     def _scatter(
         self, node: Store | AtomicUpdate, element: Operand, value: Operand, mask: Operand

@@ -22,7 +22,6 @@ from dala.kernels.base.shapes import (
     require_shape,
 )
 from dala.kernels.image.canvas import require_axes, require_images, sized
-from dala.kernels.image.images import flat
 from dala.kernels.image.interpolation import METHODS, warp_kernel
 from dala.kernels.image.parameters import PREMULTIPLY, border_param, shape_param, size_param
 from dala.kernels.image.premultiplied import premultiplied
@@ -54,7 +53,7 @@ def crop(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     require_images("crop", image, output)
     wanted = _crop_shape([image.shape], params)
     require_shape("crop", output, f"the rectangle of the image {image.shape}", wanted)
-    yield Stage(_move, inputs, output, _moved(across=(1, 0, params["x"]), down=(0, 1, params["y"])))
+    yield Stage(_shift, inputs, output, {"left": params["x"], "top": params["y"]})
 
 
 @crop.sized
@@ -90,13 +89,10 @@ def flip(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     require_images("flip", image, output)
     require_alike("flip", image, output)
     direction = params["direction"]
-    height, width = image.shape[:2]
-    if direction == "vertical" and image.scalar == output.scalar:
-        yield Stage(_turn_over, [flat(image)], flat(output))
-        return
-    across = (1, 0, 0) if direction == "vertical" else (-1, 0, width - 1)
-    down = (0, 1, 0) if direction == "horizontal" else (0, -1, height - 1)
-    yield Stage(_move, inputs, output, _moved(across, down))
+    if direction == "vertical":
+        yield Stage(_turn_over, inputs, output)
+    else:
+        yield Stage(_mirror if direction == "horizontal" else _turn_around, inputs, output)
 
 
 @composite(
@@ -124,11 +120,7 @@ def rotate(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     (height, width), (tall, wide) = image.shape[:2], output.shape[:2]
     across, down = (cosine, -sine), (sine, cosine)
     if (cosine, sine) in TURNS and (tall, wide) == _turned(height, width, cosine, sine):
-        # The corner that the first pixel comes from: centers map to centers.
-        left = ((width - 1) - cosine * (wide - 1) + sine * (tall - 1)) // 2
-        top = ((height - 1) - sine * (wide - 1) - cosine * (tall - 1)) // 2
-        moved = _moved(across=(*across, left), down=(*down, top))
-        yield Stage(_move, inputs, output, {name: int(item) for name, item in moved.items()})
+        yield Stage(QUARTERS[TURNS.index((cosine, sine))], inputs, output)
         return
     middles = {
         "middle_x": (width - 1) / 2,
@@ -234,26 +226,41 @@ def _matrix(matrix: Any, inverse: bool) -> list[list[float]]:
 # -- pixels moved as they are ----------------------------------------------------------------------
 
 
-def _moved(across: tuple[Any, Any, Any], down: tuple[Any, Any, Any]) -> dict[str, Any]:
-    """The parameters of `_move`: the factors of x and y, and what is added, for each axis."""
-    return dict(zip(("xx", "xy", "x0", "yx", "yy", "y0"), (*across, *down), strict=True))
-
-
 @helper
-def _move(
-    image: dala.Image,
-    xx: dala.s32,
-    xy: dala.s32,
-    x0: dala.s32,
-    yx: dala.s32,
-    yy: dala.s32,
-    y0: dala.s32,
-) -> Any:
+def _shift(image: dala.Image, left: dala.s32 = 0, top: dala.s32 = 0) -> Any:
     y, x = dala.position(2)
-    return image[yx * x + yy * y + y0, xx * x + xy * y + x0]
+    return image[y + top, x + left]
 
 
 @helper
-def _turn_over(x: Any) -> Any:
-    i, j = dala.position(2)
-    return x[x.shape[0] - 1 - i, j]
+def _mirror(image: dala.Image) -> Any:
+    y, x = dala.position(2)
+    return image[y, image.shape[1] - 1 - x]
+
+
+@helper
+def _turn_over(image: dala.Image) -> Any:
+    y, x = dala.position(2)
+    return image[image.shape[0] - 1 - y, x]
+
+
+@helper
+def _turn_around(image: dala.Image) -> Any:
+    y, x = dala.position(2)
+    return image[image.shape[0] - 1 - y, image.shape[1] - 1 - x]
+
+
+@helper
+def _turn_left(image: dala.Image) -> Any:
+    y, x = dala.position(2)
+    return image[x, image.shape[1] - 1 - y]
+
+
+@helper
+def _turn_right(image: dala.Image) -> Any:
+    y, x = dala.position(2)
+    return image[image.shape[0] - 1 - x, y]
+
+
+QUARTERS = (_shift, _turn_left, _turn_around, _turn_right)
+"""What each of `TURNS` does."""

@@ -19,18 +19,14 @@ from dala.kernels.base.shapes import Shape, axes_of, require_shape
 from dala.kernels.tensor.elementwise import cast
 from dala.kernels.tensor.reductions import MOST_COUNTED, accumulator
 from dala.lang.language_names import SCALARS
-from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-PANEL_BYTES = 64
-"""Width of the panels that a large matrix is cut into: a cache line, and whole vectors."""
 MOST_AXES = 8
 NARROW = 16
 """A last axis shorter than this is walked together with the one before it."""
-LARGE_BYTES = 2 << 20
-"""A matrix from this size on does not stay in a core's own cache while its columns are read."""
 
 
 # -- products --------------------------------------------------------------------------------------
@@ -153,13 +149,10 @@ def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
     """Stages that write x with its axes in another order."""
     shape, order = _merged(x.shape, order)
     x = reshaped(x, shape)
-    width = PANEL_BYTES // min(4, x.scalar.size_bytes)
     if len(order) <= 1:
         yield Stage(cast, [reshaped(x, output.shape)], output)
     elif len(order) > MOST_AXES:
         yield from _through_flat_memory(x, output, order)
-    elif _is_large(x, order) and shape[-1] % width == 0:
-        yield from _through_panels(x, output, width)
     else:
         sizes = _ordered(shape, order)
         narrow = sizes[-1] if sizes[-1] < NARROW else 1
@@ -168,12 +161,6 @@ def transposed(x: Buffer, output: Buffer, order: Shape) -> Iterator[Stage]:
         else:
             output = reshaped(output, sizes)
         yield Stage(_order_kernel(order, narrow), [x], output)
-
-
-def _is_large(x: Buffer, order: Shape) -> bool:
-    """Whether these are large matrices to transpose, one or a batch of them."""
-    size_bytes = math.prod(x.shape[-2:]) * x.scalar.size_bytes
-    return order in ((1, 0), (0, 2, 1)) and size_bytes >= LARGE_BYTES and x.shape[-2] >= NARROW
 
 
 def _ordered(shape: Shape, order: Shape) -> Shape:
@@ -229,28 +216,3 @@ def _flat_kernel(shape: Shape, order: Shape) -> Kernel:
     ]
     lines = ["(p,) = dala.position(1)", f"return x[{' + '.join(terms)}]"]
     return written("transpose", "def transpose(x):\n    " + "\n    ".join(lines))
-
-
-def _through_panels(x: Buffer, output: Buffer, width: int) -> Iterator[Stage]:
-    """Transpose large matrices: their columns lie too far apart to be read one by one.
-
-    In a panel of few columns, rows that follow each other do so in memory.
-    """
-    rows, columns = x.shape[-2:]
-    batch = math.prod(x.shape[:-2])
-    panels = scratch((batch, columns // width, rows, width), x.scalar)
-    yield Stage(_split, [reshaped(x, (batch, rows, columns // width, width))], panels)
-    joined = reshaped(output, (batch, columns, rows))
-    yield Stage(_join, [panels], joined, {"width": width})
-
-
-@helper
-def _split(x: Any) -> Any:
-    n, panel, i, j = dala.position(4)
-    return x[n, i, panel, j]
-
-
-@helper
-def _join(panels: Any, width: dala.const) -> Any:
-    n, j, i = dala.position(3)
-    return panels[n, j // width, i, j % width]

@@ -1,0 +1,82 @@
+"""Emits where rows are cut: into the interior and its edges, into vectors, and into tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dala.emit.llvm.ir_writer import Operand, Writer
+from dala.emit.llvm.memory import Memory
+from dala.emit.partition import Partition
+from dala.ir.nodes import Load, Output
+from dala.ir.types import S64
+
+LINE_BYTES = 64
+"""A cache line."""
+ZERO = Operand("0", "i64")
+
+
+def interior(writer: Writer, body: Memory, partition: Partition) -> tuple[Operand, Operand]:
+    """Emits the bounds of the interior: the positions whose reads all stay in their rows."""
+    begin, end = Operand("%x0", "i64"), Operand("%x1", "i64")
+    for load in partition.boundary_reads():
+        least, stop = _inside(writer, body, load, partition.reads.steps[load])
+        begin = body.ops.intrinsic("smax", begin, least)
+        end = body.ops.intrinsic("smin", end, stop)
+    begin = body.ops.intrinsic("smin", begin, Operand("%x1", "i64"))
+    return begin, body.ops.intrinsic("smax", begin, end)
+
+
+def _inside(writer: Writer, body: Memory, load: Load, step: int) -> tuple[Operand, Operand]:
+    """Emits the first position at which a read stays in its row, and that after the last."""
+    assert load.index is not None
+    size = body.size(load.source, len(load.index) - 1)
+    start = body.index_at(ZERO, load.index[-1])
+    if step < 0:
+        after = writer.emit("i64", f"sub nsw {start}, {size.text}")
+        least, stop = (writer.emit("i64", f"add nsw {item}, 1") for item in (after, start))
+        return least, stop
+    before = writer.emit("i64", f"sub nsw i64 {step - 1}, {start.text}")
+    room = writer.emit("i64", f"sub nsw {size}, {start.text}")
+    if step == 1:
+        return before, room
+    by = Operand(str(step), "i64")
+    return (
+        body.ops.binary("floordiv", S64, before, by),
+        body.ops.binary("floordiv", S64, room, by),
+    )
+
+
+def vectors(
+    writer: Writer,
+    body: Memory,
+    output: Output,
+    lanes: int,
+    row: Operand,
+    ends: tuple[Operand, ...],
+) -> Iterator[tuple[str, Operand, Operand]]:
+    """Emits where the interior of a row is cut: full vectors begin with a cache line.
+
+    `row` is the index of the row's first element; yields the functions that compute the parts.
+    """
+    first, last = ends
+    start = body.ops.intrinsic("smin", _aligned(writer, output, row, first), last)
+    room = writer.emit("i64", f"sub nsw {last}, {start.text}")
+    whole = writer.emit("i64", f"and {room}, {-lanes}")
+    middle = writer.emit("i64", f"add nsw {start}, {whole.text}")
+    yield from (("tail", first, start), ("fast", start, middle), ("tail", middle, last))
+
+
+def _aligned(writer: Writer, output: Output, row: Operand, begin: Operand) -> Operand:
+    """Emits the first position from `begin` on whose element begins a cache line.
+
+    A store across two lines costs as much as two, and streaming stores must not be.
+    """
+    size = output.type.size_bytes * (output.channels or 1)
+    address = writer.emit("i64", "ptrtoint ptr %out to i64")
+    element = writer.emit("i64", f"add {row}, {begin.text}")
+    offset = writer.emit("i64", f"mul {element}, {size}")
+    here = writer.emit("i64", f"add {address}, {offset.text}")
+    back = writer.emit("i64", f"sub i64 0, {here.text}")
+    bytes_ = writer.emit("i64", f"and {back}, {LINE_BYTES - 1}")
+    count = writer.emit("i64", f"udiv {bytes_}, {size}")
+    return writer.emit("i64", f"add {begin}, {count.text}")

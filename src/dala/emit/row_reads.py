@@ -1,0 +1,120 @@
+"""Reads that go along a row: neighboring positions read elements at a constant distance.
+
+Such elements are loaded as vectors: forwards, backwards, or every second to fourth of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dala.emit.variance import Variance
+from dala.ir.nodes import (
+    Apply,
+    Const,
+    Extent,
+    Load,
+    Param,
+    Position,
+    Program,
+    Statement,
+    Value,
+    blocks_of,
+    operands_of,
+    walk,
+)
+from dala.ir.types import S32
+
+DEEPEST = 32
+"""The most operations, one after another, that an address is computed by."""
+MOST_STEP = 4
+"""The largest distance at which whole vectors are loaded for a part of their elements."""
+
+
+class RowReads:
+    """The reads of a program along its rows."""
+
+    def __init__(self, program: Program, variance: Variance) -> None:
+        self._last = program.rank - 1
+        self._variance = variance
+        self._slopes: dict[Value, int] = {}
+        self._depths: dict[Value, int] = {}
+        statements = walk(program.body)
+        for item in statements:
+            if isinstance(item, Apply) and (slope := self._found_slope(item)) is not None:
+                self._slopes[item] = slope
+        found = {item: self._step(item) for item in statements if isinstance(item, Load)}
+        self.steps = {load: step for load, step in found.items() if step is not None}
+        """The distance of the elements that neighbors read, for each such read."""
+        self.addresses = self._addresses(program)
+        """What varies along a row but is only an address of such reads."""
+
+    def slope(self, value: Value) -> int | None:
+        """Returns how much a value grows along the row, None if that is not always the same."""
+        if value not in self._variance:
+            return 0
+        return 1 if isinstance(value, Position) else self._slopes.get(value)
+
+    def _found_slope(self, value: Apply) -> int | None:
+        slopes = [self.slope(arg) for arg in value.args]
+        depth = 1 + max((self._depths.get(arg, 0) for arg in value.args), default=0)
+        if value.type != S32 or value not in self._variance or None in slopes:
+            return None
+        if depth > DEEPEST:
+            return None
+        self._depths[value] = depth
+        a, b = slopes[0] or 0, slopes[-1] or 0
+        match value.op:
+            case "add":
+                return a + b
+            case "sub":
+                return a - b
+            case "neg":
+                return -a
+            case "mul" if isinstance(value.args[1], Const):
+                return a * int(value.args[1].value)
+        return None
+
+    def _step(self, load: Load) -> int | None:
+        if load.index is None or load not in self._variance:
+            return None
+        if self._variance.any(load.index[:-1]):
+            return None
+        step = self.slope(load.index[-1])
+        return step if step == -1 or (step is not None and 0 < step <= MOST_STEP) else None
+
+    def _addresses(self, program: Program) -> set[Value]:
+        """Returns the values that nothing but reads along the row use, and other addresses."""
+        users: dict[Value, list[Statement]] = {}
+        statements = walk(program.body)
+        for item in statements:
+            for value in operands_of(item):
+                users.setdefault(value, []).append(item)
+        kept = _results(program)
+        found: set[Value] = set()
+        for item in reversed(statements):
+            if isinstance(item, Apply) and item in self._variance and item not in kept:
+                uses = users.get(item, [])
+                if self.slope(item) is not None and all(
+                    user in found or (isinstance(user, Load) and user in self.steps)
+                    for user in uses
+                ):
+                    found.add(item)
+        return found
+
+    def bounded(self, of_row: Iterable[Statement]) -> list[Load]:
+        """Returns the reads whose place is known once what is uniform along a row is computed."""
+        rows = set(of_row)
+        return [load for load in self.steps if load.index and self._is_known(load.index[-1], rows)]
+
+    def _is_known(self, value: Value, rows: set[Statement]) -> bool:
+        if isinstance(value, Const | Extent | Param | Position):
+            return True
+        if isinstance(value, Apply) and value in self._variance:
+            return all(self._is_known(arg, rows) for arg in value.args)
+        return value in rows
+
+
+def _results(program: Program) -> set[Value]:
+    """Returns what the blocks of a program result in."""
+    inner = [block for item in walk(program.body) for block in blocks_of(item)]
+    return {value for block in (program.body, *inner) for value in block.results}
