@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 
 from benchmarks.harness import Comparison, Duration, Row, repeats_for, seconds_per_call
@@ -20,6 +21,37 @@ def submit_and_wait() -> Duration:
     call()
     repeats = repeats_for(call)
     return Duration("submit + wait, 3 elements", 60e-6, lambda: seconds_per_call(call, repeats))
+
+
+def submit_beside_ping_pong() -> Comparison:
+    """The least that it takes to have another thread do something, and to hear of it."""
+    x, out = compute.buffer([1.0, 2.0, 3.0], (3,), "f32"), compute.buffer_zeros((3,), "f32")
+    go, done = threading.Lock(), threading.Lock()
+    go.acquire()
+    done.acquire()
+
+    def answer() -> None:
+        while True:
+            go.acquire()
+            done.release()
+
+    threading.Thread(target=answer, daemon=True).start()
+
+    def peer() -> None:
+        go.release()
+        done.acquire()
+
+    def ours() -> None:
+        compute.submit(kernel="relu", inputs=[x], output=out).wait()
+
+    return Comparison(
+        "submit + wait : ping-pong between two threads",
+        1.5,
+        ours,
+        peer,
+        check=lambda: None,
+        sample_s=0.02,
+    )
 
 
 def many_in_flight() -> Comparison:
@@ -61,6 +93,7 @@ def streamed() -> Duration:
 
 ROWS: dict[str, Callable[[], Row]] = {
     "submit": submit_and_wait,
+    "submit-ping-pong": submit_beside_ping_pong,
     "in-flight": many_in_flight,
     "stream": streamed,
 }

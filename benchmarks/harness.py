@@ -25,6 +25,12 @@ class Comparison:
     """Longer where threads wait for each other: how long that takes varies from call to call."""
     most_rounds: int | None = None
     """Fewer where a call takes seconds."""
+    peer_name: str = ""
+    """Who the peer is, where that was found out; else the work says it."""
+    within: float | None = None
+    """How far apart the results may be, where that is a number for the whole row."""
+    others: tuple[str, ...] = ()
+    """All who were compared, the peer among them."""
 
     def measure(self, rounds: int) -> Result:
         rounds = rounds if self.most_rounds is None else min(rounds, self.most_rounds)
@@ -48,6 +54,9 @@ class Comparison:
             bar=self.bar,
             holds=ratio <= self.bar,
             spread=(low, high),
+            peer_name=self.peer_name,
+            within=self.within,
+            others=self.others,
         )
 
 
@@ -109,6 +118,9 @@ class Result:
     bar: float
     holds: bool
     spread: tuple[float, float]
+    peer_name: str = ""
+    within: float | None = None
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -117,6 +129,24 @@ class Missing:
 
     work: str
     missing: str
+
+
+@dataclass(frozen=True)
+class Same:
+    """A row whose sides make the same, and that was not measured."""
+
+    work: str
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A row whose sides do not make the same: a mistake of dala, or of the row."""
+
+    work: str
+    wrong: str
+
+
+Outcome = Result | Missing | Same | Wrong
 
 
 def seconds_per_call(work: Callable[[], object], repeats: int) -> float:
@@ -147,16 +177,21 @@ def quartiles(samples: list[float]) -> tuple[float, float, float]:
     return low, median, high
 
 
-COLUMNS = "{:<44} {:>9} {:>9} {:>7} {:>9}  {:<5}  {}"
+COLUMNS = "{:<56} {:>9} {:>9} {:>7} {:>9}  {:<5}  {}"
 
 
 def table_head() -> str:
     return COLUMNS.format("work", "ours", "peer", "ratio", "bar", "holds", "spread (middle half)")
 
 
-def table_line(result: Result | Missing) -> str:
+def table_line(result: Outcome) -> str:
+    if isinstance(result, Same):
+        return f"{result.work:<56} the same"
     if isinstance(result, Missing):
-        return f"{result.work:<44} not measured: {result.missing}"
+        return f"{result.work:<56} not measured: {result.missing}"
+    if isinstance(result, Wrong):
+        return f"{result.work:<56} ERROR: {result.wrong}"
+    work = f"{result.work} : {result.peer_name}" if result.peer_name else result.work
     low, high = result.spread
     ratio = peer = ""
     if result.ours_s is None:
@@ -170,7 +205,7 @@ def table_line(result: Result | Missing) -> str:
         peer = show_seconds(result.peer_s or 0.0)
         spread = f"{low:.3f} – {high:.3f}"
     holds = "yes" if result.holds else "NO"
-    return COLUMNS.format(result.work, ours, peer, ratio, "≤ " + bar, holds, spread)
+    return COLUMNS.format(work, ours, peer, ratio, "≤ " + bar, holds, spread)
 
 
 def show_seconds(seconds: float) -> str:

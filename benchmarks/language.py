@@ -1,12 +1,13 @@
 """Kernels as a newcomer writes them: beside the built-in that does the same, and beside peers.
 
-A kernel of `OWN` is written in the plain way: whole pixels, floats, no tricks. What a built-in
+A kernel of `USERS` is written in the plain way: whole pixels, floats, no tricks. What a built-in
 gains by knowing better is what the compiler does not know yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -14,12 +15,13 @@ import numpy as np
 
 import dala
 from benchmarks.harness import Comparison, Row
-from benchmarks.pipelines import SHAPE, image
+from benchmarks.pipelines import image
 from benchmarks.programs import ROWS as PROGRAMS
 from dala.gpu import compute
 
-BAR = 1.1
+BAR = 1.2
 WEIGHTS = tuple((w := np.exp(-((np.arange(-3, 4) / 1.5) ** 2) / 2)) / w.sum())
+THREE = tuple((w := np.exp(-((np.arange(-1, 2) / 0.8) ** 2) / 2)) / w.sum())
 
 
 @dala.kernel
@@ -29,6 +31,16 @@ def blurred(image: dala.Image):
     for i in range(7):
         for j in range(7):
             total += image[y + i - 3, x + j - 3] * WEIGHTS[i] * WEIGHTS[j]
+    return total
+
+
+@dala.kernel
+def softened(image: dala.Image):
+    y, x = dala.position(2)
+    total = dala.rgba(0.0, 0.0, 0.0, 0.0)
+    for i in range(3):
+        for j in range(3):
+            total += image[y + i - 1, x + j - 1] * THREE[i] * THREE[j]
     return total
 
 
@@ -89,36 +101,74 @@ def sepia_toned(image: dala.Image):
     )
 
 
-OWN: dict[str, tuple[str, dict[str, Any], compute.Kernel, dict[str, Any]]] = {
-    "own-blur": ("blur", {"radius": 3, "sigma": 1.5}, blurred, {}),
-    "own-sharpen": ("sharpen", {"amount": 0.5}, sharpened, {}),
-    "own-brightness": ("brightness", {"value": 0.1}, brightened, {"value": 0.1}),
-    "own-grayscale": ("grayscale", {}, grayed, {}),
-    "own-box-blur": ("box_blur", {"radius": 5}, averaged, {}),
-    "own-erode": ("erode", {"radius": 1}, eroded, {}),
-    "own-invert": ("invert", {}, inverted, {}),
-    "own-sepia": ("sepia", {"intensity": 1.0}, sepia_toned, {}),
+@dala.kernel
+def bent(image: dala.Image, value: float):
+    p = image.pixel
+    power = 1 / value
+    return dala.rgba(p.r**power, p.g**power, p.b**power, p.a)
+
+
+@dala.kernel
+def added(image: dala.Image, layer: dala.Image):
+    return image.pixel + layer.pixel
+
+
+@dala.kernel
+def flipped(image: dala.Image):
+    y, x = dala.position(2)
+    _, width = dala.shape(2)
+    return image[y, width - 1 - x]
+
+
+@dataclass(frozen=True)
+class User:
+    """A built-in with its parameters, and the kernel and parameters of the user's own."""
+
+    builtin: str
+    params: dict[str, Any]
+    kernel: compute.Kernel
+    given: dict[str, Any] = field(default_factory=dict)
+    inputs: int = 1
+    channels: int = 4
+
+
+USERS = {
+    "user-blur-3": User("blur", {"radius": 3, "sigma": 1.5}, blurred),
+    "user-blur-1": User("blur", {"radius": 1, "sigma": 0.8}, softened),
+    "user-box-blur-5": User("box_blur", {"radius": 5}, averaged),
+    "user-sharpen": User("sharpen", {"amount": 0.5}, sharpened),
+    "user-erode-1": User("erode", {"radius": 1}, eroded),
+    "user-brightness": User("brightness", {"value": 0.1}, brightened, {"value": 0.1}),
+    "user-gamma": User("gamma", {"value": 2.2}, bent, {"value": 2.2}),
+    "user-grayscale": User("grayscale", {}, grayed),
+    "user-invert": User("invert", {}, inverted),
+    "user-sepia": User("sepia", {"intensity": 1.0}, sepia_toned),
+    # Of RGBA the built-in also adds alpha, by which colors are weighed.
+    "user-blend-add": User("blend", {"mode": "add", "alpha": 1.0}, added, inputs=2, channels=3),
+    "user-flip": User("flip", {"direction": "horizontal"}, flipped),
 }
-"""A built-in with its parameters, and the kernel and parameters of the user's own."""
 
 
-def own_kernel(name: str) -> Comparison:
+def user_kernel(name: str) -> Comparison:
     """A user's kernel in a pipeline, beside the built-in in one."""
-    builtin, params, kernel, given = OWN[name]
-    source = compute.from_numpy(image())
-    ours, theirs = (compute.buffer_zeros(SHAPE, "u8") for _ in range(2))
+    user = USERS[name]
+    pixels = np.ascontiguousarray(image()[..., : user.channels])
+    sources = [compute.from_numpy(turned) for turned in (pixels, pixels[::-1])[: user.inputs]]
+    ours, theirs = (compute.buffer_zeros(pixels.shape, "u8") for _ in range(2))
     plain, known = compute.pipeline(), compute.pipeline()
-    plain.add(kernel=kernel, inputs=[source], output=ours, params=given)
-    known.add(kernel=builtin, inputs=[source], output=theirs, params=params)
+    plain.add(kernel=user.kernel, inputs=sources, output=ours, params=user.given)
+    known.add(kernel=user.builtin, inputs=sources, output=theirs, params=user.params)
 
     def check() -> None:
         apart = np.abs(np.asarray(ours).astype(int) - np.asarray(theirs))
-        assert apart.max() <= 1, f"{name}: {apart.max()} levels off {builtin}"
+        assert apart.max() <= 1, f"{name}: {apart.max()} levels off {user.builtin}"
 
-    return Comparison(f"own {builtin}, 1080p RGBA : built-in", BAR, plain.run, known.run, check)
+    kind = "RGBA" if user.channels == 4 else "RGB"
+    work = f"user: {name.removeprefix('user-')}, 1080p {kind} : built-in"
+    return Comparison(work, BAR, plain.run, known.run, check)
 
 
 ROWS: dict[str, Callable[[], Row]] = {
-    **{name: partial(own_kernel, name) for name in OWN},
+    **{name: partial(user_kernel, name) for name in USERS},
     **PROGRAMS,
 }

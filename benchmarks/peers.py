@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dala.errors import DalaError
 
 if TYPE_CHECKING:
-    from benchmarks.harness import Missing, Result, Row
+    from benchmarks.harness import Outcome, Row
 
 PACKAGES = {
     "PIL": ("Pillow", "pillow"),
@@ -22,6 +22,10 @@ PACKAGES = {
     "numba": ("Numba", "numba"),
     "taichi": ("Taichi", "taichi"),
     "torch": ("PyTorch", "torch"),
+    "pyvips": ("pyvips", "pyvips"),
+    "stringzilla": ("StringZilla", "stringzilla"),
+    "scipy": ("SciPy", "scipy"),
+    "halide": ("Halide", "halide"),
     "wgpu": ("wgpu", "wgpu"),
 }
 """What modules of peers are called, and the packages that have them."""
@@ -52,15 +56,27 @@ def absent_module(module: str) -> Absent:
     return Absent(f"{name} is not installed: .venv/bin/python -m pip install {package}")
 
 
-def measured(name: str, make: Callable[[], Row], rounds: int) -> Result | Missing:
-    """A row, made and measured; or what is missing for it.
+def measured(name: str, make: Callable[[], Row], rounds: int) -> Outcome:
+    """A row, made and measured; or what is missing for it, or how its sides differ."""
+    return tried(name, lambda: make().measure(rounds))
 
-    That the results of two sides differ is a mistake, and stays an error.
+
+def checked(name: str, check: Callable[[], None]) -> Outcome:
+    """A row whose sides are compared, and not measured."""
+    from benchmarks.harness import Same
+
+    return tried(name, lambda: check() or Same(name))
+
+
+def tried(name: str, work: Callable[[], Outcome]) -> Outcome:
+    """What the work gives; or a row that says what is missing, or what is wrong.
+
+    Any other mistake of a row stays an error.
     """
-    from benchmarks.harness import Missing
+    from benchmarks.harness import Missing, Wrong
 
     try:
-        return make().measure(rounds)
+        return work()
     except Absent as error:
         return Missing(name, str(error))
     except ModuleNotFoundError as error:
@@ -68,5 +84,7 @@ def measured(name: str, make: Callable[[], Row], rounds: int) -> Result | Missin
         if not module or module in OURS:
             raise
         return Missing(name, str(absent_module(module)))
+    except AssertionError as error:
+        return Wrong(name, " ".join(str(error).split())[:300])
     except DalaError as error:  # a model that cannot be fetched, a device without memory for it
         return Missing(name, " ".join(str(error).split()))

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks import deep_pipelines, thumbnails
 from benchmarks.harness import Comparison, Duration, Row, repeats_for, seconds_per_call
 from dala.gpu import compute
 
@@ -25,6 +26,14 @@ POINTS = {
     "gamma": {"value": 1.1},
     "vignette": {},
 }
+ALONE = {
+    "brightness": {"value": 0.05},
+    "contrast": {"value": 0.1},
+    "gamma": {"value": 1.1},
+    "exposure": {"stops": 0.2},
+    "invert": {},
+}
+"""Filters that act on each channel alone, so that together they are one table of levels."""
 
 
 def image() -> np.ndarray:
@@ -37,28 +46,29 @@ def image() -> np.ndarray:
 
 def chain(source: compute.Buffer, out: compute.Buffer, between, fuse=True) -> compute.Pipeline:
     """Blur, sharpen, gray."""
-    soft, sharp = between(SHAPE, "u8"), between(SHAPE, "u8")
+    soft, sharp = between(source.shape, "u8"), between(source.shape, "u8")
     pipeline = compute.pipeline(fuse=fuse)
     pipeline.add(kernel="blur", inputs=[source], output=soft, params={"radius": 3, "sigma": 1.5})
     pipeline.add(kernel="sharpen", inputs=[soft], output=sharp, params={"amount": AMOUNT})
     return pipeline.add(kernel="grayscale", inputs=[sharp], output=out)
 
 
-def chain_against_opencv(work: str, bar: float, between) -> Comparison:
+def chain_against_opencv(work: str, bar: float, between, channels: int = 4) -> Comparison:
     import cv2
 
     cv2.setNumThreads(compute.device_info()["threads"])
-    pixels = image()
+    pixels = np.ascontiguousarray(image()[..., :channels])
     source, out = compute.from_numpy(pixels), compute.buffer_zeros((HEIGHT, WIDTH), "u8")
     pipeline = chain(source, out, between)
-    soft, sharp, gray = np.empty(SHAPE, np.uint8), np.empty(SHAPE, np.uint8), np.empty_like(out)
+    soft, sharp, gray = np.empty_like(pixels), np.empty_like(pixels), np.empty_like(out)
     edge = cv2.BORDER_REPLICATE
     cross = -AMOUNT * np.array([[0, 1, 0], [1, -4 - 1 / AMOUNT, 1], [0, 1, 0]], np.float32)
+    code = cv2.COLOR_RGBA2GRAY if channels == 4 else cv2.COLOR_RGB2GRAY
 
     def peer() -> None:
         cv2.GaussianBlur(pixels, (7, 7), 1.5, dst=soft, borderType=edge)
         cv2.filter2D(soft, -1, cross, dst=sharp, borderType=edge)
-        cv2.cvtColor(sharp, cv2.COLOR_RGBA2GRAY, dst=gray)
+        cv2.cvtColor(sharp, code, dst=gray)
 
     def check() -> None:
         # OpenCV blurs u8 in fixed point, a few levels off its own result in floats.
@@ -72,6 +82,11 @@ def chain_against_opencv(work: str, bar: float, between) -> Comparison:
 def scratch_between() -> Comparison:
     work = "blur, sharpen, gray, scratch between : OpenCV"
     return chain_against_opencv(work, 0.40, compute.scratch)
+
+
+def scratch_between_rgb() -> Comparison:
+    work = "the same, RGB : OpenCV"
+    return chain_against_opencv(work, 0.40, compute.scratch, channels=3)
 
 
 def all_kept() -> Comparison:
@@ -90,10 +105,12 @@ def fused_against_unfused() -> Comparison:
     return Comparison("the same, fused : stage by stage", 0.5, fused.run, alone.run, check)
 
 
-def point_chain(source: compute.Buffer, out: compute.Buffer) -> compute.Pipeline:
+def point_chain(
+    source: compute.Buffer, out: compute.Buffer, points: dict[str, dict[str, float]] = POINTS
+) -> compute.Pipeline:
     pipeline, here = compute.pipeline(), source
-    for i, (name, params) in enumerate(POINTS.items()):
-        there = out if i == len(POINTS) - 1 else compute.scratch(SHAPE, "u8")
+    for i, (name, params) in enumerate(points.items()):
+        there = out if i == len(points) - 1 else compute.scratch(SHAPE, "u8")
         pipeline.add(kernel=name, inputs=[here], output=there, params=params)
         here = there
     return pipeline
@@ -137,15 +154,23 @@ def points_against_opencv() -> Comparison:
 
 
 def points_against_a_copy() -> Comparison:
+    return against_a_copy("the same : copying the frame", 2.5, POINTS)
+
+
+def channels_against_a_copy() -> Comparison:
+    work = "five point filters of single channels : a copy"
+    return against_a_copy(work, 2.0, ALONE)
+
+
+def against_a_copy(work: str, bar: float, points: dict[str, dict[str, float]]) -> Comparison:
     pixels = image()
     out, copied = compute.buffer_zeros(SHAPE, "u8"), np.empty_like(pixels)
-    pipeline = point_chain(compute.from_numpy(pixels), out)
+    pipeline = point_chain(compute.from_numpy(pixels), out, points)
 
     def check() -> None:
         np.testing.assert_array_equal(copied, pixels)
 
-    peer = lambda: np.copyto(copied, pixels)  # noqa: E731
-    return Comparison("the same : copying the frame", 2.5, pipeline.run, peer, check)
+    return Comparison(work, bar, pipeline.run, lambda: np.copyto(copied, pixels), check)
 
 
 def ten_stages() -> compute.Pipeline:
@@ -216,55 +241,18 @@ def the_same_pipeline_again() -> Duration:
     return Duration("an identical pipeline built again", 5e-3, sample)
 
 
-_CROSS = """
-def cross(x):
-    i, j = dala.position(2)
-    return (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1] + x[i, j]) * 0.2
-"""
-
-
-def deep(kernel: compute.Kernel, stages: int, out: compute.Buffer, fuse=True) -> compute.Pipeline:
-    """The same kernel as many times, one after another."""
-    x = np.random.default_rng(1).random(out.shape, np.float32)
-    pipeline, here = compute.pipeline(fuse=fuse), compute.from_numpy(x)
-    for i in range(stages):
-        there = out if i == stages - 1 else compute.scratch(out.shape, "f32")
-        pipeline.add(kernel=kernel, inputs=[here], output=there)
-        here = there
-    return pipeline
-
-
-def ten_stencils() -> Comparison:
-    kernel = compute.Kernel.register("cross", _CROSS, replace=True)
-    outs = [compute.buffer_zeros((HEIGHT, WIDTH), "f32") for _ in range(2)]
-    fused, alone = (deep(kernel, 10, out, fuse) for out, fuse in zip(outs, (1, 0), strict=True))
-
-    def check() -> None:
-        np.testing.assert_array_equal(np.asarray(outs[0]), np.asarray(outs[1]))
-
-    return Comparison("ten stencils, fused : stage by stage", 0.6, fused.run, alone.run, check)
-
-
-def many_points() -> Comparison:
-    """500 point kernels beside 50: ten times the time is linear."""
-    source = "def step(x):\n    return x * 0.999 + 0.001"
-    kernel = compute.Kernel.register("step", source, replace=True)
-    outs = [compute.buffer_zeros((HEIGHT, WIDTH), "f32") for _ in range(2)]
-    many, few = (deep(kernel, count, out) for count, out in zip((500, 50), outs, strict=True))
-    work = "500 point kernels : 50 of them"
-    return Comparison(work, 11.0, many.run, few.run, lambda: None)
-
-
 ROWS: dict[str, Callable[[], Row]] = {
     "pipeline": scratch_between,
+    "pipeline-rgb": scratch_between_rgb,
     "pipeline-kept": all_kept,
     "pipeline-fused": fused_against_unfused,
     "pipeline-points": points_against_opencv,
     "pipeline-points-copy": points_against_a_copy,
+    "pipeline-channels-copy": channels_against_a_copy,
     "pipeline-call": ten_stages_on_three_elements,
     "pipeline-compile": compile_ten_stages,
     "pipeline-set": set_and_run,
     "pipeline-again": the_same_pipeline_again,
-    "pipeline-stencils": ten_stencils,
-    "pipeline-deep": many_points,
+    **deep_pipelines.ROWS,
+    **thumbnails.ROWS,
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from functools import cache
 from typing import Any
 
@@ -27,9 +29,9 @@ def numba() -> Any:
 def taichi() -> Any:
     import taichi as module
 
-    module.init(
-        module.cpu, cpu_max_num_threads=compute.device_info()["threads"], log_level=module.ERROR
-    )
+    threads = compute.device_info()["threads"]
+    with redirect_stdout(io.StringIO()):  # it says on what it starts, whatever its level
+        module.init(module.cpu, cpu_max_num_threads=threads, log_level=module.ERROR)
     return module
 
 

@@ -14,8 +14,8 @@ import numpy as np
 
 import dala
 from benchmarks import program_peers as peers
-from benchmarks.harness import Comparison, Row, repeats_for, seconds_per_call
-from benchmarks.peers import Absent
+from benchmarks.contest import Peer, fastest, installed
+from benchmarks.harness import Comparison, Row
 from dala.gpu import compute
 
 BAR = 1.0
@@ -23,43 +23,40 @@ SAMPLE_S = 0.02
 STEPS = 100
 BODIES = 4096
 SOFTENING = 1e-3
-Peer = Callable[[], np.ndarray]
-"""Computes, and gives the result."""
 
 
 def comparison(
     work: str,
     ours: Callable[[], object],
     result: Callable[[], np.ndarray],
-    makers: dict[str, Callable[[], Peer]],
+    makers: peers.Makers,
     *,
     within: float,
     share: float = 1.0,
 ) -> Comparison:
     """A row against the fastest of the peers that are installed; `share` of the elements agree."""
-    calls: dict[str, Peer] = {}
-    missing = []
-    for name, make in makers.items():
-        try:
-            calls[name] = make()
-        except ModuleNotFoundError:
-            missing.append(name)
-    if not calls:
-        raise Absent(f"none of {', '.join(missing)} is installed: pip install {missing[0]}")
-    fastest = min(calls, key=lambda name: _seconds(calls[name]))
+    calls = installed(Peer(name, make) for name, make in makers.items())
 
     def check() -> None:
-        got, want = result(), np.asarray(calls[fastest]())
-        close = np.isclose(got, want, rtol=within, atol=within)
-        assert close.mean() >= share, f"{work}: {1 - close.mean():.2%} differ from {fastest}"
+        ours()
+        got = result()
+        for name, call in calls.items():
+            close = np.isclose(got, np.asarray(call()), rtol=within, atol=within)
+            assert close.mean() >= share, f"{work}: {1 - close.mean():.2%} differ from {name}"
 
-    return Comparison(f"{work} : {fastest}", BAR, ours, calls[fastest], check, SAMPLE_S)
-
-
-def _seconds(call: Peer) -> float:
-    call()
-    repeats = repeats_for(call)
-    return min(seconds_per_call(call, repeats) for _ in range(3))
+    check()
+    name, rounds = fastest(calls)
+    return Comparison(
+        work,
+        BAR,
+        ours,
+        calls[name],
+        check=lambda: None,
+        sample_s=SAMPLE_S,
+        most_rounds=rounds,
+        peer_name=name,
+        others=tuple(calls),
+    )
 
 
 # -- Mandelbrot ------------------------------------------------------------------------------------
