@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import pytest
 import dala
 from dala import errors
 from dala.gpu import compute
+from dala.runtime.buffers import views
 from dala.runtime.kernels import kernel as kernel_module
 
 
@@ -179,3 +182,52 @@ def test_code_that_two_dtypes_share_takes_the_arguments_of_each(device):
         out = compute.buffer_zeros((3,), dtype)
         compute.run_kernel("fill", [], out, {"value": value})
         assert compute.read_list(out) == [value] * 3
+
+
+def test_a_call_that_is_made_again_computes_what_its_memory_holds_by_then(device):
+    x, y, out = vectors()
+    for start in range(5):
+        compute.write(x, np.arange(4) + start)
+        compute.run_kernel(saxpy, [x, y], out, {"a": 2.0})
+        assert compute.read_list(out) == [2.0 * (i + start) + i for i in range(4)]
+
+
+def test_other_parameters_shapes_and_memory_are_other_calls(device):
+    given = np.arange(12, dtype=np.uint8)
+    buffer, out = compute.from_numpy(given), compute.buffer_zeros((12,), "u8")
+    for _ in range(4):
+        for value in (0.1, 0.2):
+            for shape in ((3, 4), (4, 3)):
+                seen = [views.view(item, item.scalar, shape) for item in (buffer, out)]
+                compute.run_kernel("flip", seen[:1], seen[1], {"direction": "vertical"})
+                assert np.array_equal(compute.read(seen[1]), given.reshape(shape)[::-1])
+                compute.run_kernel("brightness", seen[:1], seen[1], {"value": value})
+                assert (
+                    abs(compute.read(seen[1]) - (given.reshape(shape) + 255 * value)).max() < 0.51
+                )
+
+
+@pytest.mark.parametrize("kernel", ["invert", "flip", "blur"])
+def test_a_call_that_was_made_before_is_refused_once_a_buffer_is_gone(device, kernel):
+    image = np.random.default_rng(1).integers(0, 256, (8, 8, 3), np.uint8)
+    x, out = compute.from_numpy(image), compute.buffer_zeros((8, 8, 3), "u8")
+    for _ in range(4):
+        compute.run_kernel(kernel, [x], out)
+    with pytest.raises(errors.ArgumentError):
+        compute.run_kernel(kernel, [x, x], out)
+    with pytest.raises(errors.ArgumentError):
+        compute.run_kernel(kernel, [x], out, {"colour": 1})
+    x.free()
+    with pytest.raises(errors.FreedError):
+        compute.run_kernel(kernel, [x], out)
+
+
+def test_calls_that_are_kept_keep_no_buffer(device):
+    image = np.zeros((64, 64, 3), np.uint8)
+    x, out = compute.from_numpy(image), compute.buffer_zeros(image.shape, "u8")
+    for _ in range(4):
+        compute.run_kernel("blur", [x], out)
+    alive = [weakref.ref(item.memory) for item in (x, out)]
+    del x, out
+    gc.collect()
+    assert [item() for item in alive] == [None, None]

@@ -24,13 +24,24 @@ class LruCache(Generic[Key, Kept]):
 
     def find(self, key: Key, make: Callable[[], Kept]) -> Kept:
         """Returns the value cached for the key, or makes it."""
-        found = self._known.pop(key, None)
+        found = self.get(key)
         if found is None:
             found = make()
-        self._known[key] = found  # at the end, as the most recently used
+            self.put(key, found)
+        return found
+
+    def get(self, key: Key) -> Kept | None:
+        """Returns the value cached for the key, or None."""
+        found = self._known.pop(key, None)
+        if found is not None:
+            self._known[key] = found  # at the end, as the most recently used
+        return found
+
+    def put(self, key: Key, value: Kept) -> None:
+        """Caches a value for the key."""
+        self._known[key] = value
         while len(self._known) > self.most:
             self._known.pop(next(iter(self._known)), None)
-        return found
 
     def clear(self) -> None:
         self._known.clear()

@@ -7,6 +7,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -93,6 +94,10 @@ class DeferredMemory:
         return self._memory
 
 
+Again = Callable[[], object]
+"""Runs something once more."""
+
+
 class Recording(Protocol):
     """The work that a device was asked to do."""
 
@@ -160,6 +165,7 @@ class Sequential:
     """A group whose steps run one after another."""
 
     def __init__(self, device: Device, group: FusionGroup) -> None:
+        self.device = device
         self.steps = [(step, device.load(step.task())) for step in group.steps]
 
     def needs(self) -> set[int]:
@@ -170,6 +176,30 @@ class Sequential:
             given = [params[name] for name in step.params]
             inputs = [memories[number] for number in step.inputs]
             runner.run(inputs, [memories[number] for number in step.outputs], given)
+
+    def bound(self, memories: Mapping[int, Any], params: Mapping[str, Number]) -> Again | None:
+        """Returns what runs all steps again, on the same memories."""
+        calls = [
+            self.device.bound(
+                *(runner, [memories[number] for number in step.inputs]),
+                *([memories[number] for number in step.outputs], [params[n] for n in step.params]),
+            )
+            for step, runner in self.steps
+        ]
+        return one_after_another(calls)
+
+
+def one_after_another(calls: Sequence[Again | None]) -> Again | None:
+    """Returns what makes all calls, or None if one of them cannot be made."""
+    found = [call for call in calls if call is not None]
+    if len(found) != len(calls):
+        return None
+    return found[0] if len(found) == 1 else partial(_call_all, found)
+
+
+def _call_all(calls: Sequence[Again]) -> None:
+    for call in calls:
+        call()
 
 
 class Device(ABC):
@@ -226,6 +256,13 @@ class Device(ABC):
     def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
         """Returns a group, ready to run here; memory that is not `materialized` need not exist."""
         return Sequential(self, group)
+
+    def bound(self, runner: Any, *given: Any) -> Again | None:
+        """Returns what a run with these memories and parameters comes to, without its checks.
+
+        None where there is more to it. The memories have to be there when it is called.
+        """
+        return None
 
     def batch(self) -> AbstractContextManager[None]:
         """Defers work inside, which may be submitted together."""

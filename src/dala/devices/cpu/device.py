@@ -16,6 +16,7 @@ from dala.base.record import changed, record
 from dala.devices.cpu.exit_gate import GATE
 from dala.devices.cpu.memory import HOST, HostMemory
 from dala.devices.device import (
+    Again,
     Device,
     GroupRunner,
     MemoryStatistics,
@@ -190,6 +191,9 @@ class Cpu(Device):
             self._executables[key] = known
             forget_oldest(self._executables, MOST_EXECUTABLES)
         return known
+
+    def bound(self, runner: Any, *given: Any) -> Again | None:
+        return runner.bound(*given)  # type: ignore[no-any-return]
 
     def run(self, executable: Executable, slots: bytes, chunks: Chunks) -> int:
         """Computes every chunk; returns 0, or the status of a failure."""

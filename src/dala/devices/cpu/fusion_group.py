@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.caches import outgrows_caches
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.runner import WIDE_ROW, pixel_bytes
-from dala.devices.device import Number, check_sizes
+from dala.devices.device import Again, Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.fusion_group import EmittedGroup, Member, emit_group
 from dala.emit.partition import effort_per_position
@@ -164,6 +165,10 @@ class CpuFusionGroup:
 
     def run(self, memories: Mapping[int, HostMemory], params: Mapping[str, Number]) -> None:
         """Computes every step; memories that stay in line buffers are ignored."""
+        self.bound(memories, params)()
+
+    def bound(self, memories: Mapping[int, HostMemory], params: Mapping[str, Number]) -> Again:
+        """Returns the launch that a run comes to."""
         check_sizes(self.name, [memories[number] for number in self.used], self.sizes_bytes)
         packed: list[Number] = []
         for step, sizes in zip(self.steps, self.sizes, strict=True):
@@ -172,7 +177,7 @@ class CpuFusionGroup:
             packed += sizes
             packed += [params[name] for name in step.params]
         slots = self.executable.pack(*packed, *self.pitches, self.step)
-        self.device.run(self.executable, slots, self.chunks)
+        return partial(self.device.run, self.executable, slots, self.chunks)
 
     def _address(self, memory: HostMemory | None) -> int:
         if memory is None or not memory.size_bytes:

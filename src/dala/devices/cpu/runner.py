@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dala.devices.cpu.caches import outgrows_caches
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.report_block import ReportBlock
-from dala.devices.device import Number, check_sizes
+from dala.devices.device import Again, Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.target import Target
 from dala.emit.partition import effort_per_position, loops_over_rows
@@ -76,6 +76,35 @@ class CpuRunner:
             ctypes.memset(outputs[0].address, 0, outputs[0].size_bytes)
         self._run_into(inputs, outputs, params, in_place or frozenset())
 
+    def bound(
+        self, inputs: Sequence[HostMemory], outputs: Sequence[HostMemory], params: Sequence[Number]
+    ) -> Again | None:
+        """Returns the launch that a run comes to; None where there is more to it."""
+        task = self.task
+        is_more = task.may_not_terminate or task.reports or task.starts_from_zeros or task.watched
+        in_place = self.in_place(inputs, outputs)
+        if task.empty or is_more or in_place is None or (task.scattered and in_place):
+            return None
+        executable, given = self._launch(inputs, outputs, params, in_place)
+        return partial(self.device.run, executable, executable.pack(*given), self.chunks)
+
+    def _launch(
+        self,
+        inputs: Sequence[HostMemory],
+        outputs: Sequence[HostMemory],
+        params: Sequence[Number],
+        in_place: InPlace,
+    ) -> tuple[Executable, tuple[Number, ...]]:
+        """Returns the code for these memories, and its arguments."""
+        written = [memory.address for memory in outputs]
+        streaming = self.streaming and streams_to(written, self.pixel_bytes)
+        addresses = [
+            memory.address if memory.size_bytes else ctypes.addressof(_EMPTY_INPUT)
+            for memory in inputs
+        ]
+        given = (*written, *addresses, *self.sizes, *params)
+        return self.executable(in_place, streaming=streaming), given
+
     def _run_into(
         self,
         inputs: Sequence[HostMemory],
@@ -83,14 +112,7 @@ class CpuRunner:
         params: Sequence[Number],
         in_place: InPlace = frozenset(),
     ) -> None:
-        written = [memory.address for memory in outputs]
-        streaming = self.streaming and streams_to(written, self.pixel_bytes)
-        executable = self.executable(in_place, streaming=streaming)
-        addresses = [
-            memory.address if memory.size_bytes else ctypes.addressof(_EMPTY_INPUT)
-            for memory in inputs
-        ]
-        given = (*written, *addresses, *self.sizes, *params)
+        executable, given = self._launch(inputs, outputs, params, in_place)
         block = ReportBlock(self.task) if self.task.reports else None
         if block is not None:
             given = (*given, block.address)

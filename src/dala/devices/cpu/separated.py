@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dala.devices.cpu.fusion_group import CpuFusionGroup, fits_in_cache
 from dala.devices.cpu.memory import HostMemory
-from dala.devices.device import Number, check_sizes
+from dala.devices.device import Again, Number, check_sizes
 from dala.ir.dump import dump
 from dala.plan.fusion import FusionGroup
 from dala.plan.separation import split
@@ -57,6 +57,15 @@ class SeparatedRunner:
         aside = self.device.allocate(output.size_bytes, zeroed=False)
         self._group.run({self._source: source, self._output: aside}, {})
         self.device.copy(aside, output)
+
+    def bound(
+        self, inputs: Sequence[HostMemory], outputs: Sequence[HostMemory], _: Sequence[Number]
+    ) -> Again | None:
+        """Returns the launch that a run comes to; None where that is not all."""
+        (output,), source = outputs, inputs[self._source]
+        if source.overlaps(output):
+            return None
+        return self._group.bound({self._source: source, self._output: output}, {})
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns both passes and the LLVM IR, and the assembly if asked for."""

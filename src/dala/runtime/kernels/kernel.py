@@ -45,6 +45,7 @@ from dala.runtime.kernels.declarations import (
     checked_definition,
 )
 from dala.runtime.kernels.inference import inferred
+from dala.runtime.kernels.repeated_calls import RepeatedCalls, call_key
 from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.profiling.profile import ACTIVE, measure
 
@@ -69,7 +70,7 @@ class Kernel(CalledKernel):
         self._launches: dict[tuple[Any, ...], Runner] = {}
         self._seen: dict[tuple[Any, ...], tuple[tuple[Any, ...], Values]] = {}
         """The launches and values of buffers and parameters that it was run with before."""
-        """The key of a launch without parameters, and the values of its defaults."""
+        self.calls = RepeatedCalls()
 
     @cached_property
     def definition(self) -> Definition:
@@ -137,16 +138,21 @@ class Kernel(CalledKernel):
 
     def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
         """Compute the output from the inputs; a list of outputs if there are several."""
+        call = call_key(inputs, output, params)
+        if self.calls.repeat(call):
+            return
         outputs = outputs_of(output)
         device = check_buffers(self.name, self.inputs, inputs, outputs)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, *outputs)])
         runner, values = self.prepared(device, key, params)
         memories, targets = [item.memory for item in inputs], [item.memory for item in outputs]
         if ACTIVE:
-            call = partial(runner.run, memories, targets, values)
-            measure(self.name, device, memories, tuple(targets), call)
-        else:
-            runner.run(memories, targets, values)
+            run = partial(runner.run, memories, targets, values)
+            measure(self.name, device, memories, tuple(targets), run)
+            return
+        runner.run(memories, targets, values)
+        if call is not None:
+            self.calls.made(call, lambda: device.bound(runner, memories, targets, values))
 
     def prepared(self, device: Device, key: Specs, params: Params | None) -> tuple[Runner, Values]:
         """Returns a runner for such buffers, and the values of the run-time parameters."""

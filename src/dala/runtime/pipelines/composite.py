@@ -28,6 +28,7 @@ from dala.runtime.kernels.arguments import (
 )
 from dala.runtime.kernels.call import Outputs, kind_of_first, only
 from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.kernels.repeated_calls import call_key
 from dala.runtime.profiling.profile import ACTIVE, copy, measure
 
 if TYPE_CHECKING:
@@ -153,6 +154,9 @@ class CompositeKernel(Kernel):
         return "\n\n".join(parts)
 
     def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
+        call = call_key(inputs, output, params)
+        if self.calls.repeat(call):
+            return
         output = one_output(self.name, output)
         device = check_buffers(self.name, self.inputs, inputs, output)
         chosen = params_key(params)
@@ -165,6 +169,8 @@ class CompositeKernel(Kernel):
                     (kinds, chosen), lambda: self._executable(device, inputs, output, params)
                 )
                 known.run([*inputs, output])
+                if call is not None:
+                    self.calls.made(call, lambda: known.bound([*inputs, output]))
             else:
                 self._run_stages(device, list(self.stages(inputs, output, params)))
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-from dala.devices.device import Device, Memory
+from dala.devices.device import Again, Device, Memory, one_after_another
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.execution_plan import Workspace, plan_for
 from dala.runtime.pipelines.launch_graph import Invocation, LaunchGraph
+
+MOST_BETWEEN_BYTES = 1 << 19
+"""The memory between launches that is kept for a run of the same."""
 
 
 class Executable:
@@ -38,11 +42,8 @@ class Executable:
         except IndexError:
             workspace = Workspace()
             between = self.plan.memories(self.graph, workspace)
-        given = [item.memory for item in buffers]
-        memories = dict(between)
-        for number, place in self.graph.arguments.items():
-            memories[number] = given[place]
-        key = tuple([item.identity for item in given])
+        memories = self._memories(between, buffers)
+        key = tuple([item.memory.identity for item in buffers])
         try:
             self.plan.run_on(self.graph, memories, workspace, key)
         finally:
@@ -52,3 +53,26 @@ class Executable:
                 workspace.forget()
             elif not self._idle:  # the memory of one run is enough to keep
                 self._idle.append((workspace, between))
+
+    def bound(self, buffers: Sequence[Buffer]) -> Again | None:
+        """Returns what runs the launches again on the same memories; None if that is not all."""
+        plan = self.plan
+        if plan.has_host_calls or sum(plan.memory.sizes) > MOST_BETWEEN_BYTES:
+            return None
+        between = plan.memories(self.graph, Workspace())
+        memories = self._memories(between, buffers)
+        again = one_after_another(
+            [plan.device.bound(unit.runner, memories, self.graph.values) for unit in plan.units]
+        )
+        return partial(_call_with, between, again) if between and again else again
+
+    def _memories(
+        self, between: Mapping[int, Memory], buffers: Sequence[Buffer]
+    ) -> dict[int, Memory]:
+        given = {number: buffers[place].memory for number, place in self.graph.arguments.items()}
+        return {**between, **given}
+
+
+def _call_with(_: Mapping[int, Memory], again: Again) -> None:
+    """Makes a call for which memory is kept."""
+    again()
