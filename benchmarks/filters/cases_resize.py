@@ -59,7 +59,8 @@ def peers_of(format: Format, method: str, size: Size, made: Size) -> Iterator[Pe
         if whole:  # else boxes of others take a pixel whole or not at all
             yield vips(lambda _, x: x.shrink(size[1] // made[1], size[0] // made[0]))
             if dtype == "u8":
-                yield pillow(partial(_resized, wide, "BOX"), weighed=False)
+                box = pillow(partial(_resized, wide, "BOX"), weighed=False)
+                yield box.off("Pillow rounds after each axis, and up", on_average=0.6)
     else:
         yield from weighing_peers(format, method, size, made)
         if method == "bilinear" and grows:

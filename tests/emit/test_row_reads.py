@@ -1,4 +1,4 @@
-"""Reads along rows, backwards, in steps and down columns give what their indices say."""
+"""Reads along rows, backwards, in steps, by ratios and down columns give what indices say."""
 
 from __future__ import annotations
 
@@ -69,6 +69,22 @@ class TestPictures:
         places = np.clip(3 * np.arange(120) + first, 0, SHAPE[1] - 1)
         got = thinned(image, first=first, shape=(SHAPE[0], 120, *channels), dtype=dtype)
         assert np.array_equal(got, image[:, places])
+
+    @pytest.mark.parametrize("ratio", [(1, 2), (1, 3), (3, 2), (2, 4), (4, 3)])
+    def test_a_place_may_be_divided(self, device, dtype, channels, ratio):
+        by, over = ratio
+
+        @dala.kernel
+        def spread(image: dala.Image, first: int, after: int):
+            y, x = dala.position(2)
+            return image[y, (by * x + first) // over + after]
+
+        image = picture(dtype, channels)[:5]
+        for width, first, after in ((413, 0, 0), (413, 3, -3), (7, -7, 2), (413, -7, 0)):
+            places = np.clip((by * np.arange(width) + first) // over + after, 0, SHAPE[1] - 1)
+            shape = (5, width, *channels)
+            got = spread(image, first=first, after=after, shape=shape, dtype=dtype)
+            assert np.array_equal(got, image[:, places])
 
     @pytest.mark.parametrize("top", [0, 11, -5])
     def test_a_row_may_be_a_column(self, device, dtype, channels, top):

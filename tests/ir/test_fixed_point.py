@@ -221,6 +221,50 @@ def test_a_float_that_somebody_can_see_stays_a_float(device):
     assert np.allclose(compute.read(between), IMAGE / 255 * 0.3, atol=1e-6)
 
 
+OTHER = random.integers(0, 256, SHAPE, np.uint8)
+MIXES = {
+    "a * b": lambda a, b: a * b,
+    "a + b - a * b": lambda a, b: a + b - a * b,
+    "(1.0 - a) * (1.0 - b)": lambda a, b: (1 - a) * (1 - b),
+    "0.5 * a * b + 0.1": lambda a, b: 0.5 * a * b + 0.1,
+    "abs(a - b)": lambda a, b: abs(a - b),
+    "1.0 - abs(b - a)": lambda a, b: 1 - abs(b - a),
+    "min(a + b, 1.0)": lambda a, b: a + b,
+    "a + b": lambda a, b: a + b,
+    "a - b": lambda a, b: a - b,
+    "b - a": lambda a, b: b - a,
+    "max(a - b, 0.25)": lambda a, b: np.maximum(a - b, 0.25),
+    "min(a + b, 0.75)": lambda a, b: np.minimum(a + b, 0.75),
+}
+
+
+@pytest.mark.parametrize("formula", MIXES)
+@pytest.mark.parametrize("white", [255, 65535])
+def test_two_levels_are_multiplied_added_and_taken_from_each_other(device, formula, white):
+    text = "def k(x: dala.Image, y: dala.Image):\n    a, b = x.pixel, y.pixel\n    return "
+    kernel = compute.Kernel.register("k", text + formula, replace=True)
+    dtype = {255: "u8", 65535: "u16"}[white]
+    a, b = (
+        (item.astype(int) * (white // 255)).astype(dtype.replace("u", "uint"))
+        for item in (IMAGE, OTHER)
+    )
+    got = kernel(a, b, dtype=dtype)
+    real = np.clip(MIXES[formula](a / white, b / white), 0, 1) * white
+    error = LARGEST_ERROR if white == 255 else 0.01
+    assert np.abs(got - real).max() <= 0.5 + error
+
+
+def test_extremes_sums_and_distances_of_bytes_are_bytes():
+    with compute.device("cpu"):
+        images = [compute.buffer_zeros(SHAPE, "u8") for _ in range(2)]
+        for formula in ("min(a + b, 1.0)", "a - b", "abs(a - b)"):
+            text = "def k(x: dala.Image, y: dala.Image):\n    a, b = x.pixel, y.pixel\n    return "
+            kernel = compute.Kernel.register("k", text + formula, replace=True)
+            said = kernel.explain(images, compute.buffer_zeros(SHAPE, "u8"))
+            assert "x float>" not in said
+            assert "x i16>" not in said
+
+
 def test_no_vector_of_floats_is_left_in_the_code():
     @dala.kernel
     def k(image: dala.Image, value: float):
@@ -237,7 +281,7 @@ def test_no_vector_of_floats_is_left_in_the_code():
 def test_what_is_no_sum_stays_as_it_is():
     @dala.kernel
     def k(image: dala.Image):
-        return image.pixel * image.pixel
+        return image.pixel / (image.pixel + 1.0)
 
     said = code_of(k)
     assert "in fixed point:" not in said

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from dala.emit.row_reads import RowReads
 from dala.emit.variance import Variance
 from dala.ir.nodes import (
     Apply,
     AtomicUpdate,
     Block,
+    Channel,
     For,
     If,
     Load,
@@ -58,6 +61,9 @@ class Partition:
         if wide and self.lanes > 1:
             self.vectors = _vectors_at_a_time(program, self.variance, widest, vector_bits)
             self.lanes *= self.vectors
+        channels = [item.count for item in used(program.body) if isinstance(item, Channel)]
+        if channels and self.lanes > 1:
+            self.lanes = math.lcm(self.lanes, channels[0])  # each vector begins with the same
         statements = program.body.statements
         alone = program.output.scattered and self.lanes == 1
         rows = set() if alone or program.sites else self._rows(statements)

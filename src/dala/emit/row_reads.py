@@ -1,12 +1,14 @@
 """Reads that go along a row: neighboring positions read elements at a constant distance.
 
-Such elements are loaded as vectors: forwards, backwards, or every second to fourth of them.
+Such elements are loaded as vectors: forwards, backwards, every second to fourth of them, or each of
+them several times, as `x // 2` and `3 * x // 2` do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from dala.base.record import record
 from dala.emit.variance import Variance
 from dala.ir.nodes import (
     Apply,
@@ -30,6 +32,20 @@ MOST_STEP = 4
 """The largest distance at which whole vectors are loaded for a part of their elements."""
 
 
+@record
+class Step:
+    """How far apart the elements are that neighbors read: `by` places for every `over` of them."""
+
+    by: int
+    over: int = 1
+    dividend: Value | None = None
+    """What is divided by `over`, and rounded down: its rest says where the first one stands."""
+
+    def count(self, lanes: int) -> int:
+        """Returns how many elements there are from the first lane's to the last one's, at most."""
+        return -(-abs(self.by) * (lanes - 1) // self.over) + 1
+
+
 class RowReads:
     """The reads of a program along its rows."""
 
@@ -38,10 +54,13 @@ class RowReads:
         self._variance = variance
         self._slopes: dict[Value, int] = {}
         self._depths: dict[Value, int] = {}
+        self._quotients: dict[Value, Step] = {}
         statements = walk(program.body)
         for item in statements:
             if isinstance(item, Apply) and (slope := self._found_slope(item)) is not None:
                 self._slopes[item] = slope
+            elif isinstance(item, Apply) and (step := self._found_quotient(item)) is not None:
+                self._quotients[item] = step
         found = {item: self._step(item) for item in statements if isinstance(item, Load)}
         self.steps = {load: step for load, step in found.items() if step is not None}
         """The distance of the elements that neighbors read, for each such read."""
@@ -74,13 +93,30 @@ class RowReads:
                 return a * int(value.args[1].value)
         return None
 
-    def _step(self, load: Load) -> int | None:
+    def _found_quotient(self, value: Apply) -> Step | None:
+        """Returns the step of a quotient, or of one that is moved by what is uniform."""
+        if value.type != S32 or value not in self._variance or len(value.args) != 2:
+            return None
+        first, last = value.args
+        if value.op == "floordiv" and isinstance(last, Const):
+            slope = self.slope(first) or 0
+            is_small = 0 < slope <= MOST_STEP and 1 < last.value <= MOST_STEP
+            return Step(slope, int(last.value), first) if is_small else None
+        if value.op == "add" and first not in self._variance:
+            return self._quotients.get(last)
+        if value.op in ("add", "sub") and last not in self._variance:
+            return self._quotients.get(first)
+        return None
+
+    def _step(self, load: Load) -> Step | None:
         if load.index is None or load not in self._variance:
             return None
         if self._variance.any(load.index[:-1]):
             return None
         step = self.slope(load.index[-1])
-        return step if step == -1 or (step is not None and 0 < step <= MOST_STEP) else None
+        if step is None:
+            return self._quotients.get(load.index[-1])
+        return Step(step) if step == -1 or 0 < step <= MOST_STEP else None
 
     def _addresses(self, program: Program) -> set[Value]:
         """Returns the values that nothing but reads along the row use, and other addresses."""
@@ -94,7 +130,8 @@ class RowReads:
         for item in reversed(statements):
             if isinstance(item, Apply) and item in self._variance and item not in kept:
                 uses = users.get(item, [])
-                if self.slope(item) is not None and all(
+                goes_along = self.slope(item) is not None or item in self._quotients
+                if goes_along and all(
                     user in found or (isinstance(user, Load) and user in self.steps)
                     for user in uses
                 ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dala.ir.nodes import (
     Apply,
     Block,
+    Channel,
     For,
     If,
     Load,
@@ -33,6 +34,8 @@ class Variance:
     def __contains__(self, value: Value) -> bool:
         if isinstance(value, Position):
             return value.axis == self._last
+        if isinstance(value, Channel):
+            return True
         if isinstance(value, Result):
             return (value.node, value.index) in self._varying
         return value in self._varying

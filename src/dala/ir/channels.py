@@ -1,4 +1,4 @@
-"""Rewrites image programs that treat all channels alike as programs over interleaved channels."""
+"""Rewrites programs that compute each channel from its own as ones over interleaved channels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dala.base.record import changed, remembered
 from dala.ir.nodes import (
     Apply,
+    Channel,
     Const,
     Extent,
     Load,
@@ -15,25 +16,37 @@ from dala.ir.nodes import (
     Program,
     Value,
     by_output,
+    used,
     walk,
 )
 from dala.ir.simplify import Rewriter, drop_dead
+from dala.ir.types import U8
 
-Channel = int | None
+Own = int | None
 """The channel that a value is computed from; None if it is the same for all of them."""
 MIXED = -1
 """Marks values computed from several channels, or that differ from column to column."""
+MOST_DISTINCT = 3
+"""In how many ways channels may be computed: all of them are, and each channel takes its own."""
+
+
+def treats_channels_alike(program: Program) -> bool:
+    """Whether all channels are computed in the same way, each of its own."""
+    flat = over_channels(program)
+    return flat is not None and not any(isinstance(value, Channel) for value in used(flat.body))
 
 
 @remembered
 def over_channels(program: Program) -> Program | None:
-    """Returns the program over interleaved channels, or None if channels are treated differently.
+    """Returns the program over interleaved channels, or None if channels are mixed.
 
     It is equivalent only while no read leaves its row: beyond the edge, the next element is a
     channel of a neighboring pixel.
     """
     channels = program.output.channels or 1
-    if program.rank != 2 or channels == 1 or program.output.scattered or program.sites:
+    if program.rank > 2 or channels == 1 or program.output.scattered or program.sites:
+        return None
+    if program.rank == 1 and any(isinstance(value, Position) for value in used(program.body)):
         return None
     if any(item.channels != channels for item in program.outputs):
         return None
@@ -48,9 +61,7 @@ def over_channels(program: Program) -> Program | None:
             return None
         if isinstance(item, Apply) and all(_is_uniform(arg, uniforms) for arg in item.args):
             uniforms.add(item)
-    if not _are_alike(program, images):
-        return None
-    return _flattened(program, channels, images)
+    return _flattened(program, channels, images) if _keep_apart(program, images) else None
 
 
 def _is_plain(load: Load, images: set[str], uniforms: set[Value]) -> bool:
@@ -91,21 +102,22 @@ def _aside(column: Value) -> list[Value] | None:
     return [value for value in terms if value not in along] if len(along) == 1 else None
 
 
-def _are_alike(program: Program, images: set[str]) -> bool:
-    """Whether each channel is computed from its own channel in the same way as the first.
+def _keep_apart(program: Program, images: set[str]) -> bool:
+    """Whether each channel is computed from its own channel, in one of a few ways.
 
     Uses value numbering: values computed in the same way, from whichever channel, share a number.
     """
     numbers: dict[Hashable, int] = {}
-    known: dict[Value, tuple[int, Channel]] = {}
+    known: dict[Value, tuple[int, Own]] = {}
+    last = program.rank - 1
 
     def number(key: Hashable) -> int:
         return numbers.setdefault(key, len(numbers))
 
-    def look_up(value: Value) -> tuple[int, Channel]:
+    def look_up(value: Value) -> tuple[int, Own]:
         if value in known:
             return known[value]
-        column = isinstance(value, Position) and value.axis == 1
+        column = isinstance(value, Position) and value.axis == last
         return number(id(value)), MIXED if column else None
 
     for item in program.body.statements:
@@ -119,13 +131,12 @@ def _are_alike(program: Program, images: set[str]) -> bool:
                 channel = channels.pop() if len(channels) == 1 else MIXED if channels else None
                 known[item] = (number((item.op, item.type, *(n for n, _ in args))), channel)
     results = [look_up(value) for value in program.body.results]
-    return all(map(_is_alike, by_output(program.outputs, results)))
+    return all(map(_are_own, by_output(program.outputs, results)))
 
 
-def _is_alike(found: list[tuple[int, Channel]]) -> bool:
-    is_own = found[0][1] is not None
-    wanted = [(found[0][0], channel if is_own else None) for channel in range(len(found))]
-    return found == wanted
+def _are_own(found: list[tuple[int, Own]]) -> bool:
+    is_own = all(own in (None, channel) for channel, (_, own) in enumerate(found))
+    return is_own and len({number for number, _ in found}) <= MOST_DISTINCT
 
 
 def _flattened(program: Program, channels: int, images: set[str]) -> Program:
@@ -133,7 +144,8 @@ def _flattened(program: Program, channels: int, images: set[str]) -> Program:
     with rewriter.builder.block() as body:
         for statement in program.body.statements:
             rewriter.statement(statement)
-        body.results = tuple(rewriter.value(item) for item in program.body.results[::channels])
+        values = [rewriter.value(item) for item in program.body.results]
+        body.results = tuple(map(rewriter.chosen, by_output(program.outputs, values)))
     drop_dead(body)
     inputs = tuple(
         changed(item, channels=None) if item.name in images else item for item in program.inputs
@@ -149,6 +161,21 @@ class _Flat(Rewriter):
         super().__init__()
         self._channels = channels
         self._images = images
+        self._channel = Channel(U8, channels)
+
+    def chosen(self, values: list[Value]) -> Value:
+        """Returns the value of each channel's own, of those that all of them are."""
+        result, build = values[0], self.builder
+        for value in dict.fromkeys(values[1:]):
+            if value is values[0]:
+                continue
+            places = [place for place, other in enumerate(values) if other is value]
+            tests = [build.apply("eq", self._channel, build.const(U8, at)) for at in places]
+            is_own = tests[0]
+            for test in tests[1:]:
+                is_own = build.apply("or", is_own, test)
+            result = build.select(is_own, value, result)
+        return result
 
     def load(self, old: Load) -> Value:
         if old.source not in self._images:

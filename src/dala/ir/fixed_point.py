@@ -218,22 +218,34 @@ class _Fixed(Rewriter):
         return Level(build.load(old.type, old.source, index, old.channel, old.border), most)
 
     def _merged(self, op: str, *values: Value) -> Value:
-        """Returns an extreme of levels, or a choice, whose condition is one of the old program."""
+        """Returns what is made of levels; the condition of a choice is one of the old program."""
+        if op == "mul":
+            values = tuple(self.builder.convert(value, U16) for value in values)
         if op != SELECT:
             return self.builder.apply(op, *values)
         condition, a, b = values
         return self.builder.select(self.value(condition), a, b)
 
     def _moved(self, form: Form, type: Scalar) -> Value | None:
-        """Returns a level that is only moved, or taken from the highest; else None."""
-        if len(form.levels) != 1 or form.uniforms:
-            return None
-        ((level, weight),) = form.levels.items()
+        """Returns a level that is only moved, taken from the highest, or added to another."""
         low, high = form.limits
-        if level.value.type != type or low > 0 or high < type.highest:
+        if form.uniforms or low > 0 or high < type.highest:
             return None
-        if abs(abs(weight) - 1) > CLOSE:
+        levels = [(level.value, weight) for level, weight in form.weights.items()]
+        if any(value.type != type or abs(abs(weight) - 1) > CLOSE for value, weight in levels):
             return None
-        if abs(form.constant - (0 if weight > 0 else type.highest)) > type.highest * CLOSE:
-            return None
-        return level.value if weight > 0 else self.builder.apply("not", level.value)
+        match sorted(levels, key=lambda item: -item[1]):
+            case [(value, weight)]:
+                start = 0 if weight > 0 else type.highest
+                if abs(form.constant - start) > type.highest * CLOSE:
+                    return None
+                return value if weight > 0 else self.builder.apply("not", value)
+            case [(value, _), (other, weight)] if not form.constant:
+                return self._saturated(value, other, "add" if weight > 0 else "sub")
+        return None
+
+    def _saturated(self, value: Value, other: Value, op: str) -> Value:
+        """Returns a sum or a difference that stops at the ends of its type."""
+        build = self.builder
+        room = build.apply("not", value) if op == "add" else value
+        return build.apply(op, value, build.apply("min", other, room))

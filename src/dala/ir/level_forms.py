@@ -17,6 +17,10 @@ from dala.ir.types import BOOL
 
 MOST_LEVELS = 1 << 14
 """The most levels that one form has."""
+MOST_PRODUCTS = 4
+"""The most products of levels that are worth being computed one by one."""
+ROOM = (1 << 16) - 1
+"""The greatest number of 16 bits."""
 LEAST_SHARE = 1 << 18
 """A float holds a level, to 64 parts, beside numbers that are so many times as large."""
 EVERYTHING = (-math.inf, math.inf)
@@ -105,7 +109,7 @@ def form_of(
 ) -> Form | None:
     """Returns the form of a number that is computed from numbers with forms, or None.
 
-    `merge(op, *levels)` gives the minimum, the maximum or a choice of levels.
+    `merge(op, *levels)` gives the minimum, the maximum, a choice or the product of levels.
     """
     if node.type == BOOL:
         return None
@@ -149,6 +153,8 @@ def _combined(node: Apply, a: Form, rest: list[Form], merge: Callable[..., Value
             return a.scaled(b.constant)
         case "mul" if a.is_constant:
             return b.scaled(a.constant)
+        case "mul":
+            return _product(a, b, merge)
         case "div" if b.is_constant and b.constant:
             return a.scaled(1.0 / b.constant)
         case "min" | "max" if b.is_constant:
@@ -159,7 +165,40 @@ def _combined(node: Apply, a: Form, rest: list[Form], merge: Callable[..., Value
             (weight,) = a.levels.values()
             op = node.op if weight > 0 else {"min": "max", "max": "min"}[node.op]
             return _joined(a, b, lambda *levels: merge(op, *levels))
+        case "abs":
+            return _distance(a, merge)
     return None
+
+
+def _product(a: Form, b: Form, merge: Callable[..., Value]) -> Form | None:
+    """Returns the form of a product: that of two levels is another, if it has room."""
+    if a.uniforms or b.uniforms or (a.limits, b.limits) != (EVERYTHING, EVERYTHING):
+        return None
+    if len(a.levels) * len(b.levels) > MOST_PRODUCTS:
+        return None
+    form = Form({}, {}, 0.0).plus(a.scaled(b.constant))
+    for level, weight in b.levels.items():
+        if form is None or any(other.most * level.most > ROOM for other in a.levels):
+            return None
+        terms = {
+            Level(merge("mul", other.value, level.value), other.most * level.most): own * weight
+            for other, own in a.levels.items()
+        }
+        terms[level] = terms.get(level, 0.0) + a.constant * weight
+        form = form.plus(Form(terms, {}, 0.0))
+    return form
+
+
+def _distance(form: Form, merge: Callable[..., Value]) -> Form | None:
+    """Returns the form of how far apart two levels are, which is a level."""
+    plain = not form.uniforms and not form.constant and form.limits == EVERYTHING
+    if not plain or len(form.levels) != 2:
+        return None
+    (a, weight), (b, other) = form.levels.items()
+    if weight != -other or a.value.type != b.value.type:
+        return None
+    ends = [merge(op, a.value, b.value) for op in ("max", "min")]
+    return changed(form, levels={Level(merge("sub", *ends), max(a.most, b.most)): abs(weight)})
 
 
 def _joined(a: Form, b: Form, merge: Callable[..., Value]) -> Form | None:

@@ -10,10 +10,8 @@ import math
 from fractions import Fraction
 
 from dala.base.record import record
-from dala.ir.level_forms import Form, Level
+from dala.ir.level_forms import ROOM, Form, Level
 
-ROOM = (1 << 16) - 1
-"""The greatest number of 16 bits."""
 LARGEST_ERROR = 1 / 16
 """How far off a close sum may be before it is rounded, in levels."""
 MOST_FRACTION_BITS = 8

@@ -51,6 +51,14 @@ class Position(Value):
 
 
 @record
+class Channel(Value):
+    """The channel of the current element, in a program over interleaved channels."""
+
+    count: int
+    """How many there are."""
+
+
+@record
 class Extent(Value):
     """The size of an input or of the output along one of its axes."""
 

@@ -18,8 +18,8 @@ from dala.base.record import changed, record, remembered
 from dala.ir.access import offsets_of
 from dala.ir.builder import Builder
 from dala.ir.fixed_point import stored_forms
-from dala.ir.level_forms import Form, Level
-from dala.ir.level_plans import LARGEST_ERROR, ROOM, as_fraction, closest, plan_of
+from dala.ir.level_forms import ROOM, Form, Level
+from dala.ir.level_plans import LARGEST_ERROR, as_fraction, closest, plan_of
 from dala.ir.level_sums import LevelSums
 from dala.ir.nodes import Block, Border, Input, Load, Program, Value
 from dala.ir.types import F32, S32, U8, U16, Scalar

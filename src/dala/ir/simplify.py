@@ -8,6 +8,7 @@ from dala.ir.nodes import (
     Apply,
     AtomicUpdate,
     Block,
+    Channel,
     Const,
     Effect,
     Extent,
@@ -70,6 +71,8 @@ class Rewriter:
                 return self.builder.position(old.axis)
             case Extent():
                 return self.builder.extent(old.source, old.axis)
+            case Channel():
+                return old
             case Result():
                 return self._results[old.node][old.index]
             case _:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dala.base.record import record
-from dala.ir.channels import over_channels
+from dala.ir.channels import treats_channels_alike
 from dala.ir.fixed_point import in_fixed_point
 from dala.ir.inline import Part, can_inline, merged
 from dala.ir.nodes import walk
@@ -87,7 +87,7 @@ class _Inlining:
 
     def _add(self, place: int) -> None:
         step = self.steps[place]
-        channelwise = self.line_buffers and over_channels(step.program) is not None
+        channelwise = self.line_buffers and treats_channels_alike(step.program)
         count = len(walk(step.program.body))
         cluster = _Cluster((place,), count, channelwise, frozenset(step.inputs), step.outputs)
         for number in dict.fromkeys(step.inputs):

@@ -10,6 +10,7 @@ from dala.emit.variance import Variance
 from dala.ir.level_tables import LOOKUP
 from dala.ir.nodes import (
     Apply,
+    Channel,
     Const,
     Effect,
     Extent,
@@ -60,6 +61,8 @@ class Body(Statements[Operand]):
                 return Operand(f"%extent.{self.source(value.source)}.{value.axis}", "i32")
             case Position():
                 return self.position(value.axis)
+            case Channel():
+                return self.values["channel"]
             case Result():
                 return self.values[(value.node, value.index)]
             case _:

@@ -15,6 +15,7 @@ from dala.base.record import changed
 from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
+from dala.emit.llvm.interleaved_channels import set_channel
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.lookups import COSTS, Lookups
 from dala.emit.llvm.memory import output_pointer
@@ -25,6 +26,7 @@ from dala.emit.llvm.tiled_rows import rows_in_tiles
 from dala.emit.llvm.transposes import Tiles
 from dala.emit.partition import PAIR, Partition
 from dala.emit.transposed_reads import transposed_reads
+from dala.ir.access import offset_from
 from dala.ir.channels import over_channels
 from dala.ir.fixed_point import in_fixed_point
 from dala.ir.level_tables import with_tables
@@ -70,6 +72,12 @@ class Functions:
                 Functions(table, plain, f"{prefix}table{number}.", is_part=True)
                 for number, table in enumerate(self.program.tables)
             ]
+        moved = [load.index[-1] for load in self.partition.boundary_reads() if load.index]
+        last = self.program.rank - 1
+        self.has_wide_edges = self.lanes > 1 and any(
+            offset_from(index, last) is None for index in moved
+        )
+        """Whether reads may leave their row far from its ends: what is read lies elsewhere."""
         swaps = transposed_reads(self.program) if self.lanes > 1 and not target.watched else {}
         self.tiles = Tiles(self.program, swaps, prefix) if swaps else None
 
@@ -88,6 +96,8 @@ class Functions:
         if self.lanes > 1:
             made = self.flat or self
             parts += [made._span("fast", made.lanes), made._span("tail", made.lanes)]
+        if self.has_wide_edges:
+            parts.append(self._span("edge", self.lanes))
         if self.tiles is not None:
             parts += [*self.tiles.functions(self.program), self._span("staged", self.lanes)]
         parts.append(self._rows())
@@ -158,7 +168,7 @@ class Functions:
         body.in_place = self.target.in_place
         if name == "staged" and self.tiles is not None:
             body.staged = self.tiles.names()
-        if lanes > 1:
+        if lanes > 1 and name != "edge":
             body.steps = self.partition.reads.steps
             body.bounded = set(self.partition.reads.bounded(self.partition.of_row))
         body.watched = self._refuel
@@ -166,6 +176,8 @@ class Functions:
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))
         if self.span_loops:
             watchdog.begin_span(writer)
+        if name != "slow":
+            self.declarations |= set_channel(body)
         body.lookups = Lookups(writer, self.target.permutes)
         for number in range(len(self.program.tables)):
             body.lookups.load(f"%table.{number}")
@@ -290,13 +302,25 @@ class Functions:
         """Emits the calls that compute one row: slow, tail, fast, tail, slow."""
         begin, end = interior(writer, body, self.partition)
         row = Operand("%row.offset", "i64")
-        for name, first, last in (
-            ("slow", Operand("%x0", "i64"), begin),
-            *vectors(writer, body, self.program.output, self.lanes, row, (begin, end)),
-            ("slow", end, Operand("%x1", "i64")),
+        self._edge(writer, body, "%x0", begin.text)
+        for name, first, last in vectors(
+            writer, body, self.program.output, self.lanes, row, (begin, end)
         ):
             with _unless_empty(writer, first.text, last.text):
                 self.call(writer, body, name, first.text, last.text)
+        self._edge(writer, body, end.text, "%x1")
+
+    def _edge(self, writer: Writer, body: Reports, first: str, last: str) -> None:
+        """Emits the calls for positions some of whose reads leave their row."""
+        if self.has_wide_edges:
+            room = writer.emit("i64", f"sub nsw i64 {last}, {first}")
+            rest = writer.emit("i64", f"urem {room}, {self.lanes}")
+            middle = writer.emit("i64", f"sub nsw i64 {last}, {rest.text}").text
+            with _unless_empty(writer, first, middle):
+                self.call(writer, body, "edge", first, middle)
+            first = middle
+        with _unless_empty(writer, first, last):
+            self.call(writer, body, "slow", first, last)
 
     def _flat_spans(self, writer: Writer, body: Reports, flat: Functions) -> None:
         """Emits the calls for one row whose interior is computed over interleaved channels."""
@@ -311,15 +335,14 @@ class Functions:
         )
         given = self._in_channels(writer, flat)
         passed = [str(row.values[key]) for key, _ in flat.passed]
-        arguments = ", ".join([*given, "i64 %position.0", str(offset), *passed])
-        with _unless_empty(writer, "%x0", begin.text):
-            self.call(writer, body, "slow", "%x0", begin.text)
+        positions = ["i64 %position.0"] * (self.program.rank - 1)
+        arguments = ", ".join([*given, *positions, str(offset), *passed])
+        self._edge(writer, body, "%x0", begin.text)
         output = flat.program.output
         for name, low, high in vectors(writer, body, output, flat.lanes, offset, (first, last)):
             with _unless_empty(writer, low.text, high.text):
                 writer.emit("i32", f"call i32 @{flat.prefix}{name}({arguments}, {low}, {high})")
-        with _unless_empty(writer, end.text, "%x1"):
-            self.call(writer, body, "slow", end.text, "%x1")
+        self._edge(writer, body, end.text, "%x1")
 
     def _in_channels(self, writer: Writer, flat: Functions) -> list[str]:
         """Returns the arguments of the flat program, whose image widths count channels."""
@@ -327,7 +350,8 @@ class Functions:
         arguments = []
         for slot in flat.slots:
             name = flat.argument(slot)
-            is_width = slot.axis == 1 and (slot.kind == "size" or slot.source in images)
+            last = self.program.rank - 1
+            is_width = slot.axis == last and (slot.kind == "size" or slot.source in images)
             if is_width and slot.kind in ("size", "input size"):
                 channels = self.program.output.channels
                 name = writer.emit("i64", f"mul nsw i64 {name}, {channels}").text

@@ -8,12 +8,14 @@ from types import MappingProxyType
 from dala.emit.llvm.borders import bordered, inside
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.loops import Loops
+from dala.emit.row_reads import Step
 from dala.ir.access import offset_from
 from dala.ir.nodes import Apply, Load, Value
 from dala.ir.types import BOOL, S32, S64, U8, Scalar
 from dala.plan.task import InPlace
 
 X = Operand("%x", "i64")
+NEXT = Step(1)
 
 
 def output_pointer(number: int) -> str:
@@ -30,7 +32,7 @@ class Memory(Loops):
     """Adds memory access to a body; in the interior no read leaves its row."""
 
     in_place: InPlace = frozenset()
-    steps: Mapping[Load, int] = MappingProxyType({})
+    steps: Mapping[Load, Step] = MappingProxyType({})
     """The reads along the row, and the distance of the elements that neighbors read."""
     bounded: Set[Load] = frozenset()
     """Those of them that cannot leave the row here."""
@@ -64,23 +66,23 @@ class Memory(Loops):
     # -- reads -----------------------------------------------------------------------------------
 
     def load(self, node: Load) -> Operand:
-        step = self.steps.get(node, 0) if self.writer.lanes > 1 else 0
-        if node in self.staged or node in self.bounded or not step:
+        step = self.steps.get(node) if self.writer.lanes > 1 else None
+        if node in self.staged or node in self.bounded or step is None:
             return self._loaded(node, step)
         return self._guarded(node, step)
 
-    def _loaded(self, node: Load, step: int) -> Operand:
+    def _loaded(self, node: Load, step: Step | None) -> Operand:
         """Emits a read; where there is a step, it cannot leave the row."""
         source = self.program.input(node.source)
         channels = source.channels or 1
         if node in self.staged:
-            element, outside, step = X, None, 1
+            element, outside, step = X, None, NEXT
         elif node.index is None:
             element, outside = self.here(), None
-            step = int(self.varies(node))
+            step = NEXT if self.varies(node) else None
         else:
-            element, outside = self._element(node, along_row=bool(step))
-        if step:
+            element, outside = self._element(node, along_row=step is not None)
+        if step is not None:
             value = self._read_row(node, source.type, element, channels, step)
         else:
             value = self._read_at(node, source.type, element, channels)
@@ -91,18 +93,20 @@ class Memory(Loops):
             value = self.ops.select(outside, zero, value)
         return value
 
-    def _guarded(self, node: Load, step: int) -> Operand:
+    def _guarded(self, node: Load, step: Step) -> Operand:
         """Emits a vector load for where no element lies outside of the row, and a gather."""
         writer = self.writer
         assert node.index is not None
         first = self.index_at(X, node.index[-1])
-        far = writer.emit("i64", f"add nsw {first}, {step * writer.lanes - (step > 0)}")
+        count = writer.lanes * abs(step.by) if step.over == 1 else step.count(writer.lanes)
+        last = count - 1 if step.by > 0 else 1 - count
+        far = writer.emit("i64", f"add nsw {first}, {last}")
         size = self.size(node.source, len(node.index) - 1)
         ends = [inside(writer, place, size) for place in (first, far)]
         row, apart, done = (writer.label(stem) for stem in ("row", "apart", "read"))
         writer.branch(self.ops.binary("and", BOOL, *ends), row, apart)
         found = []
-        for label, along in ((row, step), (apart, 0)):
+        for label, along in ((row, step), (apart, None)):
             writer.begin(label)
             with writer.scope():
                 value = writer.splat(self._loaded(node, along))
@@ -157,33 +161,64 @@ class Memory(Loops):
         return self.ops.emit(rows, rows.type, f"add nsw {rows}, {index.text}")
 
     def _read_row(
-        self, node: Load, type: Scalar, element: Operand, channels: int, step: int
+        self, node: Load, type: Scalar, element: Operand, channels: int, step: Step
     ) -> Operand:
         """Emits a vector load; of full pixels a channel is taken, of every step-th element."""
         writer, lanes, name = self.writer, self.writer.lanes, memory_type(type)
-        count = lanes * abs(step) * channels
+        elements = lanes * abs(step.by) if step.over == 1 else step.count(lanes)
+        count = elements * channels
         wide = f"<{count} x {name}>"
-        if step < 0:
+        if step.by < 0:
             element = writer.emit("i64", f"sub nsw {element}, {lanes - 1}")
         first = self._scaled(element, channels)
         pointer = self.staged.get(node) or self.pointer(node.source)
         place = writer.emit("ptr", f"getelementptr {name}, ptr {pointer}, {first}")
+        rest = self._rest(step)
         if self.left is None:
             whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
         else:
             function = f"llvm.masked.load.{vector_suffix(count, name)}.p0"
-            align, rest = Operand(str(type.size_bytes), "i32"), Operand("zeroinitializer", wide)
-            mask = self._there(abs(step) * channels)
-            if step < 0:
+            align, none = Operand(str(type.size_bytes), "i32"), Operand("zeroinitializer", wide)
+            mask = self._there(count, self._valid(step, rest), channels)
+            if step.by < 0:
                 mask = turned(writer, mask, count)
-            whole = writer.call(function, wide, place, align, mask, rest)
-        if count == lanes and step > 0:
+            whole = writer.call(function, wide, place, align, mask, none)
+        if count == lanes and step == NEXT:
             return Operand(whole.text, wide, vector=True)
-        places = [lanes - 1 - i if step < 0 else i * step for i in range(lanes)]
-        picks = ", ".join(f"i32 {i * channels + (node.channel or 0)}" for i in places)
-        vector = writer.vector_type(name)
-        text = f"shufflevector {whole}, {wide} poison, <{lanes} x i32> <{picks}>"
-        return writer.emit(vector, text, vector=True)
+        channel, found = node.channel or 0, None
+        for start in range(step.over):
+            if step.by < 0:
+                places = [lanes - 1 - i for i in range(lanes)]
+            else:
+                places = [(start + i * step.by) // step.over for i in range(lanes)]
+            picks = ", ".join(f"i32 {i * channels + channel}" for i in places)
+            text = f"shufflevector {whole}, {wide} poison, <{lanes} x i32> <{picks}>"
+            picked = writer.emit(writer.vector_type(name), text, vector=True)
+            if found is None:
+                found = picked
+            else:
+                here = writer.emit("i1", f"icmp eq {rest}, {start}")
+                found = writer.emit(found.type, f"select {here}, {picked}, {found}", vector=True)
+        assert found is not None
+        return found
+
+    def _rest(self, step: Step) -> Operand | None:
+        """Returns what is left of the first lane's dividend, as i64."""
+        if step.dividend is None:
+            return None
+        first = self.index_at(X, step.dividend)
+        return self.ops.binary("mod", S64, first, Operand(str(step.over), "i64"))
+
+    def _valid(self, step: Step, rest: Operand | None) -> Operand:
+        """Returns how many elements the valid lanes read, one after another."""
+        assert self.left is not None
+        if rest is None:
+            return self._scaled(self.left, abs(step.by))
+        writer = self.writer
+        before = writer.emit("i64", f"sub nsw {self.left}, 1")
+        far = writer.emit("i64", f"add nsw {self._scaled(before, step.by)}, {rest.text}")
+        last = writer.emit("i64", f"udiv {far}, {step.over}")
+        return writer.emit("i64", f"add nsw {last}, 1")
 
     def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
         """Emits a scalar load, or a gather with one address per lane."""
@@ -248,19 +283,17 @@ class Memory(Loops):
             align = Operand(str(type.size_bytes), "i32")
             name = vector_suffix(writer.lanes * channels, element)
             writer.call_void(
-                f"llvm.masked.store.{name}.p0", whole, place, align, self._there(channels)
+                *(f"llvm.masked.store.{name}.p0", whole, place, align),
+                self._there(writer.lanes * channels, self.left, channels),
             )
         elif streaming:
             writer.line(f"store {whole}, {place}, align {min(size, 64)}, !nontemporal !0")
         else:
             writer.line(f"store {whole}, {place}, align {type.size_bytes}")
 
-    def _there(self, channels: int) -> Operand:
-        """Returns the mask of the valid elements, with this number of channels."""
-        assert self.left is not None
-        count = self.writer.lanes * channels
-        left = self._scaled(self.left, channels)
-        short = self.writer.emit("i32", f"trunc {left} to i32")
+    def _there(self, count: int, valid: Operand, channels: int) -> Operand:
+        """Returns the mask of the valid elements, of which there are so many, with channels."""
+        short = self.writer.emit("i32", f"trunc {self._scaled(valid, channels)} to i32")
         return self.writer.below(count, short)
 
     def _interleaved(self, values: list[Operand]) -> Operand:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dala.emit.llvm.ir_writer import Operand, Writer
 from dala.emit.llvm.memory import Memory
 from dala.emit.partition import Partition
+from dala.emit.row_reads import Step
 from dala.ir.nodes import Load, Output
 from dala.ir.types import S64
 
@@ -26,20 +27,30 @@ def interior(writer: Writer, body: Memory, partition: Partition) -> tuple[Operan
     return begin, body.ops.intrinsic("smax", begin, end)
 
 
-def _inside(writer: Writer, body: Memory, load: Load, step: int) -> tuple[Operand, Operand]:
+def _inside(writer: Writer, body: Memory, load: Load, step: Step) -> tuple[Operand, Operand]:
     """Emits the first position at which a read stays in its row, and that after the last."""
     assert load.index is not None
     size = body.size(load.source, len(load.index) - 1)
     start = body.index_at(ZERO, load.index[-1])
-    if step < 0:
+    if step.by < 0:
         after = writer.emit("i64", f"sub nsw {start}, {size.text}")
         least, stop = (writer.emit("i64", f"add nsw {item}, 1") for item in (after, start))
         return least, stop
-    before = writer.emit("i64", f"sub nsw i64 {step - 1}, {start.text}")
     room = writer.emit("i64", f"sub nsw {size}, {start.text}")
-    if step == 1:
+    if step.dividend is not None:
+        # Vectors may have one element more than what is read of them.
+        rest = body.ops.binary(
+            *("mod", S64, body.index_at(ZERO, step.dividend), Operand(str(step.over), "i64"))
+        )
+        start = writer.emit("i64", f"mul nsw {start}, {step.over}")
+        start = writer.emit("i64", f"add nsw {start}, {rest.text}")
+        room = writer.emit("i64", f"mul nsw {room}, {step.over}")
+        room = writer.emit("i64", f"sub nsw {room}, {rest.text}")
+        room = writer.emit("i64", f"add nsw {room}, {step.by - 1 - step.over}")
+    before = writer.emit("i64", f"sub nsw i64 {step.by - 1}, {start.text}")
+    if step.by == 1:
         return before, room
-    by = Operand(str(step), "i64")
+    by = Operand(str(step.by), "i64")
     return (
         body.ops.binary("floordiv", S64, before, by),
         body.ops.binary("floordiv", S64, room, by),
@@ -61,8 +72,8 @@ def vectors(
     first, last = ends
     start = body.ops.intrinsic("smin", _aligned(writer, output, row, first), last)
     room = writer.emit("i64", f"sub nsw {last}, {start.text}")
-    whole = writer.emit("i64", f"and {room}, {-lanes}")
-    middle = writer.emit("i64", f"add nsw {start}, {whole.text}")
+    rest = writer.emit("i64", f"urem {room}, {lanes}")
+    middle = writer.emit("i64", f"sub nsw {last}, {rest.text}")
     yield from (("tail", first, start), ("fast", start, middle), ("tail", middle, last))
 
 

@@ -85,8 +85,10 @@ def blend(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
             f"blend: the image is {image.shape}, but the layer is {layer.shape}: give one of the "
             f"same height and width (resize it), or place it with overlay."
         )
-    kernel = _blend_kernel(params["mode"], _channels(image))
-    yield Stage(kernel, inputs, output, {"alpha": params["alpha"]})
+    has_alpha = 4 in (_channels(image), _channels(layer))
+    opaque = params["alpha"] == 1.0 and not has_alpha
+    kernel = _blend_kernel(params["mode"], _channels(image), opaque)
+    yield Stage(kernel, inputs, output, {} if opaque else {"alpha": params["alpha"]})
 
 
 def _checked(kernel: str, inputs: Inputs, output: Buffer) -> tuple[Buffer, Buffer]:
@@ -161,7 +163,9 @@ def _overlay_kernel(channels: int, words: bool) -> Kernel:
     return helper(overlay_words if words else overlay)
 
 
-def _blend_kernel(mode: str, channels: int) -> Kernel:
+def _blend_kernel(mode: str, channels: int, opaque: bool) -> Kernel:
+    if opaque:
+        return _opaque_kernel(mode, channels)
     if mode == "add":
         return _add
     if mode == "dissolve":
@@ -175,6 +179,28 @@ def _by_channel(curve: Any) -> Any:
         return curve(below.r, above.r), curve(below.g, above.g), curve(below.b, above.b)
 
     return blended
+
+
+@function
+def _added(below: Any, above: Any) -> Any:
+    return min(below + above, 1.0)
+
+
+@cache
+def _opaque_kernel(mode: str, channels: int) -> Kernel:
+    """What a mode alone makes of an image and a layer that have no alpha."""
+    curve = {**CURVES, "add": _added, "dissolve": CURVES["normal"]}.get(mode)
+    blended = COLORS[mode] if curve is None else _by_channel(curve)
+
+    def blend(image: dala.Image, layer: dala.Image) -> Any:
+        r, g, b = blended(image.pixel, layer.pixel)
+        color = dala.rgba(r, g, b)
+        if channels == 1:
+            light = dala.luma(color)
+            return dala.rgba(light, light, light)
+        return color
+
+    return helper(blend)
 
 
 @cache

@@ -20,6 +20,9 @@ from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
+MOST_COMPARED = 7
+"""The most pixels that a pass of minima or maxima compares."""
+
 
 @composite("image", group="detail", radius=radius_param(1, (0, 50)), **AROUND)
 @premultiplied
@@ -72,54 +75,71 @@ def edge_detect(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage
 
 
 def _extremes(kernel: str, image: Buffer, output: Buffer, params: Given) -> Iterator[Stage]:
-    """Stages that take the extreme of three pixels, across and then down, until all are covered."""
+    """Stages that take the extreme of a few pixels, across and then down, until all are covered."""
     border = checked_border(kernel, image, output, params)
     radius, least = params["radius"], kernel == "erode"
     # Zeros outside are met by the first pass; later ones find them in what it made of the edge.
     later: Border = "clamp" if border == "zero" else border
     height, width = image.shape[:2]
-    for i, gap in enumerate(_gaps(min(radius, width))):
-        across = _extreme_across_kernel(later if i else border, least, len(image.shape) == 2)
+    for i, places in enumerate(_passes(min(radius, width))):
+        is_gray = len(image.shape) == 2
+        across = _extreme_across_kernel(later if i else border, least, is_gray, places)
         found = scratch(output.shape, output.scalar)
-        yield Stage(across, [image], found, {"gap": gap})
+        yield Stage(across, [image], found)
         image = found
-    gaps = _gaps(min(radius, height))
-    for i, gap in enumerate(gaps):
-        down = _extreme_down_kernel(later if i else border, least)
-        found = output if i == len(gaps) - 1 else scratch(output.shape, output.scalar)
-        yield Stage(down, [flat(image)], flat(found), {"gap": gap})
+    passes = _passes(min(radius, height))
+    for i, places in enumerate(passes):
+        down = _extreme_down_kernel(later if i else border, least, places)
+        found = output if i == len(passes) - 1 else scratch(output.shape, output.scalar)
+        yield Stage(down, [flat(image)], flat(found))
         image = found
 
 
-def _gaps(radius: int) -> list[int]:
-    """How far apart the three are in each pass: windows triple until they reach the radius."""
-    gaps, reached = [], 0
+def _passes(radius: int) -> list[tuple[int, ...]]:
+    """How far away the pixels are that each pass compares: windows grow until they have all."""
+    passes: list[tuple[int, ...]] = []
+    reached = 0
     while reached < radius:
-        gaps.append(min(2 * reached + 1, radius - reached))
-        reached += gaps[-1]
-    return gaps or [0]
+        left = radius - reached
+        length = 2 * reached + 1  # of what the passes before have compared
+        far = min(left, length * (MOST_COMPARED // 2))
+        count = -(-2 * far // length)
+        passes.append(tuple(-far + 2 * far * i // count for i in range(count + 1)))
+        reached += far
+    return passes or [(0,)]
 
 
 @cache
-def _extreme_across_kernel(border: Border, least: bool, is_gray: bool) -> Kernel:
+def _extreme_across_kernel(
+    border: Border, least: bool, is_gray: bool, places: tuple[int, ...]
+) -> Kernel:
     pixel_at, better = reader(is_gray), min if least else max
+    first, *others = places
+    rest = tuple(others)
 
-    def find_across(image: dala.Image, gap: dala.const) -> Any:
+    def find_across(image: dala.Image) -> Any:
         y, x = dala.position(2)
         levels = image.levels
-        nearer = better(pixel_at(levels, y, x - gap), pixel_at(levels, y, x))
-        return better(nearer, pixel_at(levels, y, x + gap))
+        found = pixel_at(levels, y, x + first)
+        for place in rest:
+            found = better(found, pixel_at(levels, y, x + place))
+        return found
 
     return helper(find_across, border)
 
 
 @cache
-def _extreme_down_kernel(border: Border, least: bool) -> Kernel:
+def _extreme_down_kernel(border: Border, least: bool, places: tuple[int, ...]) -> Kernel:
     better = min if least else max
+    first, *others = places
+    rest = tuple(others)
 
-    def find_down(x: Any, gap: dala.const) -> Any:
+    def find_down(x: Any) -> Any:
         i, j = dala.position(2)
-        return better(x[i - gap, j], x[i, j], x[i + gap, j])
+        found = x[i + first, j]
+        for place in rest:
+            found = better(found, x[i + place, j])
+        return found
 
     return helper(find_down, border)
 

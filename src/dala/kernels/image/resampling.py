@@ -24,6 +24,8 @@ from dala.runtime.kernels.kernel import Kernel, function
 
 Filter = Callable[[np.ndarray], np.ndarray]
 
+MOST_STEP = 4
+"""The largest numbers of a ratio by which rows are still read as vectors."""
 MOST_WRITTEN = 16
 """Taps up to which a mean is written out; more are a loop."""
 MOST_WEIGHTS = 1 << 24
@@ -57,6 +59,15 @@ FILTERS: dict[str, tuple[Filter, int]] = {
 
 
 @record
+class Ratio:
+    """The first old place of new place i: (by · i + start) // over."""
+
+    by: int
+    over: int
+    start: int
+
+
+@record
 class Axis:
     """A table on a device: the first old place of each new one, and weights.
 
@@ -66,6 +77,8 @@ class Axis:
     first: Buffer
     weights: Buffer
     taps: int
+    ratio: Ratio | None = None
+    """Where the first old place follows from the new one; then it may lie outside."""
 
     @property
     def written(self) -> int:
@@ -111,16 +124,36 @@ def _require_room(kernel: str, old: int, new: int, method: str) -> None:
 
 @lru_cache(MOST_TABLES)
 def _table(old: int, new: int, method: str, total: float, spread: int, device: Device) -> Axis:
-    first, weights = weigh(old, new, method)
+    ratio = small_ratio(old, new) if spread == 1 else None
+    first, weights = weigh(old, new, method, cut=ratio is None)
     laid = np.repeat(weights.T, spread, 1) if spread else weights
     starts = np.repeat(first, max(spread, 1)).astype(np.int32)
     with using(device):
         stored = from_numpy(np.ascontiguousarray(laid * total, np.float32))
-        return Axis(from_numpy(starts), stored, weights.shape[1])
+        found = None if ratio is None else _started(first, *ratio)
+        return Axis(from_numpy(starts), stored, weights.shape[1], found)
 
 
-def weigh(old: int, new: int, method: str) -> tuple[np.ndarray, np.ndarray]:
-    """The first old place of each new one, and the weights (new, taps), which add up to 1."""
+def small_ratio(old: int, new: int) -> tuple[int, int] | None:
+    """How many old places there are to how many new ones, if both are a few."""
+    shared = math.gcd(old, new)
+    ratio = (old // shared, new // shared)
+    return ratio if max(ratio) <= MOST_STEP else None
+
+
+def _started(first: np.ndarray, by: int, over: int) -> Ratio:
+    # (by · i + start) // over is the first place wherever start is within these bounds.
+    least = over * first - by * np.arange(len(first))
+    start = int(least.max())
+    assert start <= least.min() + over - 1
+    return Ratio(by, over, start)
+
+
+def weigh(old: int, new: int, method: str, *, cut: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """The first old place of each new one, and the weights (new, taps), which add up to 1.
+
+    Places outside weigh nothing; they are among the places unless these are to be cut.
+    """
     number = np.arange(new)
     if method == "nearest":
         return (2 * number + 1) * old // (2 * new), np.ones((new, 1))
@@ -134,11 +167,13 @@ def weigh(old: int, new: int, method: str) -> tuple[np.ndarray, np.ndarray]:
     curve, reach = FILTERS[method]
     wider = 1.0 if method == "blend" else max(old / new, 1.0)
     center = (number + 0.5) * (old / new)
-    first = np.floor(center - reach * wider + 0.5).clip(0, old - 1).astype(np.int64)
-    last = np.floor(center + reach * wider + 0.5).clip(1, old).astype(np.int64)
+    first = np.floor(center - reach * wider + 0.5).astype(np.int64)
+    last = np.floor(center + reach * wider + 0.5).astype(np.int64)
+    if cut:
+        first, last = first.clip(0, old - 1), last.clip(1, old)
     place = first[:, None] + np.arange((last - first).max())
     weights = curve((place + 0.5 - center[:, None]) / wider)
-    weights[place >= last[:, None]] = 0
+    weights[(place < 0) | (place >= np.minimum(last, old)[:, None])] = 0
     return first, weights / weights.sum(1, keepdims=True)
 
 
@@ -173,6 +208,24 @@ def down_kernel(taps: int) -> Kernel:
         return total
 
     return helper(weigh_down)
+
+
+@cache
+def across_by_ratio_kernel(taps: int, ratio: Ratio, is_gray: bool) -> Kernel:
+    """Columns of pixels, each a weighted mean of old ones that begin where a ratio says."""
+    level_at, count = reader(is_gray), counter(taps, 0)
+    by, over, start = ratio.by, ratio.over, ratio.start
+
+    def weigh_across(image: dala.Image, weights: Any) -> Any:
+        y, x = dala.position(2)
+        first = (by * x + start) // over
+        levels = image.levels
+        total = level_at(levels, y, first) * weights[0, x]
+        for k in range(1, count(weights)):
+            total += level_at(levels, y, first + k) * weights[k, x]
+        return total
+
+    return helper(weigh_across)
 
 
 @cache

@@ -7,9 +7,10 @@ values are f32. An axis that keeps its length is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Any
 
-from dala.ir.types import F32, S64, U8, U32
+from dala.ir.types import F32, U8, U32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.parameters import choice, other
@@ -24,6 +25,7 @@ from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.sizes import is_relative, wanted_size
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import view
+from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos", "area")
@@ -31,7 +33,7 @@ METHOD = choice("how a new pixel is made of old ones", *METHODS, default="biline
 GATHERED = 4.0
 """What a pixel read anywhere costs, where one read along a row costs 1."""
 GATHERED_WHOLE = 1.5
-"""The same of a pixel that is gathered as one word."""
+"""The same of a pixel that is gathered as one word, or is one of a vector that is loaded."""
 
 
 @composite(
@@ -142,11 +144,13 @@ def _resized(kernel: str, image: Buffer, output: Buffer, method: str) -> Iterato
         yield Stage(_copy, [image], output)
     elif method == "nearest":
         down = resampling.rows(kernel, height, tall, method)
-        across = resampling.columns(kernel, width, wide, method)
-        yield Stage(_pick, [image, down.first, across.first], output)
-    elif method == "area" and (height, width) == (2 * tall, 2 * wide) and _is_words(image, output):
-        pairs = view(image, S64, (height, wide))
-        yield Stage(_mean_of_four, [pairs], view(output, U32, (tall, wide)))
+        if (ratio := resampling.small_ratio(width, wide)) is not None:
+            yield Stage(_pick_kernel(*ratio), [image, down.first], output)
+        else:
+            across = resampling.columns(kernel, width, wide, method)
+            yield Stage(_pick, [image, down.first, across.first], output)
+    elif method == "area" and None not in (steps := (_step(height, tall), _step(width, wide))):
+        yield Stage(_mean_kernel(*steps), [image], output)
     elif width == wide:
         yield _down(kernel, image, output, method)
     elif height == tall:
@@ -166,9 +170,18 @@ def _across_first(image: Buffer, output: Buffer, method: str) -> bool:
     (height, width), (tall, wide) = image.shape[:2], output.shape[:2]
     down = resampling.most_taps(height, tall, method)
     across = resampling.most_taps(width, wide, method)
-    gathered = GATHERED_WHOLE if _is_words(image) else GATHERED
-    first = height * wide * across * gathered + tall * wide * down
-    return first <= tall * width * down + tall * wide * across * GATHERED
+    read = later = GATHERED
+    if resampling.small_ratio(width, wide) is not None:
+        read = later = GATHERED_WHOLE
+    elif _is_words(image):
+        read = GATHERED_WHOLE
+    first = height * wide * across * read + tall * wide * down
+    return first <= tall * width * down + tall * wide * across * later
+
+
+def _step(old: int, new: int) -> int | None:
+    """How many old pixels a new one covers, if that is a few whole ones."""
+    return old // new if old % new == 0 and 1 <= old // new <= resampling.MOST_STEP else None
 
 
 def _down(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
@@ -181,6 +194,11 @@ def _down(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
 def _across(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
     total = 1 / image.scalar.white
     axis = resampling.columns(kernel, image.shape[1], output.shape[1], method, total)
+    if axis.ratio is not None:
+        kernel_across = resampling.across_by_ratio_kernel(
+            axis.written, axis.ratio, len(image.shape) == 2
+        )
+        return Stage(kernel_across, [image, axis.weights], output)
     if _is_words(image):
         words = view(image, U32, image.shape[:2])
         kernel_across = resampling.across_words_kernel(axis.written)
@@ -208,6 +226,33 @@ def _pick(image: dala.Image, down: Any, across: Any) -> Any:
     return image[down[y], across[x]]
 
 
+@cache
+def _pick_kernel(old: int, new: int) -> Kernel:
+    """The columns that the middle of each new one lies in, on the right one if between two."""
+
+    def pick(image: dala.Image, down: Any) -> Any:
+        y, x = dala.position(2)
+        return image[down[y], (old * x + old // 2) // new]
+
+    return helper(pick)
+
+
+@cache
+def _mean_kernel(down: int, across: int) -> Kernel:
+    """The mean of the pixels that a new one covers, which are whole."""
+
+    def mean(image: dala.Image) -> Any:
+        y, x = dala.position(2)
+        total = image[down * y, across * x]
+        for i in range(down):
+            for j in range(across):
+                if i + j > 0:
+                    total += image[down * y + i, across * x + j]
+        return total * (1 / (down * across))
+
+    return helper(mean)
+
+
 @helper
 def _frame(
     image: dala.Image,
@@ -223,16 +268,3 @@ def _frame(
     if 0 <= y < height and 0 <= x < width:
         return image[y, x]
     return dala.rgba(red, green, blue, 1.0)
-
-
-@helper
-def _mean_of_four(pairs: Any) -> Any:
-    # Two pixels to a number: every other channel is added up in 16 bits of its own, first the rows,
-    # then the two pixels, and 2 is for rounding.
-    i, j = dala.position(2)
-    upper, lower = pairs[2 * i, j], pairs[2 * i + 1, j]
-    even = (upper & 0x00FF00FF00FF00FF) + (lower & 0x00FF00FF00FF00FF)
-    odd = ((upper >> 8) & 0x00FF00FF00FF00FF) + ((lower >> 8) & 0x00FF00FF00FF00FF)
-    even += (even >> 32) + 0x00020002
-    odd += (odd >> 32) + 0x00020002
-    return dala.u32(((even >> 2) & 0x00FF00FF) | ((odd << 6) & 0xFF00FF00))
