@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from contextlib import suppress
 
 import av
@@ -222,3 +225,25 @@ def test_times_that_fall_together_are_refused(tmp_path):
     with pytest.raises(errors.ArgumentError, match=r"0\.1 s apart"):
         out.write(PICTURES[1], 0.01)
     out.abandon()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only glibc fills memory")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_short_clips_of_x265_have_times_whatever_its_memory_holds(tmp_path, count):
+    path = tmp_path / "a.mp4"
+    program = f"""
+import numpy as np
+from dala import media
+with media.writer({str(path)!r}, codec="hevc", rate=10) as out:
+    for _ in range({count}):
+        out.write(np.zeros((64, 64, 3), np.uint8))
+"""
+    environment = {**os.environ, "MALLOC_PERTURB_": "85"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    with av.open(str(path)) as made:
+        packets = [packet for packet in made.demux(video=0) if packet.pts is not None]
+        times = [float(packet.pts * packet.time_base) for packet in packets]
+        late = [float((packet.pts - packet.dts) * packet.time_base) for packet in packets]
+    assert sorted(times) == pytest.approx([min(times) + 0.1 * i for i in range(count)], abs=0.002)
+    assert 0 <= min(times) < 1
+    assert 0 <= min(late) <= max(late) < 1

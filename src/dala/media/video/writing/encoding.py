@@ -60,6 +60,8 @@ SUFFIXES = {
 
 SMALL_PIXELS = 320 * 240
 """Below this, x264 is only deterministic without mbtree."""
+X265_MOVED = 2
+"""The frames that x265 moves others over, at most."""
 LEAST_AV1_SIDE = 64
 """SVT-AV1 hangs on smaller frames."""
 _QUIETLY = {"libx265": {"x265-params": "log-level=error"}}
@@ -178,14 +180,28 @@ class Encoder:
         configure(self._codec, encoding, frame_format)
         # Parameter sets go into the container's header, not into each segment's packets.
         self._codec.flags |= av.codec.context.Flags.global_header
+        self._frames = 0
 
     def encode(self, frame: Any) -> list[Any]:
         """Returns the packets that are ready; for None, all that remain."""
         av = pyav()
+        self._frames += frame is not None
         try:
-            return list(self._codec.encode(frame))
+            return _timed(self._codec.encode(frame), self._codec.name, self._frames)
         except av.error.FFmpegError as error:
             raise MediaError(f"frames cannot be encoded: {error.strerror or error}.") from error
+
+
+def _timed(packets: list[Any], encoder: str, frames: int) -> list[Any]:
+    """Returns the packets of so many frames so far, each with the time at which it is decoded.
+
+    x265 knows that time once there is a frame to be moved before others, and gives what happens to
+    be in its memory if there never is one. Its packets are in order then.
+    """
+    if encoder == "libx265" and frames <= X265_MOVED:
+        for packet in packets:
+            packet.dts = packet.pts
+    return packets
 
 
 class EncodedFile:
@@ -210,12 +226,15 @@ class EncodedFile:
         if rotation:
             stream.set_display_rotation(rotation)
         self._stream = stream
+        self._frames = 0
 
     def write(self, frame: Any) -> None:
         """Encodes a frame, whose time stamp is in the file's time base."""
         av = pyav()
+        self._frames += frame is not None
         try:
-            for packet in self._stream.encode(frame):
+            packets = self._stream.encode(frame)
+            for packet in _timed(packets, self.encoding.encoder, self._frames):
                 self._container.mux(packet)
         except av.error.FFmpegError as error:
             raise MediaError(
