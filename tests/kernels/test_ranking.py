@@ -131,6 +131,20 @@ def test_top_k_sorts_nan_as_the_largest_and_zeros_as_equal(run, dtype, largest, 
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("count", [1, 5, 60, 600, 3000])
+@pytest.mark.parametrize("largest", [True, False])
+def test_a_few_of_many_are_found_in_order_whatever_is_equal(run, largest, count):
+    draw = np.random.default_rng(4)
+    many = draw.normal(size=9000).astype(np.float32)
+    few = draw.integers(0, 3, 9000).astype(np.float32)
+    some = np.where(draw.random(9000) < 0.01, np.nan, many)
+    most = np.where(draw.random(9000) < 0.9, np.nan, many)
+    x = np.stack([many, few, some, most]).astype(np.float32)
+    want = positions(x, count, largest)
+    got = run("top_k", [x], want.shape, "s32", indices=True, largest=largest)
+    np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.usefixtures("computed_by")
 def test_top_k_may_write_over_its_input(device):
     x = sample((3, 300), "f32")

@@ -64,7 +64,12 @@ class Compiler:
             return "vbmi"
         if self.features.get("avx2"):
             return "avx2"
-        return "neon" if platform.machine() in ("arm64", "aarch64") else ""
+        return "neon" if self.has_extremes else ""
+
+    @cached_property
+    def has_extremes(self) -> bool:
+        """Whether there are minima and maxima of floats that give NaN and order zeros: on ARM."""
+        return platform.machine() in ("arm64", "aarch64")
 
     @cached_property
     def _key(self) -> str:

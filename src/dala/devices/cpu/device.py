@@ -158,8 +158,8 @@ class Cpu(Device):
     ) -> Target:
         """Returns the code generation target: this CPU, and a launch's memory access and loops."""
         bits, halves = self.compiler.vector_bits, self.compiler.has_halves
-        permutes = self.compiler.permutes
-        return Target(bits, wide, streaming, in_place, tee, watched, halves, permutes)
+        extremes, permutes = self.compiler.has_extremes, self.compiler.permutes
+        return Target(bits, wide, streaming, in_place, tee, watched, halves, extremes, permutes)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """Returns the LLVM IR of a program, and its assembly if asked for."""

@@ -163,7 +163,8 @@ class Functions:
 
     def _span(self, name: str, lanes: int) -> str:
         """Emits the function for the positions x.begin to x.end of one row."""
-        writer = Writer(lanes, has_halves=self.target.has_halves)
+        target = self.target
+        writer = Writer(lanes, has_halves=target.has_halves, has_extremes=target.has_extremes)
         body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.in_place = self.target.in_place
         if name == "staged" and self.tiles is not None:

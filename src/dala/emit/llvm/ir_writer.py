@@ -42,12 +42,16 @@ def constant(scalar: Scalar, value: bool | int | float) -> Operand:
 class Writer:
     """Collects the lines of one function; `lanes` is its vector width.
 
-    `has_halves` says that the CPU converts from and to f16.
+    `has_halves` says that the CPU converts from and to f16, `has_extremes` that it has minima and
+    maxima of floats as they are meant.
     """
 
-    def __init__(self, lanes: int = 1, *, has_halves: bool = False) -> None:
+    def __init__(
+        self, lanes: int = 1, *, has_halves: bool = False, has_extremes: bool = True
+    ) -> None:
         self.lanes = lanes
         self.has_halves = has_halves
+        self.has_extremes = has_extremes
         self.lines: list[str] = []
         self.block = "entry"
         self._count = 0

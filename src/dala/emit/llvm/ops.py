@@ -92,8 +92,33 @@ class Ops:
     def extreme(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
         """Emits the minimum or maximum; NaN if either operand is."""
         if scalar.is_float:
+            varies = a.text.startswith("%") and b.text.startswith("%")
+            if a.vector and varies and not self.writer.has_extremes:
+                return self._extreme_vector(op, scalar, a, b)
             return self.intrinsic("minimum" if op == "min" else "maximum", a, b)
         return self.intrinsic(f"{'s' if scalar.kind == 's' else 'u'}{op}", a, b)
+
+    def _extreme_vector(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
+        """Emits the minimum or maximum by an instruction that neither gives NaN nor orders zeros.
+
+        Floats that are equal have the same bits, but for the sign of zeros; and all bits that are
+        set in a NaN or in another float make a NaN.
+        """
+        nearer = "olt" if op == "min" else "ogt"
+        found = self.select(self._compared(nearer, a, b), a, b)
+        bits = S32 if scalar.bits == 32 else S64
+        wide = self.type_like(a, llvm_type(bits))
+        first, second = (self.emit(item, wide, f"bitcast {item} to {wide}") for item in (a, b))
+        both = self.binary("or", bits, first, second)
+        if op == "max":
+            unsigned = self.number(both, bits, (1 << (scalar.bits - 1)) - 1)
+            either = self.binary("and", bits, both, unsigned)
+            both = self.binary("or", bits, either, self.binary("and", bits, first, second))
+        same = self.emit(both, a.type, f"bitcast {both} to {a.type}")
+        return self.select(self._compared("ueq", a, b), same, found)
+
+    def _compared(self, kind: str, a: Operand, b: Operand) -> Operand:
+        return self.emit(a, self.type_like(a, "i1"), f"fcmp {kind} {a}, {b.text}")
 
     def unary(self, op: str, scalar: Scalar, a: Operand) -> Operand:
         if op == "not":

@@ -24,7 +24,7 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import LARGEST_RADIUS
 from dala.kernels.image.images import checked_border, flat, reader
-from dala.kernels.image.narrow_blurs import MOST_NARROW, MOST_NARROW_BOX, narrow_boxes, narrow_means
+from dala.kernels.image.narrow_blurs import MOST_NARROW, narrow_means
 from dala.kernels.image.parameters import AROUND, radius_param, spread_params
 from dala.kernels.image.premultiplied import premultiplied
 from dala.kernels.image.wide_blurs import wide_boxes, wide_means
@@ -34,6 +34,10 @@ from dala.runtime.pipelines.composite import Stage
 
 MOST_TAPS = 32
 """The radius up to which every tap of a mean is computed."""
+MOST_BOX_TAPS = 7
+"""The radius up to which every tap of a box is computed."""
+MOST_PLAIN_BOX = 12
+"""The same where levels are added up in 16 bits, in the two passes that the compiler finds."""
 MOST_WEIGHTS = 32
 """Sets of weights that are remembered, the latest ones."""
 LEAST_HALO = 8
@@ -74,9 +78,9 @@ def box_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     if 0 in output.shape:
         return
     is_narrow = image.scalar == output.scalar == U8 and output.is_host
-    if 0 < radius <= MOST_NARROW_BOX and is_narrow:
-        yield from narrow_boxes(image, output, border, radius)
-    elif radius <= MOST_NARROW_BOX:
+    if radius <= MOST_PLAIN_BOX and is_narrow:
+        yield Stage(_box_kernel(border), inputs, output, {"radius": radius})
+    elif radius <= MOST_BOX_TAPS:
         yield from _means(image, output, border, radius, None)
     else:
         yield from wide_boxes(image, output, border, radius)
@@ -167,6 +171,19 @@ def weights_of(radius: int, sigma: float | None, total: float, device: Device) -
 
 
 # -- kernels ---------------------------------------------------------------------------------------
+
+
+@cache
+def _box_kernel(border: Border) -> Kernel:
+    def add_up(image: dala.Image, radius: dala.const) -> Any:
+        y, x = dala.position(2)
+        total = dala.rgba(0.0, 0.0, 0.0, 0.0)
+        for i in range(-radius, radius + 1):
+            for j in range(-radius, radius + 1):
+                total += image[y + i, x + j]
+        return total * (1 / ((2 * radius + 1) * (2 * radius + 1)))
+
+    return helper(add_up, border)
 
 
 @cache

@@ -3,7 +3,7 @@
 A Gaussian keeps 7 bits of the fraction of a level. Its weights are whole 65536ths; the product with
 one loses up to 1/128 of a level, half of which is given back. With r taps on each side, that
 is at most r / 256 of a level along each axis, and the rounded weights are as much again at most: in
-all r / 64. Sums of boxes are exact.
+all r / 64.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ narrow = ScalarMarker(N16)
 """Converts to 16 bits in a kernel."""
 MOST_NARROW = 32
 """The radius up to which a Gaussian is weighed in 16 bits."""
-MOST_NARROW_BOX = 7
-"""The radius up to which 16 bits hold the sum of a box: 15² · 255."""
 MOST_WEIGHTS = 32
 """Sets of weights that are remembered, the latest ones."""
 
@@ -45,14 +43,6 @@ def narrow_means(
     yield Stage(_down_kernel(border), [flat(image), weights], flat(between), given)
     across = _across_kernel(border, len(image.shape) == 2)
     yield Stage(across, [between, weights], output, given)
-
-
-def narrow_boxes(image: Buffer, output: Buffer, border: Border, radius: int) -> Iterator[Stage]:
-    """Stages that add up levels of u8, down and then across, and divide."""
-    between = scratch(image.shape, N16)
-    yield Stage(_add_down_kernel(border), [flat(image)], flat(between), {"radius": radius})
-    across = _add_across_kernel(border, len(image.shape) == 2)
-    yield Stage(across, [between], output, {"radius": radius})
 
 
 @lru_cache(MOST_WEIGHTS)
@@ -109,32 +99,3 @@ def _across_kernel(border: Border, is_gray: bool) -> Kernel:
         return total >> 7
 
     return helper(weigh_across, border)
-
-
-@cache
-def _add_down_kernel(border: Border) -> Kernel:
-    def add_down(x: Any, radius: dala.const) -> Any:
-        y, j = dala.position(2)
-        total = narrow(x[y, j])
-        for k in range(1, radius + 1):
-            total += narrow(x[y - k, j]) + narrow(x[y + k, j])
-        return total
-
-    return helper(add_down, border)
-
-
-@cache
-def _add_across_kernel(border: Border, is_gray: bool) -> Kernel:
-    level_at = reader(is_gray)
-
-    def add_across(image: dala.Image, radius: dala.const) -> Any:
-        y, x = dala.position(2)
-        levels = image.levels
-        total = level_at(levels, y, x)
-        for k in range(1, radius + 1):
-            total += level_at(levels, y, x - k) + level_at(levels, y, x + k)
-        count = (2 * radius + 1) * (2 * radius + 1)
-        # As 1/count is rounded up, sums of up to 255 · 225 are divided without an error.
-        return narrow(((dala.u32(total) + count // 2) * ((1 << 24) // count + 1)) >> 24)
-
-    return helper(add_across, border)

@@ -16,7 +16,7 @@ from dala.kernels.base.results import position_dtype, require_size
 from dala.kernels.base.shapes import Shape, around, axis_of, require_shape
 from dala.kernels.tensor.matmul import transposed
 from dala.kernels.tensor.reductions import BLOCK, LONG_ROW, MOST_COUNTED, reduced_shapes, row_kernel
-from dala.kernels.tensor.sorting import key_type, rank_function, sort, sorted_positions
+from dala.kernels.tensor.sorting import MANY, key_type, rank_function, sort, sorted_positions
 from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import beginning, reshaped
@@ -25,6 +25,8 @@ from dala.runtime.pipelines.composite import Stage
 
 MOST_RANKED = 128
 """More than so many elements of a row are found by sorting all of it."""
+FEW_RANKED = 4
+"""The same of long rows, of which only a part is sorted."""
 SHORT_SEARCH = 1 << 12
 """Comparisons that one invocation of a GPU makes alone; more are better shared."""
 
@@ -167,7 +169,8 @@ def top_k(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     rows = math.prod(x.shape[:-1])
     x, output = reshaped(x, (rows, n)), reshaped(output, (rows, k))
     largest = bool(params["largest"])
-    if k <= MOST_RANKED and (output.is_host or n * k <= SHORT_SEARCH):
+    most = FEW_RANKED if output.is_host and n >= MANY else MOST_RANKED
+    if k <= most and (output.is_host or n * k <= SHORT_SEARCH):
         positions = scratch((rows, k), S32)
         yield Stage(_ranking_kernel(x.scalar, largest), [scratch((rows,), U8), x], positions)
     elif output.is_host:

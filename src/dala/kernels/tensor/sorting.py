@@ -17,6 +17,13 @@ from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import Kernel, function
 from dala.runtime.pipelines.composite import Stage
 
+MANY = 1 << 12
+"""Elements from which on a row is not sorted for a few of them."""
+FEW = 8
+"""How many times as many elements there are then, at least."""
+BLOCK = 64
+"""Elements of which the first is found together."""
+
 
 def key_type(scalar: Scalar) -> Scalar:
     """The integer type of what elements of a type are ranked by."""
@@ -48,16 +55,43 @@ def rank_function(scalar: Scalar, largest: bool) -> Function:
 
 @host_call("x")
 def sort(x: np.ndarray, *, out: np.ndarray, largest: bool) -> None:
-    """The positions of the first elements of each row, by NumPy's stable sort."""
+    """The positions of the first elements of each row, by NumPy's stable sort.
+
+    Where these are few of many, what can be among them is found first.
+    """
     count = out.shape[1]
     if x.dtype.kind == "V":  # NumPy has no order for bf16
         x = x.astype(np.float32)
-    if largest:
-        # Backwards, equal elements stand in the order that turning the result round undoes.
-        order = np.argsort(x[:, ::-1], axis=1, kind="stable")[:, ::-1][:, :count]
-        np.subtract(x.shape[1] - 1, order, out=out)
-    else:
-        out[...] = np.argsort(x, axis=1, kind="stable")[:, :count]
+    if x.shape[1] < MANY or count * FEW > x.shape[1]:
+        out[...] = _in_order(x, largest)[:, :count]
+        return
+    for row, found in zip(x, out, strict=True):
+        first = _first_of(row, count, largest)
+        found[...] = first[_in_order(row[np.newaxis, first], largest)[0, :count]]
+
+
+def _in_order(x: np.ndarray, largest: bool) -> np.ndarray:
+    """The positions of the elements of rows, sorted; equal ones stay in their order."""
+    # Backwards, equal elements stand in the order that turning the result round undoes.
+    order = np.argsort(x[:, ::-1] if largest else x, axis=1, kind="stable")
+    return np.subtract(x.shape[1] - 1, order[:, ::-1]) if largest else order
+
+
+def _first_of(x: np.ndarray, count: int, largest: bool) -> np.ndarray:
+    """The positions of the first elements, and of some others.
+
+    As many blocks have an extreme that is no worse than the last of the first such: so the elements
+    are none that is worse.
+    """
+    blocks = x[: len(x) // BLOCK * BLOCK].reshape(-1, BLOCK)
+    extremes = x
+    if len(blocks) >= FEW * count:
+        extremes = blocks.max(1) if largest else blocks.min(1)
+    place = len(extremes) - count if largest else count - 1
+    last = np.partition(extremes, place)[place]
+    if last != last:  # NaN is the largest
+        return np.flatnonzero(x != x) if largest else np.arange(len(x))
+    return np.flatnonzero(~(x < last) if largest else x <= last)
 
 
 def sorted_positions(x: Buffer, largest: bool) -> Generator[Stage, None, Buffer]:
