@@ -36,7 +36,7 @@ MOST_TAPS = 32
 """The radius up to which every tap of a mean is computed."""
 MOST_BOX_TAPS = 7
 """The radius up to which every tap of a box is computed."""
-MOST_PLAIN_BOX = 12
+MOST_PLAIN_BOX = 16
 """The same where levels are added up in 16 bits, in the two passes that the compiler finds."""
 MOST_WEIGHTS = 32
 """Sets of weights that are remembered, the latest ones."""

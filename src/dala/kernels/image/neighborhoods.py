@@ -20,7 +20,7 @@ from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-MOST_COMPARED = 7
+MOST_COMPARED = 11
 """The most pixels that a pass of minima or maxima compares."""
 
 
@@ -98,11 +98,14 @@ def _extremes(kernel: str, image: Buffer, output: Buffer, params: Given) -> Iter
 def _passes(radius: int) -> list[tuple[int, ...]]:
     """How far away the pixels are that each pass compares: windows grow until they have all."""
     passes: list[tuple[int, ...]] = []
-    reached = 0
+    reached, whole, times = 0, 2 * radius + 1, 1
+    while MOST_COMPARED**times < whole:
+        times += 1
+    most = next(count for count in range(1, whole + 2, 2) if count**times >= whole)
     while reached < radius:
         left = radius - reached
         length = 2 * reached + 1  # of what the passes before have compared
-        far = min(left, length * (MOST_COMPARED // 2))
+        far = min(left, length * (most // 2))
         count = -(-2 * far // length)
         passes.append(tuple(-far + 2 * far * i // count for i in range(count + 1)))
         reached += far
