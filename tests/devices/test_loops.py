@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dala
 from dala.devices import CPU
 from dala.errors import KernelTimeoutError
 from dala.gpu import compute
@@ -125,3 +126,13 @@ def test_loops_that_may_take_too_long_are_known(name):
     key = (("f32", (2,)), ("f32", (0,)), ("f32", (2,)))
     runner, _ = kernel.prepared(CPU, key, {"n": 1})
     assert runner.task.may_not_terminate
+
+
+def test_an_input_without_rows_reads_as_zeros_however_wide_it_is(device):
+    @dala.kernel
+    def totals(x, y):
+        return x + sum(abs(y[k, k]) for k in range(y.shape[1])) + max(y[0, k] for k in range(9))
+
+    x = np.arange(40, dtype=np.float32)
+    for width in (9, 5000):
+        assert np.array_equal(totals(x, np.zeros((0, width), np.float32)), x)

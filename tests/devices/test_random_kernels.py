@@ -67,7 +67,8 @@ def disagreement(seed: int, *, exact: bool) -> tuple[str, bool]:
         outputs = zip(run_on_device(case), run_reference(case, fold=False), strict=True)
         for number, (got, want) in enumerate(outputs):
             wrong = unlike(got, want) if exact else compared(got, want)[0]
-            if wrong.any() and not exact:
+            # Levels are computed in integers, and floats may miss the middle between two of them.
+            if wrong.any() and (not exact or case.definition.is_image):
                 excused = True
                 wrong &= ~shaky(case, number, want, seed)
             for place in map(tuple, np.argwhere(wrong)[:3].tolist()):

@@ -38,7 +38,7 @@ class Vectors(Expressions):
         if chosen < 0.4:
             return f"({vector}).{self.rng.choice(LETTERS[:size])}"
         if chosen < 0.6:
-            return f"({vector})[{self.place(size, depth)}]"
+            return f"(+{vector})[{self.place(size, depth)}]"  # bare, it might be an input
         if chosen < 0.7:
             return f"length({vector})"
         other = self.vector(size, wanted, depth - 1)

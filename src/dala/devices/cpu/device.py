@@ -155,11 +155,13 @@ class Cpu(Device):
         in_place: InPlace = frozenset(),
         tee: bool = False,
         watched: bool = False,
+        empty: bool = False,
     ) -> Target:
         """Returns the code generation target: this CPU, and a launch's memory access and loops."""
         bits, halves = self.compiler.vector_bits, self.compiler.has_halves
         extremes, permutes = self.compiler.has_extremes, self.compiler.permutes
-        return Target(bits, wide, streaming, in_place, tee, watched, halves, extremes, permutes)
+        memory = (streaming, in_place, tee, watched, empty)
+        return Target(bits, wide, *memory, halves, extremes, permutes)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """Returns the LLVM IR of a program, and its assembly if asked for."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dala.devices.cpu.caches import outgrows_caches
 from dala.devices.cpu.memory import HostMemory
-from dala.devices.cpu.runner import WIDE_ROW, pixel_bytes
+from dala.devices.cpu.runner import WIDE_ROW, has_empty_input, pixel_bytes
 from dala.devices.device import Again, Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.fusion_group import EmittedGroup, Member, emit_group
@@ -142,6 +142,7 @@ class CpuFusionGroup:
             target = self.device.target(
                 wide=self._domain(self.tasks[i])[-1] >= WIDE_ROW,
                 streaming=self._streams(step, self.tasks[i]),
+                empty=has_empty_input(self.tasks[i]),
             )
             program = flattened(step.program) if self.group.flat else step.program
             above, below = self.group.halo[i]

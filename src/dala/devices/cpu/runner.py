@@ -166,6 +166,7 @@ class CpuRunner:
             in_place=in_place,
             tee=tee,
             watched=self.task.watched,
+            empty=has_empty_input(self.task),
         )
 
     def executable(
@@ -197,6 +198,11 @@ class CpuRunner:
                     return None
                 shared.append((name, number))
         return frozenset(shared)
+
+
+def has_empty_input(task: Task) -> bool:
+    """Whether one of the inputs has no elements."""
+    return any(0 in shape for _, shape in task.inputs)
 
 
 def pixel_bytes(task: Task) -> int:

@@ -166,7 +166,7 @@ class Functions:
         target = self.target
         writer = Writer(lanes, has_halves=target.has_halves, has_extremes=target.has_extremes)
         body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
-        body.in_place = self.target.in_place
+        body.in_place, body.empty = self.target.in_place, self.target.empty
         if name == "staged" and self.tiles is not None:
             body.staged = self.tiles.names()
         if lanes > 1 and name != "edge":
@@ -241,7 +241,7 @@ class Functions:
         """Emits the function that iterates over the rows of a chunk."""
         writer = Writer(has_halves=self.target.has_halves)
         body = Reports(self.program, writer, self.variance, free_order=True)
-        body.in_place = self.target.in_place
+        body.in_place, body.empty = self.target.in_place, self.target.empty
         body.watched = self._refuel
         if self.loops:
             watchdog.begin_chunk(writer)

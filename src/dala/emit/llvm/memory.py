@@ -38,6 +38,8 @@ class Memory(Loops):
     """Those of them that cannot leave the row here."""
     staged: Mapping[Load, str] = MappingProxyType({})
     """The reads that swap rows and columns, and the memory in which that was done."""
+    empty = False
+    """Whether an input has no elements: then it reads as one zero, whatever its other axes say."""
     left: Operand | None = None
     """The number of valid lanes as i64, where a row ends within a vector."""
 
@@ -45,6 +47,9 @@ class Memory(Loops):
         """Returns an input's address: the output's, if it is computed in place."""
         number = dict(self.in_place).get(source)
         return f"%in.{self.source(source)}" if number is None else output_pointer(number)
+
+    def stays_inside(self, node: Load, axis: int, value: Value) -> bool:
+        return not self.empty and super().stays_inside(node, axis, value)
 
     def here(self) -> Operand:
         """Returns the row-major index of this position's element."""

@@ -14,9 +14,9 @@ class Target:
     Wide rows are computed two vectors at a time; streaming stores bypass the caches; inputs named
     in `in_place` share the memory of the output with that number; with `tee`, the output is also
     stored to a second memory, whose address is the last slot; `watched` loops are run under the
-    watchdog; a CPU that `has_halves` converts from and to f16 by an instruction, and one that
-    `has_extremes` finds the less of two floats by one, whatever they are; `permutes` are those by
-    which it looks bytes up.
+    watchdog; with `empty`, an input has no elements, so that no index is surely inside; a CPU that
+    `has_halves` converts from and to f16 by an instruction, and one that `has_extremes` finds the
+    less of two floats by one, whatever they are; `permutes` are those by which it looks bytes up.
     """
 
     vector_bits: int
@@ -25,6 +25,7 @@ class Target:
     in_place: InPlace = frozenset()
     tee: bool = False
     watched: bool = False
+    empty: bool = False
     has_halves: bool = False
     has_extremes: bool = False
     permutes: Permutes = ""
