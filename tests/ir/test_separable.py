@@ -217,3 +217,48 @@ def test_among_other_steps_it_gives_the_bytes_that_it_gives_alone(fuse):
         assert np.array_equal(compute.read(buffers[-1]), step)
         assert np.array_equal(compute.read(last), step)
         assert "k (down) → k (across)" in hidden.explain() or not fuse
+
+
+# -- minima and maxima -----------------------------------------------------------------------------
+
+
+def extreme(op: str, rows: range, columns: range, border: str) -> compute.Kernel:
+    places = [(i, j) for i in rows for j in columns]
+    terms = ", ".join(f"image[y + {i}, x + {j}]" for i, j in places)
+    text = f"def k(image: dala.Image):\n    y, x = dala.position(2)\n    return {op}({terms})"
+    return compute.Kernel.register("k", text, replace=True, border=border)
+
+
+@pytest.mark.parametrize("border", ["clamp", "mirror", "reflect", "wrap", "zero"])
+@pytest.mark.parametrize("channels", [(), (3,), (4,)])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_extremes_over_a_window_are_those_of_all_its_elements(device, dtype, channels, border):
+    draw = np.random.default_rng(7)
+    image = (draw.random((19, 83, *channels)) * (1 if dtype == "float32" else 250)).astype(dtype)
+    around = [(9, 9), (9, 9), *[(0, 0)] * len(channels)]
+    padded = np.pad(image, around, PADDING.get(border, "constant"))
+    for op, rows, columns in (
+        ("min", range(-1, 2), range(-1, 2)),
+        ("max", range(-2, 3), range(4)),
+        ("min", range(3), range(-5, -1)),
+    ):
+        parts = [padded[9 + i : 9 + i + 19, 9 + j : 9 + j + 83] for i in rows for j in columns]
+        want = (np.minimum if op == "min" else np.maximum).reduce(parts)
+        got = extreme(op, rows, columns, border)(
+            image, dtype=dtype.replace("int", "").replace("float", "f")
+        )
+        np.testing.assert_array_equal(got, want)
+
+
+def test_extremes_of_a_rectangle_are_found_in_two_passes_and_no_others():
+    @dala.kernel
+    def cross(image: dala.Image):
+        y, x = dala.position(2)
+        least = image[y, x]
+        for i in range(-3, 4):
+            least = min(least, image[y + i, x], image[y, x + i])
+        return least
+
+    assert is_split(extreme("max", range(-2, 3), range(-2, 3), "clamp"))
+    assert not is_split(extreme("max", range(1), range(-5, 5), "clamp"))
+    assert not is_split(cross)

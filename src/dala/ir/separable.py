@@ -1,5 +1,7 @@
 """Splits stencils whose weights are a product: a sum down the columns, then one along the rows.
 
+So are minima and maxima over a rectangle.
+
 A stencil of m by n levels takes m · n multiplications for each result; its two passes take m + n.
 What lies between them is seen by nobody. It is kept in 16 bits: exactly where the weights are
 fractions of a small denominator, as those of means and binomials are, else in parts of a level; and
@@ -17,6 +19,7 @@ import numpy as np
 from dala.base.record import changed, record, remembered
 from dala.ir.access import offsets_of
 from dala.ir.builder import Builder
+from dala.ir.extreme_windows import extreme_windows
 from dala.ir.fixed_point import stored_forms
 from dala.ir.level_forms import ROOM, Form, Level
 from dala.ir.level_plans import LARGEST_ERROR, as_fraction, closest, plan_of
@@ -71,7 +74,7 @@ def separated(program: Program) -> tuple[Program, Program] | None:
     """
     stencil = _stencil(program)
     if stencil is None:
-        return None
+        return _extremes(program)
     for first in chain(_exact_sums(program, stencil), _close_sums(program, stencil)):
         second = _levels(program, stencil, first)
         if second is not None:
@@ -248,6 +251,32 @@ def _levels(program: Program, stencil: Stencil, first: Between) -> Program | Non
                 return None
             body.results += (LevelSums(part).rounded(form, plan),)
     return _made(program, part, body, U8, "across")
+
+
+def _extremes(program: Program) -> tuple[Program, Program] | None:
+    """Returns two passes of minima or maxima, or None if the program has none over windows."""
+    found = extreme_windows(program)
+    if found is None:
+        return None
+    source, windows = found
+    taps = tuple(
+        Taps(
+            *(item.channel, dict.fromkeys(item.rows, 1.0), dict.fromkeys(item.columns, 1.0)),
+            Form({}, {}, 0.0),
+        )
+        for item in windows
+    )
+    stencil = Stencil(source, windows[0].border, taps)
+    passes = []
+    for part, which in ((_down(stencil), "down"), (_across(stencil, source.type), "across")):
+        with part.block() as body:
+            for item, window in zip(taps, windows, strict=True):
+                first, *rest = (element for element, _ in part.read(item))
+                for element in rest:
+                    first = part.apply(window.op, first, element)
+                body.results += (first,)
+        passes.append(_made(program, part, body, source.type, which))
+    return passes[0], passes[1]
 
 
 def _float_sums(program: Program, stencil: Stencil) -> Program:
