@@ -82,6 +82,16 @@ def test_axes_are_resized_one_by_one_or_together(run, method, size):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("ratio", [(2, 1), (3, 1), (4, 1), (1, 2), (1, 3), (3, 2), (2, 3), (4, 3)])
+def test_sizes_in_a_ratio_of_small_numbers_follow_the_same_formula(run, method, ratio):
+    for shape, dtype in (((12, 96), "u8"), ((12, 96, 3), "f32"), ((12, 84, 4), "u8")):
+        image = picture(shape, dtype)
+        size = tuple(length * ratio[1] // ratio[0] for length in shape[:2])
+        got = run("resize", [image], (*size, *shape[2:]), dtype, method=method)
+        check(got, resized(in_units(image), size, method), tolerance=3e-6)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_an_image_in_its_own_size_is_kept(run, method):
     for shape in SHAPES:
         for dtype in ("u8", "f32"):

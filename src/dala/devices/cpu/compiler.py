@@ -21,6 +21,7 @@ from dala.emit.llvm.target import Options
 from dala.errors import InternalError
 
 PLAIN = Options()
+_IS_ARM = platform.machine() in ("arm64", "aarch64")
 
 
 @record
@@ -64,12 +65,12 @@ class Compiler:
             return "vbmi"
         if self.features.get("avx2"):
             return "avx2"
-        return "neon" if self.has_extremes else ""
+        return "neon" if _IS_ARM else ""
 
-    @cached_property
+    @property
     def has_extremes(self) -> bool:
-        """Whether there are minima and maxima of floats that give NaN and order zeros: on ARM."""
-        return platform.machine() in ("arm64", "aarch64")
+        """Whether there are minima and maxima of floats that give NaN and order zeros."""
+        return _IS_ARM
 
     @cached_property
     def _key(self) -> str:

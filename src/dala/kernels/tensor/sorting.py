@@ -78,10 +78,9 @@ def _in_order(x: np.ndarray, largest: bool) -> np.ndarray:
 
 
 def _first_of(x: np.ndarray, count: int, largest: bool) -> np.ndarray:
-    """The positions of the first elements, and of some others.
+    """The positions of the first elements, and of a few more.
 
-    As many blocks have an extreme that is no worse than the last of the first such: so the elements
-    are none that is worse.
+    Each of the `count` best blocks has an element that is no worse than the last block's best.
     """
     blocks = x[: len(x) // BLOCK * BLOCK].reshape(-1, BLOCK)
     extremes = x
