@@ -16,6 +16,7 @@ from dala.ir.nodes import (
     Program,
     Value,
     by_output,
+    operands_of,
     used,
     walk,
 )
@@ -28,6 +29,8 @@ MIXED = -1
 """Marks values computed from several channels, or that differ from column to column."""
 MOST_DISTINCT = 3
 """In how many ways channels may be computed: all of them are, and each channel takes its own."""
+MOST_WITH_TABLES = 2
+"""The same where values are read from tables, which takes longer than telling channels apart."""
 
 
 def treats_channels_alike(program: Program) -> bool:
@@ -69,6 +72,8 @@ def _is_plain(load: Load, images: set[str], uniforms: set[Value]) -> bool:
     if load.index is None:
         return load.source in images
     *rest, column = load.index
+    if _is_of_table(load, images):
+        return True
     if not all(_is_uniform(value, uniforms) for value in rest):
         return False
     if load.source not in images:
@@ -79,6 +84,11 @@ def _is_plain(load: Load, images: set[str], uniforms: set[Value]) -> bool:
         and terms is not None
         and all(_is_uniform(value, uniforms) for value in terms)
     )
+
+
+def _is_of_table(load: Load, images: set[str]) -> bool:
+    """Whether a read goes where a value says."""
+    return load.source not in images and load.index is not None and len(load.index) == 1
 
 
 def _is_uniform(value: Value, uniforms: set[Value]) -> bool:
@@ -125,18 +135,22 @@ def _keep_apart(program: Program, images: set[str]) -> bool:
             case Load() if item.source in images:
                 place = None if item.index is None else tuple(map(id, item.index))
                 known[item] = (number((item.source, place, item.border)), item.channel)
-            case Apply():
-                args = [look_up(arg) for arg in item.args]
+            case Apply() | Load():
+                args = [look_up(arg) for arg in operands_of(item)]
                 channels = {channel for _, channel in args} - {None}
                 channel = channels.pop() if len(channels) == 1 else MIXED if channels else None
-                known[item] = (number((item.op, item.type, *(n for n, _ in args))), channel)
+                what = item.op if isinstance(item, Apply) else (item.source, item.border)
+                known[item] = (number((what, item.type, *(n for n, _ in args))), channel)
     results = [look_up(value) for value in program.body.results]
-    return all(map(_are_own, by_output(program.outputs, results)))
+    loads = [item for item in program.body.statements if isinstance(item, Load)]
+    has_tables = any(_is_of_table(load, images) for load in loads)
+    most = MOST_WITH_TABLES if has_tables else MOST_DISTINCT
+    return all(_are_own(found, most) for found in by_output(program.outputs, results))
 
 
-def _are_own(found: list[tuple[int, Own]]) -> bool:
+def _are_own(found: list[tuple[int, Own]], most: int) -> bool:
     is_own = all(own in (None, channel) for channel, (_, own) in enumerate(found))
-    return is_own and len({number for number, _ in found}) <= MOST_DISTINCT
+    return is_own and len({number for number, _ in found}) <= most
 
 
 def _flattened(program: Program, channels: int, images: set[str]) -> Program:

@@ -23,17 +23,17 @@ from dala.ir.nodes import (
     used,
 )
 from dala.ir.simplify import Rewriter, drop_dead
-from dala.ir.types import U8
+from dala.ir.types import U8, Scalar
 
 LEVELS = 256
 LOOKUP = "lookup"
 """The operation that looks a level up in the table whose number follows, as in `lookup.0`."""
-CALL_COST = 4
-"""What reading an element of another input costs, in operations."""
+READ_COST = 144
+"""What reading 64 elements from anywhere costs, in operations on vectors of 64 bytes."""
 
 
 @record
-class _Function:
+class Function:
     """A value that depends on a level, the stem, and on nothing else that varies."""
 
     stem: Value
@@ -49,25 +49,19 @@ def with_tables(program: Program, cost: float) -> Program:
     statements = program.body.statements
     if program.tables or not all(isinstance(item, Apply | Load) for item in statements):
         return program
-    uniforms = _uniforms(program)
-    found = _functions(program, uniforms)
-    chosen = {
-        value: function
-        for value, function in found.items()
-        if value.type == U8 and sum(map(_cost, function.parts)) > cost
-    }
-    wanted = _outermost(program, chosen)
-    if not wanted:
+    uniforms = uniforms_of(program)
+    chosen = functions_of(program, uniforms, U8, {U8}, cost)
+    if not chosen:
         return program
-    tables = _Tables(program, uniforms)
-    rewriter = _Lookups({value: chosen[value] for value in wanted}, tables)
+    tables = Tables(program, uniforms)
+    rewriter = _Lookups(chosen, tables)
     with rewriter.builder.block() as body:
         body.results = rewriter.copy(program.body)
     drop_dead(body)
     return changed(program, body=body, tables=tuple(tables.programs))
 
 
-def _uniforms(program: Program) -> set[Value]:
+def uniforms_of(program: Program) -> set[Value]:
     """Returns the values that are computed of constants and parameters alone."""
     found: set[Value] = set()
     for item in program.body.statements:
@@ -80,9 +74,24 @@ def _uniforms(program: Program) -> set[Value]:
     return found
 
 
-def _functions(program: Program, uniforms: set[Value]) -> dict[Value, _Function]:
+def functions_of(
+    program: Program, uniforms: set[Value], level: Scalar, types: set[Scalar], cost: float
+) -> dict[Value, Function]:
+    """Returns the values of these types that are functions of one level and cost more than that.
+
+    Of those that are computed one from another, it has the last.
+    """
+    chosen = {
+        value: function
+        for value, function in _functions(program, uniforms, level).items()
+        if value.type in types and sum(map(_cost, function.parts)) > cost
+    }
+    return {value: chosen[value] for value in _outermost(program, chosen)}
+
+
+def _functions(program: Program, uniforms: set[Value], level: Scalar) -> dict[Value, Function]:
     """Returns the values that are functions of one level."""
-    found: dict[Value, _Function] = {}
+    found: dict[Value, Function] = {}
     for item in program.body.statements:
         stems: set[Value] = set()
         parts: set[Value] = {item}  # type: ignore[arg-type]
@@ -94,21 +103,21 @@ def _functions(program: Program, uniforms: set[Value]) -> dict[Value, _Function]
             elif not isinstance(value, Const | Param | Extent) and value not in uniforms:
                 stems.add(value)
         (stem,) = stems if len(stems) == 1 else (None,)
-        if isinstance(stem, Load | Apply) and stem.type == U8:
-            found[item] = _Function(stem, frozenset(parts))  # type: ignore[index]
+        if isinstance(stem, Load | Apply) and stem.type == level:
+            found[item] = Function(stem, frozenset(parts))  # type: ignore[index]
     return found
 
 
 def _cost(value: Value) -> float:
     """Returns how many operations on bytes a value takes."""
     if isinstance(value, Load):
-        return CALL_COST * value.type.size_bytes
+        return READ_COST
     assert isinstance(value, Apply)
     bytes_ = max(value.type.size_bytes, *(arg.type.size_bytes for arg in value.args))
     return float(bytes_)
 
 
-def _outermost(program: Program, chosen: dict[Value, _Function]) -> list[Value]:
+def _outermost(program: Program, chosen: dict[Value, Function]) -> list[Value]:
     """Returns the functions that something else needs: results, and operands of what is none."""
     needed: set[Value] = set()
     pending = list(program.body.results)
@@ -124,7 +133,7 @@ def _outermost(program: Program, chosen: dict[Value, _Function]) -> list[Value]:
     return [value for value in chosen if value in needed]
 
 
-class _Tables:
+class Tables:
     """The tables of a program; functions that are computed alike share one."""
 
     def __init__(self, program: Program, uniforms: set[Value]) -> None:
@@ -133,7 +142,7 @@ class _Tables:
         self.programs: list[Program] = []
         self._numbers: dict[object, int] = {}
 
-    def number(self, result: Value, function: _Function) -> int:
+    def number(self, result: Value, function: Function) -> int:
         """Returns the number of the table of a function."""
         key = self._form(result, function)
         if key not in self._numbers:
@@ -141,7 +150,7 @@ class _Tables:
             self.programs.append(self._table(result, function))
         return self._numbers[key]
 
-    def _form(self, result: Value, function: _Function) -> object:
+    def _form(self, result: Value, function: Function) -> object:
         """Returns what is the same for functions that are computed alike, each of its stem."""
         known: dict[Value, Hashable] = {function.stem: "level"}
         numbers: dict[Hashable, int] = {}
@@ -158,7 +167,7 @@ class _Tables:
                 known[item] = ("part", numbers.setdefault(key, len(numbers)))
         return (known[result], tuple(numbers))
 
-    def _table(self, result: Value, function: _Function) -> Program:
+    def _table(self, result: Value, function: Function) -> Program:
         """Returns the program that computes a table: its position is the level."""
         copied = _Level(function.stem)
         with copied.builder.block() as body:
@@ -173,7 +182,7 @@ class _Tables:
             f"{self._program.name} (levels)",
             tuple(item for item in self._program.inputs if item.name in names),
             self._program.params,
-            (Output(U8, 1),),
+            (Output(result.type, 1),),
             1,
             body,
             narrowed=True,
@@ -193,14 +202,14 @@ class _Level(Rewriter):
 
     def value(self, old: Value) -> Value:
         if old is self._stem:
-            return self.builder.convert(self.builder.position(0), U8)
+            return self.builder.convert(self.builder.position(0), old.type)
         return super().value(old)
 
 
 class _Lookups(Rewriter):
     """Copies statements; functions of levels become look-ups."""
 
-    def __init__(self, functions: dict[Value, _Function], tables: _Tables) -> None:
+    def __init__(self, functions: dict[Value, Function], tables: Tables) -> None:
         super().__init__()
         self._functions = functions
         self._tables = tables

@@ -128,9 +128,13 @@ class Cpu(Device):
     def load(self, task: Task) -> Runner:
         from dala.devices.cpu.runner import CpuRunner
         from dala.devices.cpu.separated import SeparatedRunner, passes_of
+        from dala.devices.cpu.tabled import TabledRunner, tables_of
 
         passes = passes_of(task)
-        return CpuRunner(self, task) if passes is None else SeparatedRunner(self, task, passes)
+        if passes is not None:
+            return SeparatedRunner(self, task, passes)
+        tables = tables_of(task)
+        return CpuRunner(self, task) if tables is None else TabledRunner(self, task, tables)
 
     def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
         from dala.devices.cpu.fusion_group import fits_in_cache
