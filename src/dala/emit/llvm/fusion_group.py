@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dala.base.record import record
 from dala.emit.argument_slots import Slot
+from dala.emit.llvm.boxes import functions_of
 from dala.emit.llvm.functions import CHUNK, Functions
 from dala.emit.llvm.module import ENTRY, filled, given, module_text, unpacked
 from dala.emit.llvm.target import Options, Target
@@ -48,7 +49,7 @@ class EmittedGroup:
 
 def emit_group(members: tuple[Member, ...], *, flat: bool) -> EmittedGroup:
     """Emits the module of a group; a flat one has a single row, a few elements at a time."""
-    made = [Functions(item.program, item.target, f"m{i}.") for i, item in enumerate(members)]
+    made = [functions_of(item.program, item.target, f"m{i}.") for i, item in enumerate(members)]
     parts = [text for functions in made for text in functions.texts()]
     declarations = set().union(*(functions.declarations for functions in made))
     declarations.add("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dala.base.record import record
 from dala.emit.argument_slots import Slot
+from dala.emit.llvm.boxes import functions_of
 from dala.emit.llvm.functions import CHUNK, Functions
 from dala.emit.llvm.target import Options, Target
 from dala.ir.level_tables import LEVELS
@@ -24,7 +25,7 @@ class Emitted:
 
 def emit(program: Program, target: Target) -> Emitted:
     """Emits the module of a program for a target."""
-    made = Functions(program, target)
+    made = functions_of(program, target)
     parts = [*made.texts(), _entry(made)]
     text = module_text(program.name, made.declarations, parts)
     return Emitted(text, made.slots, made.lanes, made.options)

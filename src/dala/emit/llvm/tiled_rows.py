@@ -26,8 +26,8 @@ def rows_in_tiles(functions: Functions, tiles: Tiles) -> str:
     given = ", ".join(functions.arguments(declare=False))
     memories = tiles.allocate(body)
     with (
-        _counted(writer, X, ("%x0", "%x1"), tiles.width, "right"),
-        _counted(writer, ROW, ("%row0", "%row1"), TILE_ROWS, "bottom"),
+        counted(writer, X, ("%x0", "%x1"), tiles.width, "right"),
+        counted(writer, ROW, ("%row0", "%row1"), TILE_ROWS, "bottom"),
     ):
         width = writer.emit("i64", f"sub nsw i64 %right, {X.text}")
         rows = writer.emit("i64", f"sub nsw i64 %bottom, {ROW.text}")
@@ -41,7 +41,7 @@ def rows_in_tiles(functions: Functions, tiles: Tiles) -> str:
         writer.jump("top.next")
         writer.begin("whole")
         tiles.fill(body, memories, X, ROW)
-        with _counted(writer, Operand("%row", "i64"), (ROW.text, "%bottom"), 1, "after"):
+        with counted(writer, Operand("%row", "i64"), (ROW.text, "%bottom"), 1, "after"):
             functions.positions(writer)
             body.statements(functions.partition.of_row)
             number = writer.emit("i64", f"sub nsw i64 %row, {ROW.text}")
@@ -53,7 +53,7 @@ def rows_in_tiles(functions: Functions, tiles: Tiles) -> str:
 
 
 @contextmanager
-def _counted(
+def counted(
     writer: Writer, counter: Operand, ends: tuple[str, str], step: int, after: str
 ) -> Iterator[None]:
     """Emits a loop from one end to the other; `%after` is where an iteration ends."""

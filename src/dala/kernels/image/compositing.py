@@ -148,7 +148,7 @@ def _overlay_kernel(channels: int, words: bool) -> Kernel:
         top = layer[down, across]
         if words:
             top = _pixel_of(top)
-        return move(image.pixel, top, top.a * alpha if inside else 0.0)
+        return move(image.pixel, top, top.a * alpha) if inside else image.pixel
 
     def overlay(
         image: dala.Image, layer: dala.Image, x: dala.s32, y: dala.s32, alpha: dala.f32
