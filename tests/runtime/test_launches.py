@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import os
 import signal
 import sys
@@ -75,6 +76,55 @@ def test_a_forked_child_computes_with_threads_of_its_own():
         os._exit(0 if (compute.read(out) == 4.0).all() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert (compute.read(out) == 2.0).all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.filterwarnings("ignore:This process.*multi-threaded:DeprecationWarning")
+def test_a_forked_child_makes_a_call_that_its_parent_made_before():
+    count = 1 << 20
+    x, out = compute.from_numpy(np.ones(count, np.float32)), compute.buffer_zeros((count,), "f32")
+
+    def call() -> bool:
+        np.asarray(out)[:] = 0
+        compute.run_kernel("elementwise_add", [x, x], out)
+        return bool((compute.read(out) == 2.0).all())
+
+    assert all(call() for _ in range(5))
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(call() for _ in range(5)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert all(call() for _ in range(5))
+
+
+def test_two_threads_make_the_same_call_over_and_over():
+    count = 1 << 20
+    x, out = compute.from_numpy(np.ones(count, np.float32)), compute.buffer_zeros((count,), "f32")
+    wrong: list[int] = []
+
+    def work() -> None:
+        for i in range(60):
+            compute.run_kernel("elementwise_add", [x, x], out)
+            if not (compute.read(out) == 2.0).all():
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_zeros_of_both_signs_are_different_parameters():
+    @dala.kernel
+    def over(x, v: dala.f32):
+        return x / v
+
+    x, out = compute.buffer([1.0], (1,), "f32"), compute.buffer_zeros((1,), "f32")
+    for value in (0.0, 0.0, 0.0, -0.0, -0.0, -0.0, 0.0):
+        compute.run_kernel(over, [x], out, {"v": value})
+        assert compute.read_list(out) == [math.copysign(math.inf, value)]
 
 
 def test_threads_are_not_held_up_by_python(device):

@@ -19,9 +19,19 @@ BOX_WORDS = 8
 ASLEEP, NEED = 1, 2
 TO_WAKE, TO_QUEUE = 1, 2
 
-ENTRIES = ("dala_drive", "dala_post", "dala_serve", "dala_finish", "dala_look")
+ENTRIES = (
+    "dala_drive",
+    "dala_post",
+    "dala_serve",
+    "dala_finish",
+    "dala_launch",
+    "dala_alone",
+    "dala_look",
+)
 FUNCTION, SLOTS, COUNT, SIZE, ROWS, WIDTH, BY_ROWS, THREADS, DONE, STATUS, TURNS, NEXT = range(12)
 """The words of a job; of the last there is one for each thread."""
+JOB, WATCH, BOXES, WORKERS, SPINS = range(5)
+"""The words of a launch."""
 
 
 def _words(*names: str) -> str:
@@ -215,6 +225,57 @@ out:
   br i1 %more, label %box, label %yes
 yes:
   ret i64 1
+no:
+  ret i64 0
+}}
+
+; Computes all of a job on this thread.
+define void @dala_alone(ptr %job) {{
+entry:
+  %function = load ptr, ptr %job
+  %p.slots = getelementptr i64, ptr %job, i64 {SLOTS}
+  %slots = load ptr, ptr %p.slots
+{_words("rows", "width")}
+  %status = call i32 %function(ptr %slots, i64 0, i64 %rows, i64 0, i64 %width)
+  ret void
+}}
+
+; Posts a job that may have been done before, and computes it unless a worker has to be woken first.
+; Returns 1 once all of it is done and no worker is in it anymore.
+define i64 @dala_launch(ptr %launch) {{
+entry:
+  %job = load ptr, ptr %launch
+  %p.look = getelementptr i64, ptr %launch, i64 {WATCH}
+  %look = load ptr, ptr %p.look
+  %p.boxes = getelementptr i64, ptr %launch, i64 {BOXES}
+  %boxes = load ptr, ptr %p.boxes
+  %p.workers = getelementptr i64, ptr %launch, i64 {WORKERS}
+  %workers = load i64, ptr %p.workers
+  %p.spins = getelementptr i64, ptr %launch, i64 {SPINS}
+  %spins = load i64, ptr %p.spins
+{_words("count", "threads")}
+  %done = getelementptr i64, ptr %job, i64 {DONE}
+  store i64 0, ptr %done
+  %status = getelementptr i64, ptr %job, i64 {STATUS}
+  store i64 0, ptr %status
+  br label %share
+share:
+  %i = phi i64 [ 0, %entry ], [ %i.after, %share ]
+  %product = mul i64 %i, %count
+  %first = udiv i64 %product, %threads
+  %place = add i64 %i, {NEXT}
+  %next = getelementptr i64, ptr %job, i64 %place
+  store i64 %first, ptr %next
+  %i.after = add i64 %i, 1
+  %more = icmp slt i64 %i.after, %threads
+  br i1 %more, label %share, label %post
+post:
+  %needy = call i64 @dala_post(ptr %job, ptr %boxes, i64 %workers)
+  %awake = icmp eq i64 %needy, 0
+  br i1 %awake, label %finish, label %no
+finish:
+  %all = call i64 @dala_finish(ptr %job, ptr %look, ptr null, ptr %boxes, i64 %workers, i64 %spins)
+  ret i64 %all
 no:
   ret i64 0
 }}

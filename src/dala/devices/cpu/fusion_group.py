@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.caches import outgrows_caches
+from dala.devices.cpu.launches import bound_launch
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.runner import WIDE_ROW, has_empty_input, pixel_bytes
 from dala.devices.device import Again, Number, check_sizes
@@ -178,7 +178,7 @@ class CpuFusionGroup:
             packed += sizes
             packed += [params[name] for name in step.params]
         slots = self.executable.pack(*packed, *self.pitches, self.step)
-        return partial(self.device.run, self.executable, slots, self.chunks)
+        return bound_launch(self.device, self.executable, slots, self.chunks)
 
     def _address(self, memory: HostMemory | None) -> int:
         if memory is None or not memory.size_bytes:

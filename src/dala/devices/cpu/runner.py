@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.caches import outgrows_caches
+from dala.devices.cpu.launches import bound_launch
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.report_block import ReportBlock
 from dala.devices.device import Again, Number, check_sizes
@@ -86,7 +87,7 @@ class CpuRunner:
         if task.empty or is_more or in_place is None or (task.scattered and in_place):
             return None
         executable, given = self._launch(inputs, outputs, params, in_place)
-        return partial(self.device.run, executable, executable.pack(*given), self.chunks)
+        return bound_launch(self.device, executable, executable.pack(*given), self.chunks)
 
     def _launch(
         self,

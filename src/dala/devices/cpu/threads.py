@@ -109,7 +109,14 @@ class Workers:
     """Threads that sleep between launches and help the caller during one."""
 
     def __init__(
-        self, dala_drive: int, dala_post: int, dala_serve: int, dala_finish: int, dala_look: int
+        self,
+        dala_drive: int,
+        dala_post: int,
+        dala_serve: int,
+        dala_finish: int,
+        dala_launch: int,
+        dala_alone: int,
+        dala_look: int,
     ) -> None:
         pointer, word = ctypes.c_void_p, ctypes.c_int64
         self._drive: Any = _native(dala_drive, None, pointer, pointer, pointer, word)
@@ -118,6 +125,9 @@ class Workers:
         self._finish: Any = _native(
             dala_finish, word, pointer, pointer, pointer, pointer, word, word
         )
+        # Each argument of a foreign function takes a tenth of a microsecond.
+        self.launch: Any = _native(dala_launch, word, pointer)
+        self.alone: Any = _native(dala_alone, None, pointer)
         self._spins = self._spins_within(_SPUN_S)
         self._look = dala_look
         self._asked_s = 0.0
@@ -125,6 +135,7 @@ class Workers:
         self.count = thread_count()
         self._queues: list[SimpleQueue[Job | None]] = []
         self._boxes = (ctypes.c_int64 * (BOX_WORDS * self.count))()
+        self._clear()
         self._lock = threading.Lock()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._forget)
@@ -177,11 +188,28 @@ class Workers:
             self._settle(job, look, own)
         return job.status
 
+    def prepared(self, job: Job) -> Any:
+        """Returns the words of a launch of a job."""
+        boxes = ctypes.addressof(self._boxes)
+        return (ctypes.c_int64 * 5)(job.address, 0, boxes, self.count - 1, self._spins)
+
+    def complete(self, job: Job, look: int | None) -> None:
+        """Computes and waits for what a launch could not do: workers are asleep, or held up."""
+        try:
+            self._wake(job)
+        finally:
+            self._settle(job, look, None)
+
     def _share(self, job: Job) -> None:
         """Hands the job to all workers, and wakes those that sleep."""
         workers = len(self._queues)
-        if not workers or not self._post(job.address, self._boxes, workers):
-            return
+        if workers and self._post(job.address, self._boxes, workers):
+            self._wake(job)
+
+    def _wake(self, job: Job) -> None:
+        """Wakes the workers that a posted job found asleep."""
+        if not self._queues:
+            self._start()
         for i, queue in enumerate(self._queues):
             need = self._boxes[i * BOX_WORDS + NEED]
             if need:
@@ -208,7 +236,6 @@ class Workers:
                 return
             queues: list[SimpleQueue[Job | None]] = [SimpleQueue() for _ in range(self.count - 1)]
             for i, queue in enumerate(queues):
-                self._boxes[i * BOX_WORDS + ASLEEP] = 1
                 name, given = f"dala-worker-{i + 1}", (queue, i)
                 threading.Thread(target=self._work, args=given, name=name, daemon=True).start()
             self._queues = queues
@@ -225,8 +252,14 @@ class Workers:
     def _forget(self) -> None:
         """Discards the workers in a forked child, which starts its own when needed."""
         self._queues = []
-        self._boxes = (ctypes.c_int64 * (BOX_WORDS * self.count))()
+        self._clear()
         self._lock = threading.Lock()
+
+    def _clear(self) -> None:
+        """Empties all boxes, whose workers are not there yet."""
+        for first in range(0, len(self._boxes), BOX_WORDS):
+            self._boxes[first : first + BOX_WORDS] = [0] * BOX_WORDS
+            self._boxes[first + ASLEEP] = 1
 
 
 def _native(address: int, result: Any, *arguments: Any) -> Any:

@@ -50,19 +50,32 @@ def params_key(params: object) -> tuple[Any, ...] | None:
     """Returns what tells parameters from others; None if they may change and stay the same."""
     if not params:
         return ()
-    if not isinstance(params, Mapping):
+    if type(params) is not dict and not isinstance(params, Mapping):
         return None
-    found = tuple([(name, _value_key(value)) for name, value in params.items()])
-    return None if any(key is None for _, key in found) else found
+    found = []
+    for name, value in params.items():
+        kind = type(value)  # 1, 1.0 and True are equal, but no more
+        key = value if kind in _PLAIN and value != 0 else _value_key(value)
+        if key is None and value is not None:
+            return None
+        found.append((name, kind, key))
+    return tuple(found)
+
+
+_PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
 def _value_key(value: Any) -> Any:
-    """Returns the value with its type: 1, 1.0 and True are equal, but no more."""
-    if isinstance(value, bool | int | float | str | np.generic) or value is None:
-        return (type(value), value)
-    if isinstance(value, tuple | list):
+    """Returns what tells a value from others of its type; None if it may change."""
+    if isinstance(value, (bool, int, float, str, np.generic)):
+        return str(value) if value == 0 else value  # so are 0.0 and -0.0
+    if isinstance(value, (tuple, list)):
         parts = tuple([_value_key(item) for item in value])
-        return None if None in parts else (type(value), parts)
+        kinds = tuple([type(item) for item in value])
+        may_change = any(
+            part is None and item is not None for part, item in zip(parts, value, strict=True)
+        )
+        return None if may_change else (kinds, parts)
     return None
 
 

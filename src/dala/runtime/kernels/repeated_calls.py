@@ -38,12 +38,18 @@ class RepeatedCalls:
 
     def __init__(self) -> None:
         self._known: LruCache[Key, Again | bool] = LruCache(MOST_CALLS)
+        self._latest: tuple[Key | None, Again] = (None, bool)
 
     def repeat(self, key: Key | None) -> bool:
         """Makes a call again, if it is known what it comes to; a profile wants to see it all."""
-        again = None if key is None or ACTIVE else self._known.get(key)
-        if not callable(again):
+        if key is None or ACTIVE:
             return False
+        latest, again = self._latest
+        if latest != key:
+            found = self._known.get(key)
+            if not callable(found):
+                return False
+            self._latest = (key, again := found)
         again()
         return True
 
