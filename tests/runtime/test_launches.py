@@ -18,6 +18,7 @@ import dala
 from dala import errors
 from dala.gpu import compute
 from dala.runtime.buffers import views
+from dala.runtime.buffers.buffer import over
 from dala.runtime.kernels import kernel as kernel_module
 
 
@@ -116,14 +117,48 @@ def test_two_threads_make_the_same_call_over_and_over():
     assert not wrong
 
 
+def test_the_same_call_on_other_memory():
+    """Whichever of its inputs and its output are the same, or overlap."""
+    pool = np.random.default_rng(1).random(5 * 720 + 64).astype(np.float32)
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        starts = [int(start) for start in 720 * rng.permutation(5)[:3]]
+        kind = rng.integers(0, 5)
+        if kind == 1:
+            starts[1] = starts[0]
+        elif kind > 1:
+            starts[2] = starts[kind % 2] + (0 if kind < 4 else 16)  # in place, or overlapping
+        x, y, out = (over(pool[start : start + 690]) for start in starts)
+        want = 2 * np.array(x) + np.array(y)
+        compute.run_kernel(saxpy, [x, y], out, {"a": 2.0})
+        assert np.array_equal(compute.read(out), want)
+
+
+@pytest.mark.parametrize("name", ["blur", "overlay", "resize", "rotate", "bilateral"])
+def test_a_composite_kernel_on_other_memory(name):
+    rng = np.random.default_rng(3)
+    params = {"overlay": {"x": 5, "y": -3}, "rotate": {"degrees": 20.0}}.get(name, {})
+    shape = (20, 31, 3) if name == "resize" else (60, 90, 3)
+    layers = [rng.integers(0, 256, (40, 50, 4), np.uint8)] if name == "overlay" else []
+    kept = []
+    for _ in range(6):
+        image = rng.integers(0, 256, (60, 90, 3), np.uint8)
+        given = [compute.from_numpy(item) for item in (image, *layers)]
+        out, want = (compute.buffer_zeros(shape, "u8") for _ in range(2))
+        compute.run_kernel(name, given, out, params)
+        compute.pipeline().add(name, given, want, params).run()
+        assert np.array_equal(compute.read(out), compute.read(want))
+        kept.append((given, out))  # so that the next ones lie elsewhere
+
+
 def test_zeros_of_both_signs_are_different_parameters():
     @dala.kernel
-    def over(x, v: dala.f32):
+    def divided(x, v: dala.f32):
         return x / v
 
     x, out = compute.buffer([1.0], (1,), "f32"), compute.buffer_zeros((1,), "f32")
     for value in (0.0, 0.0, 0.0, -0.0, -0.0, -0.0, 0.0):
-        compute.run_kernel(over, [x], out, {"v": value})
+        compute.run_kernel(divided, [x], out, {"v": value})
         assert compute.read_list(out) == [math.copysign(math.inf, value)]
 
 

@@ -7,7 +7,6 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -94,8 +93,31 @@ class DeferredMemory:
         return self._memory
 
 
-Again = Callable[[], object]
-"""Runs something once more."""
+class Again(Protocol):
+    """Launches that are made once more when it is called, on the same memory or on other."""
+
+    def __call__(self) -> object:
+        """Makes the launches."""
+
+    def pointers(self) -> Iterable[tuple[Any, int]]:
+        """Returns where the addresses of memory are: arrays of words, and places in them."""
+
+
+class Launches:
+    """Launches one after another, and what they need beside the memory that they are given."""
+
+    __slots__ = ("_kept", "_parts")
+
+    def __init__(self, parts: Sequence[Again], kept: object = None) -> None:
+        self._parts = parts
+        self._kept = kept
+
+    def __call__(self) -> None:
+        for part in self._parts:
+            part()
+
+    def pointers(self) -> Iterable[tuple[Any, int]]:
+        return [place for part in self._parts for place in part.pointers()]
 
 
 class Recording(Protocol):
@@ -189,17 +211,12 @@ class Sequential:
         return one_after_another(calls)
 
 
-def one_after_another(calls: Sequence[Again | None]) -> Again | None:
+def one_after_another(calls: Sequence[Again | None], kept: object = None) -> Again | None:
     """Returns what makes all calls, or None if one of them cannot be made."""
     found = [call for call in calls if call is not None]
     if len(found) != len(calls):
         return None
-    return found[0] if len(found) == 1 else partial(_call_all, found)
-
-
-def _call_all(calls: Sequence[Again]) -> None:
-    for call in calls:
-        call()
+    return found[0] if len(found) == 1 and not kept else Launches(found, kept)
 
 
 class Device(ABC):

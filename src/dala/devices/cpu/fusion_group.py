@@ -172,13 +172,15 @@ class CpuFusionGroup:
         """Returns the launch that a run comes to."""
         check_sizes(self.name, [memories[number] for number in self.used], self.sizes_bytes)
         packed: list[Number] = []
+        pointers: list[int] = []
         for step, sizes in zip(self.steps, self.sizes, strict=True):
             for number in (*step.outputs, *step.inputs):
+                pointers.append(len(packed))
                 packed.append(self._address(memories.get(number)))
             packed += sizes
             packed += [params[name] for name in step.params]
-        slots = self.executable.pack(*packed, *self.pitches, self.step)
-        return bound_launch(self.device, self.executable, slots, self.chunks)
+        given = (*packed, *self.pitches, self.step)
+        return bound_launch(self.device, self.executable, given, self.chunks, pointers)
 
     def _address(self, memory: HostMemory | None) -> int:
         if memory is None or not memory.size_bytes:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import threading
-from functools import partial
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dala.devices.cpu.driver import WATCH
 from dala.devices.cpu.threads import Job
-from dala.devices.device import Again
+from dala.devices.device import Again, Number
+from dala.emit.argument_slots import SLOT_BYTES
 from dala.emit.llvm.module import ENTRY
 from dala.plan.chunks import Chunks
 
@@ -17,53 +17,72 @@ if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
 
 
-def bound_launch(device: Cpu, executable: Executable, slots: bytes, chunks: Chunks) -> Again:
-    """Returns what computes every chunk."""
-    arguments = ctypes.create_string_buffer(slots)
-    function, place = executable.code.addresses[ENTRY], ctypes.addressof(arguments)
-    job = Job(function, place, chunks, device.threads)
-    alone = partial(device.workers.alone, job.address)
-    alone.kept = (job, arguments, executable)  # type: ignore[attr-defined]
-    if chunks.count == 1:
-        return alone
-    return _Shared(device, job, chunks, alone, partial(device.run, executable, slots, chunks))
+def bound_launch(
+    device: Cpu,
+    executable: Executable,
+    given: Sequence[Number],
+    chunks: Chunks,
+    pointers: Iterable[int],
+) -> Again:
+    """Returns what computes every chunk, given its arguments and which of them are pointers."""
+    kind = _Alone if chunks.count == 1 else _Shared
+    return kind(device, executable, executable.pack(*given), chunks, pointers)
 
 
-class _Shared:
+class _Alone:
+    """A launch on one thread."""
+
+    def __init__(
+        self,
+        device: Cpu,
+        executable: Executable,
+        slots: bytes,
+        chunks: Chunks,
+        pointers: Iterable[int],
+    ) -> None:
+        self._workers = device.workers
+        self._pointers = tuple(pointers)
+        self._slots = (ctypes.c_int64 * (len(slots) // SLOT_BYTES)).from_buffer_copy(slots)
+        self._code = executable.code  # which lives as long as this does
+        function, place = executable.code.addresses[ENTRY], ctypes.addressof(self._slots)
+        self._job = Job(function, place, chunks, self._workers.count)
+        self._call, self._address = self._workers.alone, self._job.address
+
+    def __call__(self) -> None:
+        self._call(self._address)
+
+    def pointers(self) -> Iterable[tuple[Any, int]]:
+        """Returns where the addresses of memory are: arrays of words, and places in them."""
+        return [(self._slots, place) for place in self._pointers]
+
+
+class _Shared(_Alone):
     """A launch whose chunks are shared by threads."""
 
-    __slots__ = ("_address", "_alone", "_apart", "_busy", "_job", "_small", "_words", "_workers")
-
-    def __init__(self, device: Cpu, job: Job, chunks: Chunks, alone: Again, apart: Again) -> None:
-        self._workers = device.workers
-        self._job = job
-        self._alone = alone
-        self._apart = apart
+    def __init__(
+        self,
+        device: Cpu,
+        executable: Executable,
+        slots: bytes,
+        chunks: Chunks,
+        pointers: Iterable[int],
+    ) -> None:
+        super().__init__(device, executable, slots, chunks, pointers)
         self._small = chunks.small
-        self._busy = threading.Lock()
-        self._words = self._workers.prepared(job)
-        self._address = ctypes.addressof(self._words)
+        self._words = self._workers.prepared(self._job)
+        self._launch = ctypes.addressof(self._words)
 
     def __call__(self) -> None:
         workers = self._workers
         if self._small and not workers.are_awake():
-            self._alone()
-        elif not self._busy.acquire(False):  # another thread makes the same call
-            self._apart()
-        else:
-            try:
-                self._launch()
-            finally:
-                self._busy.release()
-
-    def _launch(self) -> None:
-        workers = self._workers
+            self._call(self._address)
+            return
         watch = None if self._small else workers.watch()
         look = None if watch is None else watch.address
         self._words[WATCH] = look or 0
         is_done = 0
         try:
-            is_done = workers.launch(self._address)
+            is_done = workers.launch(self._launch)
         finally:
             if not is_done:
                 workers.complete(self._job, look)

@@ -87,7 +87,8 @@ class CpuRunner:
         if task.empty or is_more or in_place is None or (task.scattered and in_place):
             return None
         executable, given = self._launch(inputs, outputs, params, in_place)
-        return bound_launch(self.device, executable, executable.pack(*given), self.chunks)
+        pointers = range(len(inputs) + len(outputs))
+        return bound_launch(self.device, executable, given, self.chunks, pointers)
 
     def _launch(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from dala.devices.cpu.memory import HostMemory
@@ -79,15 +78,9 @@ class TabledRunner:
             else:  # it is the same every time
                 runner.run([], [memory], params)
         launches.append(self._reading.bound([*inputs, *tables], outputs, params))
-        launch = one_after_another(launches)
-        return None if launch is None else partial(_launched, launch, tables)
+        return one_after_another(launches, tables)
 
     def explain(self, *, assembly: bool = False) -> str:
         """Returns the code of the tables and of what reads them."""
         parts = [runner.explain(assembly=assembly) for runner in (*self._tables, self._reading)]
         return "\n\n".join([f"{len(self._tables)} tables of {LEVELS:,} levels, then:", *parts])
-
-
-def _launched(launch: Again, _: Sequence[HostMemory]) -> None:
-    """Makes launches whose tables live as long as they may be made."""
-    launch()

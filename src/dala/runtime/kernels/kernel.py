@@ -45,7 +45,7 @@ from dala.runtime.kernels.declarations import (
     checked_definition,
 )
 from dala.runtime.kernels.inference import inferred
-from dala.runtime.kernels.repeated_calls import RepeatedCalls, call_key
+from dala.runtime.kernels.repeated_calls import RepeatedCalls, call_of
 from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.profiling.profile import ACTIVE, measure
 
@@ -138,7 +138,7 @@ class Kernel(CalledKernel):
 
     def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
         """Compute the output from the inputs; a list of outputs if there are several."""
-        call = call_key(inputs, output, params)
+        call = call_of(inputs, output, params)
         if self.calls.repeat(call):
             return
         outputs = outputs_of(output)
@@ -152,7 +152,8 @@ class Kernel(CalledKernel):
             return
         runner.run(memories, targets, values)
         if call is not None:
-            self.calls.made(call, lambda: device.bound(runner, memories, targets, values))
+            given = (runner, memories, targets, values)
+            self.calls.made(call, [*outputs, *inputs], lambda: device.bound(*given))
 
     def prepared(self, device: Device, key: Specs, params: Params | None) -> tuple[Runner, Values]:
         """Returns a runner for such buffers, and the values of the run-time parameters."""

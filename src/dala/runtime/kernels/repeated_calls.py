@@ -1,12 +1,13 @@
-"""Calls that are made over and over, on the same memory with the same parameters.
+"""Calls that are made over and over: on memory of the same kinds, with the same parameters.
 
 All that is checked and looked up comes out the same, so from the third time on the launches
-themselves are what is left to do.
+themselves are what is left to do. They are told the addresses of the memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dala.base.lru_cache import LruCache
@@ -15,48 +16,118 @@ from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import params_key
 from dala.runtime.profiling.profile import ACTIVE
 
-Key = tuple[Any, ...]
+Call = tuple[tuple[Any, ...], list[int]]
+"""What tells a call from others of its kernel, and the addresses of its output and inputs."""
 MOST_CALLS = 32
 """Calls that a kernel remembers: the latest ones."""
+_LINE = 64
+"""Code may depend on where in a cache line memory begins."""
 
 
-def call_key(inputs: Any, output: Any, params: object) -> Key | None:
-    """Returns what tells a call on host memory from others; None where it cannot be told."""
+def call_of(inputs: Any, output: Any, params: object) -> Call | None:
+    """Returns a call on host memory; None where it cannot be told what it is."""
     given = params_key(params)
     if given is None or type(inputs) not in (list, tuple) or not isinstance(output, Buffer):
         return None
     try:
-        read = [(item._memory.address, item.shape, item.scalar.name) for item in inputs]
         made: Any = output._memory
-        return (made.device, made.address, output.shape, output.scalar.name, given, *read)
+        first = made.address
+        key = [made.device, given, output.shape, output.scalar.name, first % _LINE]
+        places = [first]
+        for item in inputs:
+            place = item._memory.address
+            key += (item.shape, item.scalar.name, place % _LINE, place == first)
+            places.append(place)
     except AttributeError:  # no buffer, or none whose memory has an address: others check that
         return None
+    return tuple(key), places
+
+
+class _Known:
+    """A call that was made before: its launches, and where they hold which address."""
+
+    def __init__(self, again: Again, places: list[int], sizes: list[int]) -> None:
+        self._again = again
+        self._bound = self._places = places
+        self._sizes = sizes
+        self._is_apart = len(set(places)) == len(places)
+        self._busy = threading.Lock()
+        self._pointers = []
+        for words, word in again.pointers():
+            for number, (place, size) in enumerate(zip(places, sizes, strict=True)):
+                if place <= words[word] < place + size:
+                    self._pointers.append((words, word, number, words[word] - place))
+                    break
+
+    def __call__(self, places: list[int]) -> bool:
+        """Makes the call on memory at these addresses; returns whether it could be made."""
+        if not self._busy.acquire(False):  # another thread makes it
+            return False
+        try:
+            if places != self._places:
+                if not self._may_move(places):
+                    return False
+                for words, word, number, offset in self._pointers:
+                    words[word] = places[number] + offset
+                self._places = places
+            self._again()
+        finally:
+            self._busy.release()
+        return True
+
+    def _may_move(self, places: list[int]) -> bool:
+        """Whether memory meets at these addresses only where it did before."""
+        if not self._is_apart and list(map(places.index, places)) != list(
+            map(self._bound.index, self._bound)
+        ):
+            return False
+        return not _overlap(places, self._sizes)
+
+
+def _overlap(places: list[int], sizes: list[int]) -> bool:
+    """Whether the output shares a part of an input's memory."""
+    first, size = places[0], sizes[0]
+    return any(
+        place != first and place < first + size and first < place + length
+        for place, length in zip(places, sizes, strict=True)
+    )
 
 
 class RepeatedCalls:
     """The calls of a kernel that were made before."""
 
     def __init__(self) -> None:
-        self._known: LruCache[Key, Again | bool] = LruCache(MOST_CALLS)
-        self._latest: tuple[Key | None, Again] = (None, bool)
+        self._known: LruCache[tuple[Any, ...], _Known | bool] = LruCache(MOST_CALLS)
+        self._latest: tuple[tuple[Any, ...], _Known] | None = None
 
-    def repeat(self, key: Key | None) -> bool:
+    def repeat(self, call: Call | None) -> bool:
         """Makes a call again, if it is known what it comes to; a profile wants to see it all."""
-        if key is None or ACTIVE:
+        if call is None or ACTIVE:
             return False
-        latest, again = self._latest
-        if latest != key:
-            found = self._known.get(key)
-            if not callable(found):
-                return False
-            self._latest = (key, again := found)
-        again()
-        return True
+        key, places = call
+        latest = self._latest
+        if latest is not None and latest[0] == key:
+            return latest[1](places)
+        known = self._known.get(key)
+        if not isinstance(known, _Known):
+            return False
+        self._latest = (key, known)
+        return known(places)
 
-    def made(self, key: Key, bound: Callable[[], Again | None]) -> None:
-        """Notes a call; of one that is made a second time, `bound` says what it comes to."""
+    def made(
+        self, call: Call, buffers: Sequence[Buffer], bound: Callable[[], Again | None]
+    ) -> None:
+        """Notes a call, on an output and inputs.
+
+        Of one that is made a second time, `bound` says what it comes to.
+        """
+        key, places = call
+        sizes = [item.memory.size_bytes for item in buffers]
+        if _overlap(places, sizes):  # others of its kind may be apart
+            return
         seen = self._known.get(key)
         if seen is None:
             self._known.put(key, True)
         elif seen is True:
-            self._known.put(key, bound() or False)
+            again = bound()
+            self._known.put(key, False if again is None else _Known(again, places, sizes))

@@ -28,7 +28,7 @@ from dala.runtime.kernels.arguments import (
 )
 from dala.runtime.kernels.call import Outputs, kind_of_first, only
 from dala.runtime.kernels.kernel import Kernel
-from dala.runtime.kernels.repeated_calls import call_key
+from dala.runtime.kernels.repeated_calls import call_of
 from dala.runtime.profiling.profile import ACTIVE, copy, measure
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class CompositeKernel(Kernel):
         return "\n\n".join(parts)
 
     def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
-        call = call_key(inputs, output, params)
+        call = call_of(inputs, output, params)
         if self.calls.repeat(call):
             return
         output = one_output(self.name, output)
@@ -170,7 +170,8 @@ class CompositeKernel(Kernel):
                 )
                 known.run([*inputs, output])
                 if call is not None:
-                    self.calls.made(call, lambda: known.bound([*inputs, output]))
+                    given = [*inputs, output]
+                    self.calls.made(call, [output, *inputs], lambda: known.bound(given))
             else:
                 self._run_stages(device, list(self.stages(inputs, output, params)))
 

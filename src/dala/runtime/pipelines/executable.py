@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from dala.devices.device import Again, Device, Memory, one_after_another
 from dala.runtime.buffers.buffer import Buffer
@@ -61,18 +60,12 @@ class Executable:
             return None
         between = plan.memories(self.graph, Workspace())
         memories = self._memories(between, buffers)
-        again = one_after_another(
-            [plan.device.bound(unit.runner, memories, self.graph.values) for unit in plan.units]
-        )
-        return partial(_call_with, between, again) if between and again else again
+        given = (memories, self.graph.values)
+        calls = [plan.device.bound(unit.runner, *given) for unit in plan.units]
+        return one_after_another(calls, between)
 
     def _memories(
         self, between: Mapping[int, Memory], buffers: Sequence[Buffer]
     ) -> dict[int, Memory]:
         given = {number: buffers[place].memory for number, place in self.graph.arguments.items()}
         return {**between, **given}
-
-
-def _call_with(_: Mapping[int, Memory], again: Again) -> None:
-    """Makes a call for which memory is kept."""
-    again()
