@@ -51,11 +51,13 @@ def cut(
     threads: int,
     *,
     whole_rows: bool = False,
+    least_rows: int = 1,
     most_effort: float = 0,
 ) -> Chunks:
     """Returns the chunks of a domain: one for small work, a few per thread, more for long work.
 
-    `whole_rows` never cuts a row, for programs that compute much once per row. `most_effort` bounds
+    `whole_rows` never cuts a row, for programs that compute much once per row. Chunks have at least
+    `least_rows` rows if there are as many for each thread. `most_effort` bounds
     what a position costs; from it follows how many chunks it takes for each to end soon.
     """
     whole = Chunks(rows, width, 1, rows, by_rows=True)
@@ -64,7 +66,8 @@ def cut(
     if least < 2 and (threads == 1 or work < LEAST_WORK):
         return whole
     small = least < 2 and work < SMALL_WORK
-    wanted = max(threads * CHUNKS_PER_THREAD, least)
+    each = max(1, min(CHUNKS_PER_THREAD, rows // (threads * max(1, least_rows))))
+    wanted = max(threads * each, least)
     if rows >= wanted:
         size = -(-rows // wanted)
         return Chunks(rows, width, -(-rows // size), size, True, small)

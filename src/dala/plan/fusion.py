@@ -19,7 +19,7 @@ LARGEST_ROW_OFFSET = 64
 """Rows up or down that a step may read of another step of its group."""
 
 Halo = tuple[int, int]
-"""Rows above and below."""
+"""Rows above and below, or columns on the left and the right."""
 
 
 @record
@@ -84,7 +84,7 @@ class _OpenGroup:
     def closed(self) -> FusionGroup:
         if len(self.steps) == 1:
             return FusionGroup(tuple(self.steps), self.reason)
-        halo = ((0, 0),) * len(self.steps) if self.is_flat else _halos(self.steps)
+        halo = ((0, 0),) * len(self.steps) if self.is_flat else halos(self.steps)
         return FusionGroup(tuple(self.steps), self.reason, self.is_flat, halo)
 
     def extended_by(self, unit: Sequence[Step]) -> tuple[_OpenGroup, str]:
@@ -167,7 +167,7 @@ def _has_common_rows(steps: Sequence[Step]) -> bool:
         return False
     if not all(_reads_row_by_row(step, domains[0][0]) for step in steps):
         return False
-    return domains[0][0] > 2 * max(sum(halo) for halo in _halos(steps))
+    return domains[0][0] > 2 * max(sum(halo) for halo in halos(steps))
 
 
 def _reads_row_by_row(step: Step, height: int) -> bool:
@@ -180,9 +180,9 @@ def _reads_row_by_row(step: Step, height: int) -> bool:
     )
 
 
-def _halos(steps: Sequence[Step]) -> tuple[Halo, ...]:
-    """Returns the halo that each producer must compute for the steps after it."""
-    halos = [(0, 0)] * len(steps)
+def halos(steps: Sequence[Step], axis: int = 0) -> tuple[Halo, ...]:
+    """Returns the halo that each producer must compute for the steps after it, along an axis."""
+    made = [(0, 0)] * len(steps)
     places = {number: i for i, step in enumerate(steps) for number in step.outputs}
     for i in range(len(steps) - 1, -1, -1):
         step = steps[i]
@@ -191,19 +191,19 @@ def _halos(steps: Sequence[Step]) -> tuple[Halo, ...]:
             place = places.get(number)
             if place is None or place >= i:
                 continue
-            up, down = _stencil_rows(found[item.name], step.program, item.name)
-            above, below = halos[place]
-            halos[place] = (max(above, halos[i][0] + up), max(below, halos[i][1] + down))
-    return tuple(halos)
+            up, down = reach(found[item.name], step.program, item.name, axis)
+            above, below = made[place]
+            made[place] = (max(above, made[i][0] + up), max(below, made[i][1] + down))
+    return tuple(made)
 
 
-def _stencil_rows(access: Access, program: Program, source: str) -> Halo:
-    """Returns the rows above and below its own that a program reads of an input."""
-    rows = [offset[0] for offset in access.offsets] or [0]
-    up, down = max(0, -min(rows)), max(0, *rows)
+def reach(access: Access, program: Program, source: str, axis: int) -> Halo:
+    """Returns how far before and after its own position a program reads an input along an axis."""
+    places = [offset[axis] for offset in access.offsets] or [0]
+    up, down = max(0, -min(places)), max(0, *places)
     mirrors = any(
         isinstance(item, Load) and item.source == source and item.border in ("mirror", "reflect")
         for item in walk(program.body)
     )
-    # At an edge these borders answer with rows of the other side.
+    # At an edge these borders answer with what lies on the other side.
     return (max(up, down), max(up, down)) if mirrors else (up, down)

@@ -10,15 +10,29 @@ from dala.plan.task import Task
 
 USUAL_BYTES = 16 << 20
 """What is taken for the last cache where the system does not tell."""
+USUAL_CORE_BYTES = 1 << 20
 _UNITS = {"K": 1 << 10, "M": 1 << 20}
 
 
 @cache
 def last_level_bytes() -> int:
     """Returns the size of the cache that is the last before memory."""
-    sizes = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size")
-    found = [_bytes(path.read_text().strip()) for path in sizes]
-    return max(found, default=0) or USUAL_BYTES
+    return max(_sizes().values(), default=0) or USUAL_BYTES
+
+
+@cache
+def core_bytes() -> int:
+    """Returns the size of the second cache, which a core mostly has to itself."""
+    return _sizes().get(2, 0) or USUAL_CORE_BYTES
+
+
+def _sizes() -> dict[int, int]:
+    """Returns the size of the cache of each level."""
+    folders = Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")
+    return {
+        int((folder / "level").read_text()): _bytes((folder / "size").read_text().strip())
+        for folder in folders
+    }
 
 
 def outgrows_caches(task: Task) -> bool:

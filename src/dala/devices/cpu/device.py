@@ -130,16 +130,16 @@ class Cpu(Device):
         from dala.devices.cpu.separated import SeparatedRunner, passes_of
         from dala.devices.cpu.tabled import TabledRunner, tables_of
 
-        passes = passes_of(task)
+        passes = passes_of(task, self.threads)
         if passes is not None:
             return SeparatedRunner(self, task, passes)
         tables = tables_of(task)
         return CpuRunner(self, task) if tables is None else TabledRunner(self, task, tables)
 
     def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
-        from dala.devices.cpu.fusion_group import fits_in_cache
+        from dala.devices.cpu.fusion_group import is_faster_fused
 
-        return fits_in_cache(group, materialized)
+        return is_faster_fused(group, materialized, self.threads)
 
     def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
         from dala.devices.cpu.fusion_group import CpuFusionGroup

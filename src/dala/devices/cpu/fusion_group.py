@@ -9,62 +9,45 @@ from typing import TYPE_CHECKING
 
 from dala.devices.cpu.caches import outgrows_caches
 from dala.devices.cpu.launches import bound_launch
+from dala.devices.cpu.line_buffers import cut_group, pays, plan_line_buffers
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.runner import WIDE_ROW, has_empty_input, pixel_bytes
 from dala.devices.device import Again, Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.fusion_group import EmittedGroup, Member, emit_group
 from dala.emit.partition import effort_per_position
+from dala.errors import InternalError
 from dala.plan.chunks import Chunks, cut
-from dala.plan.fusion import FusionGroup
+from dala.plan.fusion import FusionGroup, Halo
 from dala.plan.step import Step
 from dala.plan.task import Task, flattened
 
 if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
 
-LINE_BUFFER_BYTES = 256 << 10
-"""The stack space for a group's line buffers: within the cache of a core."""
-MOST_ROWS, LEAST_ROWS = 32, 2
-MOST_MOVED = 0.5
-"""The most rows moved within line buffers, per computed row."""
+FLAT_BYTES = 256 << 10
+"""The stack space for what lies between the steps of a flat group."""
 FLAT_STEP = 2048
 """The elements that each step of a flat group computes at a time."""
 _EMPTY_INPUT = (ctypes.c_int64 * 8)()
 
 
-def fits_in_cache(group: FusionGroup, materialized: set[int]) -> bool:
-    """Whether the working set of a group fits into the cache of a core."""
+def is_faster_fused(group: FusionGroup, materialized: set[int], threads: int) -> bool:
+    """Whether a group is computed faster than its steps one by one."""
     if group.flat:
-        sizes = [
-            size
-            for step in group.steps
-            for number, size in zip(step.outputs, _element_bytes(step), strict=True)
-            if number not in materialized
-        ]
-        return FLAT_STEP * sum(sizes) <= LINE_BUFFER_BYTES
-    rows = _rows_at_a_time(group, materialized)
-    moved = sum(map(sum, group.halo))
-    return rows >= LEAST_ROWS and moved <= MOST_MOVED * rows * len(group.steps)
+        return FLAT_STEP * sum(_buffered_bytes(group, materialized)) <= FLAT_BYTES
+    buffers = plan_line_buffers(group, materialized)
+    return buffers is not None and pays(group, buffers, materialized, threads)
 
 
-def _pitches(step: Step) -> list[int]:
-    """Returns the bytes per row of each output of a step."""
-    return [scalar.size_bytes * math.prod(shape[1:]) for scalar, shape in step.output_kinds]
-
-
-def _rows_at_a_time(group: FusionGroup, materialized: set[int]) -> int:
-    line_buffers = [
-        (pitch, sum(halo))
-        for step, halo in zip(group.steps, group.halo, strict=True)
-        for number, pitch in zip(step.outputs, _pitches(step), strict=True)
+def _buffered_bytes(group: FusionGroup, materialized: set[int]) -> list[int]:
+    """Returns the bytes per position of each output that is not materialized."""
+    return [
+        size
+        for step in group.steps
+        for number, size in zip(step.outputs, _element_bytes(step), strict=True)
         if number not in materialized
     ]
-    pitches = sum(pitch for pitch, _ in line_buffers)
-    around = sum(pitch * rows for pitch, rows in line_buffers)
-    if not pitches:
-        return MOST_ROWS
-    return min(MOST_ROWS, (LINE_BUFFER_BYTES - around) // pitches)
 
 
 class CpuFusionGroup:
@@ -79,12 +62,8 @@ class CpuFusionGroup:
         self.sizes = [
             self._sizes(step, task) for step, task in zip(self.steps, self.tasks, strict=True)
         ]
-        if group.flat:
-            self.pitches = [size for step in self.steps for size in _element_bytes(step)]
-            self.step = FLAT_STEP
-        else:
-            self.pitches = [pitch for step in self.steps for pitch in _pitches(step)]
-            self.step = _rows_at_a_time(group, materialized)
+        self.columns: tuple[Halo, ...] = ((0, 0),) * len(self.steps)
+        self.buffers = self._buffers()
         self.name = ", ".join(step.name for step in self.steps)
         self.used, self.sizes_bytes = self._used()
         self.chunks = self._chunks()
@@ -116,14 +95,30 @@ class CpuFusionGroup:
         program = flattened(step.program) if self.group.flat else step.program
         return sizes_of(layout_of(program), self._domain(task), task.shapes)
 
+    def _buffers(self) -> list[int]:
+        """Returns the arguments that say how line buffers lie, and how much is done at a time."""
+        if self.group.flat:
+            return [*_buffered_bytes(self.group, self.materialized), FLAT_STEP]
+        plan = plan_line_buffers(self.group, self.materialized)
+        if plan is None:
+            raise InternalError(f"The line buffers of {self.group.steps} do not fit.")
+        self.columns = plan.columns
+        rings = zip(plan.rows, plan.pitches, strict=True)
+        return [
+            *(part for rows, pitch in rings for part in (rows - 1, pitch)),
+            plan.step,
+            plan.width,
+        ]
+
     def _chunks(self) -> Chunks:
-        *outer, width = self._domain(self.tasks[-1])
+        if not self.group.flat:
+            return cut_group(self.group, self.device.threads)
+        (width,) = self._domain(self.tasks[-1])
         effort = sum(
             effort_per_position(step.program, task.shapes, width)
             for step, task in zip(self.steps, self.tasks, strict=True)
         )
-        rows = math.prod(outer)
-        return cut(rows, width, effort, self.device.threads, whole_rows=not self.group.flat)
+        return cut(1, width, effort, self.device.threads)
 
     def _emitted(self) -> EmittedGroup:
         places = {
@@ -145,14 +140,14 @@ class CpuFusionGroup:
                 empty=has_empty_input(self.tasks[i]),
             )
             program = flattened(step.program) if self.group.flat else step.program
-            above, below = self.group.halo[i]
-            members.append(Member(program, target, above, below, kept, line_buffers))
+            halo = (self.group.halo[i], self.columns[i])
+            members.append(Member(program, target, *halo, kept, line_buffers))
         return emit_group(tuple(members), flat=self.group.flat)
 
     def _compiled(self) -> Executable:
         emitted = self.emitted
         formats = "".join(slot.format for slots in emitted.slots for slot in slots)
-        formats += "q" * (len(self.pitches) + 1)
+        formats += "q" * len(self.buffers)
         return self.device.compiled(emitted.text, formats, emitted.options)
 
     def _streams(self, step: Step, task: Task) -> bool:
@@ -179,7 +174,7 @@ class CpuFusionGroup:
                 packed.append(self._address(memories.get(number)))
             packed += sizes
             packed += [params[name] for name in step.params]
-        given = (*packed, *self.pitches, self.step)
+        given = (*packed, *self.buffers)
         return bound_launch(self.device, self.executable, given, self.chunks, pointers)
 
     def _address(self, memory: HostMemory | None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dala.devices.cpu.fusion_group import CpuFusionGroup, fits_in_cache
+from dala.devices.cpu.fusion_group import CpuFusionGroup, is_faster_fused
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Again, Number, check_sizes
 from dala.ir.dump import dump
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _BETWEEN = -1
 
 
-def passes_of(task: Task) -> FusionGroup | None:
+def passes_of(task: Task, threads: int) -> FusionGroup | None:
     """Returns the passes of a task by itself: buffers are numbered as it has them."""
     count = len(task.inputs)
     if task.empty or len(task.outputs) != 1:
         return None
     kinds = (*task.inputs, *task.outputs)
     step = Step(task.name, task.program, tuple(range(count)), (count,), kinds, ())
-    return split(step, _BETWEEN, lambda group: fits_in_cache(group, {*step.buffers}))
+    return split(step, _BETWEEN, lambda group: is_faster_fused(group, {*step.buffers}, threads))
 
 
 class SeparatedRunner:

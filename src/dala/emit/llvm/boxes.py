@@ -17,13 +17,15 @@ from dala.ir.pixel_words import as_words
 _LARGEST = (1 << 31) - 1
 
 
-def functions_of(program: Program, target: Target, prefix: str = "") -> Functions:
+def functions_of(
+    program: Program, target: Target, prefix: str = "", *, rings: tuple[str, ...] = ()
+) -> Functions:
     """Returns the functions of a program, which are told apart by where it does its work."""
-    plain = Functions(program, target, prefix)
+    plain = Functions(program, target, prefix, rings=rings)
     if plain.lanes == 1 or target.watched or plain.program.tables or plain.tiles is not None:
         return plain
     box = box_of(in_fixed_point(program))
-    return plain if box is None else BoxFunctions(program, target, prefix, box)
+    return plain if box is None else BoxFunctions(program, target, prefix, box, rings)
 
 
 @record
@@ -38,11 +40,13 @@ class _Edge:
 class BoxFunctions(Functions):
     """Emits the functions of a program with a box."""
 
-    def __init__(self, program: Program, target: Target, prefix: str, box: Box) -> None:
-        super().__init__(program, target, prefix)
+    def __init__(
+        self, program: Program, target: Target, prefix: str, box: Box, rings: tuple[str, ...]
+    ) -> None:
+        super().__init__(program, target, prefix, rings=rings)
         self._box = box
         self._inside, self._outside = (
-            Functions(as_words(part), target, f"{prefix}{name}.", is_part=True)
+            Functions(as_words(part), target, f"{prefix}{name}.", is_part=True, rings=rings)
             for part, name in ((box.inside, "inside"), (box.outside, "outside"))
         )
 

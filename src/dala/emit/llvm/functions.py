@@ -8,9 +8,6 @@ rule (`slow`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from dala.base.record import changed
 from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
@@ -18,9 +15,9 @@ from dala.emit.llvm.body import Body
 from dala.emit.llvm.interleaved_channels import set_channel
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.lookups import COSTS, Lookups
-from dala.emit.llvm.memory import output_pointer
+from dala.emit.llvm.memory import ROW_OFFSET, output_pointer
 from dala.emit.llvm.reports import Reports
-from dala.emit.llvm.row_cuts import interior, vectors
+from dala.emit.llvm.row_cuts import interior, unless_empty, vectors
 from dala.emit.llvm.target import Options, Target
 from dala.emit.llvm.tiled_rows import rows_in_tiles
 from dala.emit.llvm.transposes import Tiles
@@ -36,15 +33,24 @@ from dala.plan.watchdog import has_loops
 
 CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
 """The last parameters of every chunk function."""
+RING = ("mask", "pitch")
+"""What there is to know of a ring: its rows, a power of two, less 1, and the bytes of each."""
 
 
 class Functions:
     """Emits the functions that compute a chunk of a program; `prefix` keeps their names unique."""
 
     def __init__(
-        self, program: Program, target: Target, prefix: str = "", *, is_part: bool = False
+        self,
+        program: Program,
+        target: Target,
+        prefix: str = "",
+        *,
+        is_part: bool = False,
+        rings: tuple[str, ...] = (),
     ) -> None:
         self.program = program
+        self.rings = rings
         if not is_part:
             narrow = as_words(in_fixed_point(program))
             self.program = with_tables(narrow, COSTS[target.permutes])
@@ -64,7 +70,7 @@ class Functions:
         flat = over_channels(self.program) if self.lanes > 1 and not target.watched else None
         self.flat = None
         if flat is not None:
-            self.flat = Functions(flat, target, f"{prefix}flat.", is_part=True)
+            self.flat = Functions(flat, target, f"{prefix}flat.", is_part=True, rings=rings)
         self.tables: list[Functions] = []
         if not is_part:
             plain = changed(target, streaming=False, in_place=frozenset(), tee=False, watched=False)
@@ -146,11 +152,13 @@ class Functions:
             if declare and slot.kind in ("out", "tee", "input"):
                 attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
             parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
-        return [*parts, *self.table_arguments]
+        return [*parts, *self.more_arguments]
 
     @property
-    def table_arguments(self) -> list[str]:
-        return [f"ptr %table.{number}" for number in range(len(self.program.tables))]
+    def more_arguments(self) -> list[str]:
+        """The arguments beyond the slots: tables, and how rows lie in rings."""
+        tables = [f"ptr %table.{number}" for number in range(len(self.program.tables))]
+        return [*tables, *(f"i64 {name}.{part}" for name in self.rings for part in RING)]
 
     def _row_arguments(self) -> list[str]:
         """Returns the arguments of a span beyond the slots: the row, and its per-row values."""
@@ -167,6 +175,7 @@ class Functions:
         writer = Writer(lanes, has_halves=target.has_halves, has_extremes=target.has_extremes)
         body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.in_place, body.empty = self.target.in_place, self.target.empty
+        body.rings = set(self.rings)
         if name == "staged" and self.tiles is not None:
             body.staged = self.tiles.names()
         if lanes > 1 and name != "edge":
@@ -242,6 +251,7 @@ class Functions:
         writer = Writer(has_halves=self.target.has_halves)
         body = Reports(self.program, writer, self.variance, free_order=True)
         body.in_place, body.empty = self.target.in_place, self.target.empty
+        body.rings = set(self.rings)
         body.watched = self._refuel
         if self.loops:
             watchdog.begin_chunk(writer)
@@ -302,12 +312,12 @@ class Functions:
     def _spans(self, writer: Writer, body: Reports) -> None:
         """Emits the calls that compute one row: slow, tail, fast, tail, slow."""
         begin, end = interior(writer, body, self.partition)
-        row = Operand("%row.offset", "i64")
+        row = body.row_start(output_pointer(0), ROW_OFFSET)
         self._edge(writer, body, "%x0", begin.text)
         for name, first, last in vectors(
             writer, body, self.program.output, self.lanes, row, (begin, end)
         ):
-            with _unless_empty(writer, first.text, last.text):
+            with unless_empty(writer, first.text, last.text):
                 self.call(writer, body, name, first.text, last.text)
         self._edge(writer, body, end.text, "%x1")
 
@@ -317,10 +327,10 @@ class Functions:
             room = writer.emit("i64", f"sub nsw i64 {last}, {first}")
             rest = writer.emit("i64", f"urem {room}, {self.lanes}")
             middle = writer.emit("i64", f"sub nsw i64 {last}, {rest.text}").text
-            with _unless_empty(writer, first, middle):
+            with unless_empty(writer, first, middle):
                 self.call(writer, body, "edge", first, middle)
             first = middle
-        with _unless_empty(writer, first, last):
+        with unless_empty(writer, first, last):
             self.call(writer, body, "slow", first, last)
 
     def _flat_spans(self, writer: Writer, body: Reports, flat: Functions) -> None:
@@ -331,17 +341,16 @@ class Functions:
         row.in_place = self.target.in_place
         row.statements(flat.partition.of_row)
         offset, first, last = (
-            writer.emit("i64", f"mul nsw {item}, {channels}")
-            for item in (Operand("%row.offset", "i64"), begin, end)
+            writer.emit("i64", f"mul nsw {item}, {channels}") for item in (ROW_OFFSET, begin, end)
         )
         given = self._in_channels(writer, flat)
         passed = [str(row.values[key]) for key, _ in flat.passed]
         positions = ["i64 %position.0"] * (self.program.rank - 1)
         arguments = ", ".join([*given, *positions, str(offset), *passed])
         self._edge(writer, body, "%x0", begin.text)
-        output = flat.program.output
-        for name, low, high in vectors(writer, body, output, flat.lanes, offset, (first, last)):
-            with _unless_empty(writer, low.text, high.text):
+        output, start = flat.program.output, body.row_start(output_pointer(0), offset)
+        for name, low, high in vectors(writer, body, output, flat.lanes, start, (first, last)):
+            with unless_empty(writer, low.text, high.text):
                 writer.emit("i32", f"call i32 @{flat.prefix}{name}({arguments}, {low}, {high})")
         self._edge(writer, body, end.text, "%x1")
 
@@ -357,7 +366,7 @@ class Functions:
                 channels = self.program.output.channels
                 name = writer.emit("i64", f"mul nsw i64 {name}, {channels}").text
             arguments.append(f"{flat.argument_type(slot)} {name}")
-        return [*arguments, *flat.table_arguments]
+        return [*arguments, *flat.more_arguments]
 
     def call(
         self, writer: Writer, body: Body, name: str, first: str, last: str, *more: str
@@ -375,18 +384,6 @@ class Functions:
             status = writer.emit("i32", "load i32, ptr %status")
             both = writer.emit("i32", f"or {status}, {failed.text}")
             writer.line(f"store {both}, ptr %status")
-
-
-@contextmanager
-def _unless_empty(writer: Writer, first: str, last: str) -> Iterator[None]:
-    """Guards the code emitted inside, which runs only if first < last."""
-    call, after = writer.label("span"), writer.label("spanned")
-    some = writer.emit("i1", f"icmp slt i64 {first}, {last}")
-    writer.branch(some, call, after)
-    writer.begin(call)
-    yield
-    writer.jump(after)
-    writer.begin(after)
 
 
 def _return_status(writer: Writer, loops: bool) -> None:

@@ -14,7 +14,7 @@ from dala.ir.nodes import Apply, Load, Value
 from dala.ir.types import BOOL, S32, S64, U8, Scalar
 from dala.plan.task import InPlace
 
-X = Operand("%x", "i64")
+X, ROW_OFFSET, ZERO = Operand("%x", "i64"), Operand("%row.offset", "i64"), Operand("0", "i64")
 NEXT = Step(1)
 
 
@@ -40,6 +40,8 @@ class Memory(Loops):
     """The reads that swap rows and columns, and the memory in which that was done."""
     empty = False
     """Whether an input has no elements: then it reads as one zero, whatever its other axes say."""
+    rings: Set[str] = frozenset()
+    """The addresses of memories that keep only their last rows, each in the place of an older."""
     left: Operand | None = None
     """The number of valid lanes as i64, where a row ends within a vector."""
 
@@ -53,7 +55,24 @@ class Memory(Loops):
 
     def here(self) -> Operand:
         """Returns the row-major index of this position's element."""
-        return self.writer.emit("i64", f"add nsw i64 %row.offset, {X.text}")
+        return self.writer.emit("i64", f"add nsw {ROW_OFFSET}, {X.text}")
+
+    def own(self, pointer: str) -> tuple[str, Operand]:
+        """Returns an address, and the index from there of this position's element."""
+        base, first = self.row_start(pointer, ROW_OFFSET)
+        return base, self.writer.emit("i64", f"add nsw {first}, {X.text}")
+
+    def row_start(self, pointer: str, offset: Operand) -> tuple[str, Operand]:
+        """Returns an address, and the index from there of this row's first element."""
+        if pointer not in self.rings:
+            return pointer, offset
+        return self.row_of_ring(pointer, Operand("%position.0", "i64")), ZERO
+
+    def row_of_ring(self, pointer: str, row: Operand) -> str:
+        """Returns the address of a row that a ring still keeps."""
+        place = self.writer.emit("i64", f"and {row}, {pointer}.mask")
+        distance = self.writer.emit("i64", f"mul nsw {place}, {pointer}.pitch")
+        return self.writer.emit("ptr", f"getelementptr i8, ptr {pointer}, {distance}").text
 
     def size(self, source: str, axis: int) -> Operand:
         return Operand(f"%in.{self.source(source)}.size.{axis}", "i64")
@@ -80,17 +99,18 @@ class Memory(Loops):
         """Emits a read; where there is a step, it cannot leave the row."""
         source = self.program.input(node.source)
         channels = source.channels or 1
+        outside = None
         if node in self.staged:
-            element, outside, step = X, None, NEXT
+            base, element, step = self.staged[node], X, NEXT
         elif node.index is None:
-            element, outside = self.here(), None
+            base, element = self.own(self.pointer(node.source))
             step = NEXT if self.varies(node) else None
         else:
-            element, outside = self._element(node, along_row=step is not None)
+            base, element, outside = self._element(node, along_row=step is not None)
         if step is not None:
-            value = self._read_row(node, source.type, element, channels, step)
+            value = self._read_row(node, source.type, base, element, channels, step)
         else:
-            value = self._read_at(node, source.type, element, channels)
+            value = self._read_at(node, source.type, base, element, channels)
         if source.type == BOOL:
             value = self.ops.convert(value, U8, BOOL)
         if outside is not None:
@@ -135,9 +155,13 @@ class Memory(Loops):
             return x
         return self.ops.apply(value, tuple(self._address(arg, x) for arg in value.args))
 
-    def _element(self, node: Load, *, along_row: bool) -> tuple[Operand, Operand | None]:
-        """Returns the index of the element read, and where the zero border applies instead."""
+    def _element(self, node: Load, *, along_row: bool) -> tuple[str, Operand, Operand | None]:
+        """Returns the element read, and where the zero border applies instead.
+
+        The element is an address and the index that is counted from there.
+        """
         assert node.index is not None
+        base = self.pointer(node.source)
         outside: Operand | None = None
         element: Operand | None = None
         for axis, value in enumerate(node.index):
@@ -152,9 +176,12 @@ class Memory(Loops):
                     if node.border == "zero":
                         beyond = self.ops.unary("not", BOOL, inside(self.writer, wide, size))
                         outside = beyond if outside is None else self._or(outside, beyond)
-            element = index if element is None else self.row_major(element, size, index)
+            if axis == 0 and base in self.rings:
+                base = self.row_of_ring(base, index)
+            else:
+                element = index if element is None else self.row_major(element, size, index)
         assert element is not None
-        return element, outside
+        return base, element, outside
 
     def _or(self, a: Operand, b: Operand) -> Operand:
         a, b = self.writer.alike(a, b)
@@ -166,7 +193,7 @@ class Memory(Loops):
         return self.ops.emit(rows, rows.type, f"add nsw {rows}, {index.text}")
 
     def _read_row(
-        self, node: Load, type: Scalar, element: Operand, channels: int, step: Step
+        self, node: Load, type: Scalar, base: str, element: Operand, channels: int, step: Step
     ) -> Operand:
         """Emits a vector load; of full pixels a channel is taken, of every step-th element."""
         writer, lanes, name = self.writer, self.writer.lanes, memory_type(type)
@@ -176,8 +203,7 @@ class Memory(Loops):
         if step.by < 0:
             element = writer.emit("i64", f"sub nsw {element}, {lanes - 1}")
         first = self._scaled(element, channels)
-        pointer = self.staged.get(node) or self.pointer(node.source)
-        place = writer.emit("ptr", f"getelementptr {name}, ptr {pointer}, {first}")
+        place = writer.emit("ptr", f"getelementptr {name}, ptr {base}, {first}")
         rest = self._rest(step)
         if self.left is None:
             whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
@@ -225,10 +251,11 @@ class Memory(Loops):
         last = writer.emit("i64", f"udiv {far}, {step.over}")
         return writer.emit("i64", f"add nsw {last}, 1")
 
-    def _read_at(self, node: Load, type: Scalar, element: Operand, channels: int) -> Operand:
+    def _read_at(
+        self, node: Load, type: Scalar, base: str, element: Operand, channels: int
+    ) -> Operand:
         """Emits a scalar load, or a gather with one address per lane."""
         writer, name, channel = self.writer, memory_type(type), node.channel or 0
-        base = self.pointer(node.source)
         if element.vector and type == U8 and channels == 4:
             return self._channel_of_words(base, element, channel)
         element = self._scaled(element, channels)
@@ -274,8 +301,9 @@ class Memory(Loops):
         """Emits the store of an output's elements here; `streaming` stores bypass the cache."""
         writer, channels, element = self.writer, len(values), memory_type(type)
         values = [self.stored(value, type) for value in values]
-        first = self._scaled(self.here(), channels)
-        place = writer.emit("ptr", f"getelementptr {element}, ptr {pointer}, {first}")
+        base, here = self.own(pointer)
+        first = self._scaled(here, channels)
+        place = writer.emit("ptr", f"getelementptr {element}, ptr {base}, {first}")
         if writer.lanes == 1:
             for channel, value in enumerate(values):
                 step = f"getelementptr {element}, {place}, i64 {channel}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from dala.emit.llvm.ir_writer import Operand, Writer
-from dala.emit.llvm.memory import Memory
+from dala.emit.llvm.memory import ZERO, Memory
 from dala.emit.partition import Partition
 from dala.emit.row_reads import Step
 from dala.ir.nodes import Load, Output
@@ -13,7 +14,6 @@ from dala.ir.types import S64
 
 LINE_BYTES = 64
 """A cache line."""
-ZERO = Operand("0", "i64")
 
 
 def interior(writer: Writer, body: Memory, partition: Partition) -> tuple[Operand, Operand]:
@@ -62,12 +62,13 @@ def vectors(
     body: Memory,
     output: Output,
     lanes: int,
-    row: Operand,
+    row: tuple[str, Operand],
     ends: tuple[Operand, ...],
 ) -> Iterator[tuple[str, Operand, Operand]]:
     """Emits where the interior of a row is cut: full vectors begin with a cache line.
 
-    `row` is the index of the row's first element; yields the functions that compute the parts.
+    `row` is an address, and the index from there of the row's first element; yields the functions
+    that compute the parts.
     """
     first, last = ends
     start = body.ops.intrinsic("smin", _aligned(writer, output, row, first), last)
@@ -77,17 +78,30 @@ def vectors(
     yield from (("tail", first, start), ("fast", start, middle), ("tail", middle, last))
 
 
-def _aligned(writer: Writer, output: Output, row: Operand, begin: Operand) -> Operand:
+def _aligned(writer: Writer, output: Output, row: tuple[str, Operand], begin: Operand) -> Operand:
     """Emits the first position from `begin` on whose element begins a cache line.
 
     A store across two lines costs as much as two, and streaming stores must not be.
     """
     size = output.type.size_bytes * (output.channels or 1)
-    address = writer.emit("i64", "ptrtoint ptr %out to i64")
-    element = writer.emit("i64", f"add {row}, {begin.text}")
+    base, first = row
+    address = writer.emit("i64", f"ptrtoint ptr {base} to i64")
+    element = writer.emit("i64", f"add {first}, {begin.text}")
     offset = writer.emit("i64", f"mul {element}, {size}")
     here = writer.emit("i64", f"add {address}, {offset.text}")
     back = writer.emit("i64", f"sub i64 0, {here.text}")
     bytes_ = writer.emit("i64", f"and {back}, {LINE_BYTES - 1}")
     count = writer.emit("i64", f"udiv {bytes_}, {size}")
     return writer.emit("i64", f"add {begin}, {count.text}")
+
+
+@contextmanager
+def unless_empty(writer: Writer, first: str, last: str) -> Iterator[None]:
+    """Guards the code emitted inside, which runs only if first < last."""
+    call, after = writer.label("span"), writer.label("spanned")
+    some = writer.emit("i1", f"icmp slt i64 {first}, {last}")
+    writer.branch(some, call, after)
+    writer.begin(call)
+    yield
+    writer.jump(after)
+    writer.begin(after)
