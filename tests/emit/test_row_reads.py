@@ -146,3 +146,33 @@ def test_a_place_outside_follows_the_border(device, border):
     columns = 100 - np.arange(150) + 140
     want = padded[np.arange(11)][:, columns]
     assert np.array_equal(kernel(given, far=100), want)
+
+
+SPREADS = [(0, 1), (-1, 1), (-1, 0, 1), (-7, -2, 3, 8), (-15, 0, 15), (-17, 0, 2, 20), (5, 6, 7)]
+
+
+@pytest.mark.parametrize("columns", SPREADS, ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "channels"), [("s32", ()), *(("f32", channels) for channels in CHANNELS)]
+)
+def test_neighbors_in_a_row_are_what_indices_say(device, dtype, channels, columns):
+    """Of wide rows they are shifted out of each other."""
+    reads = " + ".join(f"x[i + {row}, j + {column}]" for row in (0, 1) for column in columns)
+    given = "x: dala.Image" if channels else "x"
+    source = f"def near({given}):\n    i, j = dala.position(2)\n    return {reads}"
+    kernel = compute.Kernel.register("near", source, replace=True)
+    x = (
+        np.random.default_rng(8)
+        .integers(0, 99, (9, 333, *channels))
+        .astype(np.float32 if dtype == "f32" else np.int32)
+    )
+    out = compute.buffer_zeros(x.shape, dtype)
+    compute.run_kernel(kernel, [compute.from_numpy(x)], out)
+    rows = np.minimum(np.arange(9)[:, None] + [0, 1], 8)
+    expected = sum(
+        x[rows[:, down]][:, np.clip(np.arange(333) + column, 0, 332)]
+        for down in (0, 1)
+        for column in columns
+    )
+    np.testing.assert_array_equal(compute.read(out), expected)
+    compute.Kernel.unregister("near")

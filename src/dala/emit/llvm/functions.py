@@ -18,6 +18,7 @@ from dala.emit.llvm.lookups import COSTS, Lookups
 from dala.emit.llvm.memory import ROW_OFFSET, output_pointer
 from dala.emit.llvm.reports import Reports
 from dala.emit.llvm.row_cuts import interior, unless_empty, vectors
+from dala.emit.llvm.shared_reads import SharedReads
 from dala.emit.llvm.target import Options, Target
 from dala.emit.llvm.tiled_rows import rows_in_tiles
 from dala.emit.llvm.transposes import Tiles
@@ -181,6 +182,8 @@ class Functions:
         if lanes > 1 and name != "edge":
             body.steps = self.partition.reads.steps
             body.bounded = set(self.partition.reads.bounded(self.partition.of_row))
+        if name == "fast":
+            body.shared = SharedReads(self.program, lanes, self.target.vector_bits)
         body.watched = self._refuel
         for i, (key, type) in enumerate(self.passed):
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))

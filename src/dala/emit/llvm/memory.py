@@ -8,6 +8,7 @@ from types import MappingProxyType
 from dala.emit.llvm.borders import bordered, inside
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.loops import Loops
+from dala.emit.llvm.shared_reads import SharedReads
 from dala.emit.row_reads import Step
 from dala.ir.access import offset_from
 from dala.ir.nodes import Apply, Load, Value
@@ -42,6 +43,7 @@ class Memory(Loops):
     """Whether an input has no elements: then it reads as one zero, whatever its other axes say."""
     rings: Set[str] = frozenset()
     """The addresses of memories that keep only their last rows, each in the place of an older."""
+    shared: SharedReads | None = None
     left: Operand | None = None
     """The number of valid lanes as i64, where a row ends within a vector."""
 
@@ -205,7 +207,9 @@ class Memory(Loops):
         first = self._scaled(element, channels)
         place = writer.emit("ptr", f"getelementptr {name}, ptr {base}, {first}")
         rest = self._rest(step)
-        if self.left is None:
+        if self.shared is not None and node in self.shared.reads:
+            whole = self.shared.load(writer, node, place)
+        elif self.left is None:
             whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
         else:
             function = f"llvm.masked.load.{vector_suffix(count, name)}.p0"
