@@ -74,6 +74,26 @@ def test_what_is_the_same_along_a_row_is_computed_once_for_it(capsys):
     assert body.count("load") == 1
 
 
+@dala.kernel
+def pairs(x):
+    i, j = dala.position(2)
+    return max(x[i + 1, 2 * j], x[i + 1, 2 * j + 1])
+
+
+def test_elements_of_one_step_are_taken_from_the_same_vectors(capsys):
+    x = compute.buffer_zeros((10, 200), "f32")
+    body = vector_body(pairs, x, compute.buffer_zeros((10, 100), "f32"))
+    assert len(set(re.findall(r"= sub nsw i64 %\w+, ([01])\n", body))) == 2
+    assert "gather" not in body
+
+
+def test_inner_rows_are_read_without_looking_for_borders(capsys):
+    x = compute.buffer_zeros((10, 100), "f32")
+    body = vector_body(pairs, x, compute.buffer_zeros((10, 50), "f32"))
+    assert "smin" not in body
+    assert "@edge" in pairs.explain([x], compute.buffer_zeros((10, 50), "f32"))
+
+
 def test_the_assembly_can_be_seen(capsys):
     curve.explain(assembly=True)
     assert "dala_strip:" in capsys.readouterr().out

@@ -9,6 +9,7 @@ import dala
 from dala.gpu import compute
 
 DTYPES = {"u8": np.uint8, "u16": np.uint16, "f32": np.float32, "f16": np.float16}
+SUMMED = {"u8": np.uint8, "u16": np.uint16, "s32": np.int32, "f32": np.float32}
 CHANNELS = [(), (3,), (4,)]
 SHAPE = (150, 331)
 """Larger than a tile that is turned over, and no multiple of one."""
@@ -176,3 +177,28 @@ def test_neighbors_in_a_row_are_what_indices_say(device, dtype, channels, column
     )
     np.testing.assert_array_equal(compute.read(out), expected)
     compute.Kernel.unregister("near")
+
+
+@pytest.mark.parametrize("dtype", ["u8", "u16", "s32", "f32"])
+@pytest.mark.parametrize("border", ["clamp", "zero"])
+def test_short_rows_end_within_vectors(device, border, dtype):
+    """The rim is as wide as a row; rows above and below are outside, too."""
+
+    @dala.kernel(border=border)
+    def around(x):
+        i, j = dala.position(2)
+        return x[i - 1, j - 2] + x[i + 1, j + 1]
+
+    @dala.kernel(border=border)
+    def apart(x):
+        i, j = dala.position(2)
+        return x[i, 2 * j - 1] + x[i + 1, 2 * j + 2]
+
+    mode = {"clamp": "edge", "zero": "constant"}[border]
+    for width in (1, 2, 7, 15, 16, 17, 33, 65, 130):
+        x = np.random.default_rng(width).integers(0, 100, (5, width)).astype(SUMMED[dtype])
+        wide = np.pad(x, ((1, 1), (2, width + 4)), mode)
+        want = wide[:-2, :width] + wide[2:, 3 : width + 3]
+        assert np.array_equal(around(x, dtype=dtype), want)
+        want = wide[1:-1, 1 : 2 * width + 1 : 2] + wide[2:, 4 : 2 * width + 4 : 2]
+        assert np.array_equal(apart(x, dtype=dtype), want)

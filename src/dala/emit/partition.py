@@ -46,6 +46,10 @@ Key = Value | tuple[If | For | While, int]
 """A per-row value, or a result of a per-row structured statement."""
 
 
+Line = tuple[str, int, Value]
+"""An input, one of its axes, and an index along it."""
+
+
 class Partition:
     """The per-row statements, the per-position ones, and the values passed between them."""
 
@@ -108,6 +112,15 @@ class Partition:
         for load in self.reads.bounded(self.of_row):
             found.setdefault((load.source, load.index and load.index[-1]), load)
         return list(found.values())
+
+    def lines_read(self) -> set[Line]:
+        """Returns the indices of reads along rows that say, once for a row, which one is read."""
+        return {
+            (load.source, axis, value)
+            for load in self.reads.bounded(self.of_row)
+            for axis, value in enumerate((load.index or ())[:-1])
+            if self.reads.is_known(value, set(self.of_row))
+        }
 
 
 def loops_over_rows(program: Program) -> bool:

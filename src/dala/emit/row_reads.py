@@ -40,6 +40,8 @@ class Step:
     over: int = 1
     dividend: Value | None = None
     """What is divided by `over`, and rounded down: its rest says where the first one stands."""
+    phase: int = 0
+    """Which of every `by` elements is read: `2 * x + 1` reads vectors that `2 * x` does, too."""
 
     def count(self, lanes: int) -> int:
         """Returns how many elements there are from the first lane's to the last one's, at most."""
@@ -53,12 +55,15 @@ class RowReads:
         self._last = program.rank - 1
         self._variance = variance
         self._slopes: dict[Value, int] = {}
+        self._starts: dict[Value, int] = {}
         self._depths: dict[Value, int] = {}
         self._quotients: dict[Value, Step] = {}
         statements = walk(program.body)
         for item in statements:
             if isinstance(item, Apply) and (slope := self._found_slope(item)) is not None:
                 self._slopes[item] = slope
+                if (start := self._found_start(item)) is not None:
+                    self._starts[item] = start
             elif isinstance(item, Apply) and (step := self._found_quotient(item)) is not None:
                 self._quotients[item] = step
         found = {item: self._step(item) for item in statements if isinstance(item, Load)}
@@ -93,6 +98,23 @@ class RowReads:
                 return a * int(value.args[1].value)
         return None
 
+    def _start(self, value: Value) -> int | None:
+        """Returns what a value is at the first position of a row, None if that is not known."""
+        if isinstance(value, Const):
+            return int(value.value)
+        return (
+            0
+            if value in self._variance and isinstance(value, Position)
+            else self._starts.get(value)
+        )
+
+    def _found_start(self, value: Apply) -> int | None:
+        starts = [self._start(arg) for arg in value.args]
+        if None in starts:
+            return None
+        a, b = starts[0] or 0, starts[-1] or 0
+        return {"add": a + b, "sub": a - b, "neg": -a, "mul": a * b}[value.op]
+
     def _found_quotient(self, value: Apply) -> Step | None:
         """Returns the step of a quotient, or of one that is moved by what is uniform."""
         if value.type != S32 or value not in self._variance or len(value.args) != 2:
@@ -116,7 +138,9 @@ class RowReads:
         step = self.slope(load.index[-1])
         if step is None:
             return self._quotients.get(load.index[-1])
-        return Step(step) if step == -1 or 0 < step <= MOST_STEP else None
+        if 0 < step <= MOST_STEP:
+            return Step(step, phase=(self._start(load.index[-1]) or 0) % step)
+        return Step(step) if step == -1 else None
 
     def _addresses(self, program: Program) -> set[Value]:
         """Returns the values that nothing but reads along the row use, and other addresses."""
@@ -141,13 +165,14 @@ class RowReads:
     def bounded(self, of_row: Iterable[Statement]) -> list[Load]:
         """Returns the reads whose place is known once what is uniform along a row is computed."""
         rows = set(of_row)
-        return [load for load in self.steps if load.index and self._is_known(load.index[-1], rows)]
+        return [load for load in self.steps if load.index and self.is_known(load.index[-1], rows)]
 
-    def _is_known(self, value: Value, rows: set[Statement]) -> bool:
+    def is_known(self, value: Value, rows: set[Statement]) -> bool:
+        """Whether a value follows from the position and from what is computed once for a row."""
         if isinstance(value, Const | Extent | Param | Position):
             return True
         if isinstance(value, Apply) and value in self._variance:
-            return all(self._is_known(arg, rows) for arg in value.args)
+            return all(self.is_known(arg, rows) for arg in value.args)
         return value in rows
 
 

@@ -155,6 +155,7 @@ def _scheduling(options: Options) -> Iterator[None]:
 def _few_passes() -> Any:
     """Returns a short pass pipeline for code emitted as vectors: a fifth of the time of LLVM's."""
     passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()

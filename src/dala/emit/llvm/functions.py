@@ -3,7 +3,7 @@
 The chunk function iterates over its rows. Values that are uniform along a row are computed once per
 row. Then the row is split into spans: the interior, where no read can leave the row, runs in full
 vectors (`fast`) and a masked last one (`tail`); both edges run element by element, with the border
-rule (`slow`).
+rule (`slow`), or in masked vectors (`edge`) where that costs less.
 """
 
 from __future__ import annotations
@@ -12,19 +12,26 @@ from dala.base.record import changed
 from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.body import Body
-from dala.emit.llvm.interleaved_channels import set_channel
+from dala.emit.llvm.interleaved_channels import in_channels, set_channel
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.lookups import COSTS, Lookups
 from dala.emit.llvm.memory import ROW_OFFSET, output_pointer
 from dala.emit.llvm.reports import Reports
-from dala.emit.llvm.row_cuts import interior, unless_empty, vectors
+from dala.emit.llvm.row_cuts import (
+    has_wide_edges,
+    interior,
+    next_positions,
+    outer_positions,
+    unless_empty,
+    vectors,
+    vectors_and_edges,
+)
 from dala.emit.llvm.shared_reads import SharedReads
 from dala.emit.llvm.target import Options, Target
 from dala.emit.llvm.tiled_rows import rows_in_tiles
 from dala.emit.llvm.transposes import Tiles
 from dala.emit.partition import PAIR, Partition
 from dala.emit.transposed_reads import transposed_reads
-from dala.ir.access import offset_from
 from dala.ir.channels import over_channels
 from dala.ir.fixed_point import in_fixed_point
 from dala.ir.level_tables import with_tables
@@ -79,12 +86,9 @@ class Functions:
                 Functions(table, plain, f"{prefix}table{number}.", is_part=True)
                 for number, table in enumerate(self.program.tables)
             ]
-        moved = [load.index[-1] for load in self.partition.boundary_reads() if load.index]
-        last = self.program.rank - 1
-        self.has_wide_edges = self.lanes > 1 and any(
-            offset_from(index, last) is None for index in moved
+        self.has_wide_edges = (
+            self.lanes > 1 and not is_part and has_wide_edges(self.partition, target.vector_bits)
         )
-        """Whether reads may leave their row far from its ends: what is read lies elsewhere."""
         swaps = transposed_reads(self.program) if self.lanes > 1 and not target.watched else {}
         self.tiles = Tiles(self.program, swaps, prefix) if swaps else None
 
@@ -99,12 +103,14 @@ class Functions:
     def texts(self) -> list[str]:
         """Returns the functions as text; `rows` computes a chunk from the unpacked slots."""
         parts = [text for table in self.tables for text in table.texts()]
-        parts.append(self._span("slow", 1))
+        made = self.flat or self
+        parts.append(
+            self._span("edge", self.lanes) if self.has_wide_edges else self._span("slow", 1)
+        )
         if self.lanes > 1:
-            made = self.flat or self
-            parts += [made._span("fast", made.lanes), made._span("tail", made.lanes)]
-        if self.has_wide_edges:
-            parts.append(self._span("edge", self.lanes))
+            parts.append(made._span("fast", made.lanes))
+        if self.lanes > 1 and (self.flat or not self.has_wide_edges):
+            parts.append(made._span("tail", made.lanes))
         if self.tiles is not None:
             parts += [*self.tiles.functions(self.program), self._span("staged", self.lanes)]
         parts.append(self._rows())
@@ -179,7 +185,10 @@ class Functions:
         body.rings = set(self.rings)
         if name == "staged" and self.tiles is not None:
             body.staged = self.tiles.names()
-        if lanes > 1 and name != "edge":
+        body.at_edge = name == "edge"
+        if self.has_wide_edges and name == "fast":
+            body.lines = self.partition.lines_read()
+        if lanes > 1:
             body.steps = self.partition.reads.steps
             body.bounded = set(self.partition.reads.bounded(self.partition.of_row))
         if name == "fast":
@@ -203,7 +212,7 @@ class Functions:
         if self.span_loops:
             watchdog.begin_position(writer)
         self._set_position(body)
-        if name == "tail":
+        if name in ("tail", "edge"):
             body.left = writer.emit("i64", "sub nsw i64 %x.end, %x")
             short = writer.emit("i32", f"trunc {body.left} to i32")
             body.mask = writer.below(lanes, short)
@@ -259,14 +268,16 @@ class Functions:
         if self.loops:
             watchdog.begin_chunk(writer)
         writer.line("%some = icmp slt i64 %x0, %x1")
-        writer.branch(Operand("%some", "i1"), "row.head", "row.done")
-        entry = writer.block
+        writer.branch(Operand("%some", "i1"), "row.first", "row.done")
+        writer.begin("row.first")
+        first = [Operand("%row0", "i64"), *outer_positions(writer, self.program.rank, "%row0")]
+        writer.jump("row.head")
         writer.begin("row.head")
         place = len(writer.lines)
         more = writer.emit("i1", "icmp slt i64 %row, %row1")
         writer.branch(more, "row.turn", "row.done")
         writer.begin("row.turn")
-        self.positions(writer)
+        writer.line(f"%row.offset = mul nsw i64 %row, %size.{self.program.rank - 1}")
         if self.row_loops:
             watchdog.begin_position(writer)
         body.statements(self.partition.of_row)
@@ -276,12 +287,17 @@ class Functions:
             self._spans(writer, body)
         else:
             self._flat_spans(writer, body, self.flat)
-        after = writer.emit("i64", "add nsw i64 %row, 1")
+        after = [
+            writer.emit("i64", "add nsw i64 %row, 1"),
+            *next_positions(writer, self.program.rank),
+        ]
         latch = writer.block
         self._loop_again(writer, "row", self.loops)
-        writer.lines.insert(
-            place, f"  %row = phi i64 [ %row0, %{entry} ], [ {after.text}, %{latch} ]"
-        )
+        names = ["%row", *(f"%position.{axis}" for axis in range(self.program.rank - 1))]
+        writer.lines[place:place] = [
+            f"  {name} = phi i64 [ {a.text}, %row.first ], [ {b.text}, %{latch} ]"
+            for name, a, b in zip(names, first, after, strict=True)
+        ]
         writer.begin("row.done")
         if self.loops:
             watchdog.end_chunk(writer)
@@ -298,43 +314,37 @@ class Functions:
         return ", ".join([*self.arguments(declare=True), *CHUNK])
 
     def defined(self, name: str, arguments: str, writer: Writer) -> str:
-        head = f"define internal i32 @{self.prefix}{name}({arguments}) #0 {{"
+        attributes = "#2" if name == "fast" else "#0"
+        head = f"define internal i32 @{self.prefix}{name}({arguments}) {attributes} {{"
         return "\n".join([head, "entry:", *writer.lines, "}"])
 
     def positions(self, writer: Writer) -> None:
         """Emits the position along each outer axis, and the index of the row's first element."""
-        last = self.program.rank - 1
-        rest = "%row"
-        for axis in range(last - 1, 0, -1):
-            writer.line(f"%position.{axis} = urem i64 {rest}, %size.{axis}")
-            rest = writer.emit("i64", f"udiv i64 {rest}, %size.{axis}").text
-        if last:
-            writer.line(f"%position.0 = add i64 {rest}, 0")
-        writer.line(f"%row.offset = mul nsw i64 %row, %size.{last}")
+        found = outer_positions(writer, self.program.rank, "%row")
+        for axis, position in enumerate(found):
+            writer.line(f"%position.{axis} = add {position}, 0")
+        writer.line(f"%row.offset = mul nsw i64 %row, %size.{self.program.rank - 1}")
 
     def _spans(self, writer: Writer, body: Reports) -> None:
-        """Emits the calls that compute one row: slow, tail, fast, tail, slow."""
-        begin, end = interior(writer, body, self.partition)
+        """Emits the calls that compute one row: its edges, and vectors in between."""
         row = body.row_start(output_pointer(0), ROW_OFFSET)
-        self._edge(writer, body, "%x0", begin.text)
-        for name, first, last in vectors(
-            writer, body, self.program.output, self.lanes, row, (begin, end)
-        ):
+        if self.has_wide_edges:
+            parts = vectors_and_edges(writer, body, self.partition, row)
+        else:
+            begin, end = interior(writer, body, self.partition)
+            self._edge(writer, body, "%x0", begin.text)
+            output, lanes = self.program.output, self.lanes
+            parts = vectors(writer, body, output, lanes, row, (begin, end))
+        for name, first, last in parts:
             with unless_empty(writer, first.text, last.text):
                 self.call(writer, body, name, first.text, last.text)
-        self._edge(writer, body, end.text, "%x1")
+        if not self.has_wide_edges:
+            self._edge(writer, body, end.text, "%x1")
 
     def _edge(self, writer: Writer, body: Reports, first: str, last: str) -> None:
-        """Emits the calls for positions some of whose reads leave their row."""
-        if self.has_wide_edges:
-            room = writer.emit("i64", f"sub nsw i64 {last}, {first}")
-            rest = writer.emit("i64", f"urem {room}, {self.lanes}")
-            middle = writer.emit("i64", f"sub nsw i64 {last}, {rest.text}").text
-            with unless_empty(writer, first, middle):
-                self.call(writer, body, "edge", first, middle)
-            first = middle
+        """Emits the call for positions some of whose reads leave their row."""
         with unless_empty(writer, first, last):
-            self.call(writer, body, "slow", first, last)
+            self.call(writer, body, "edge" if self.has_wide_edges else "slow", first, last)
 
     def _flat_spans(self, writer: Writer, body: Reports, flat: Functions) -> None:
         """Emits the calls for one row whose interior is computed over interleaved channels."""
@@ -346,7 +356,7 @@ class Functions:
         offset, first, last = (
             writer.emit("i64", f"mul nsw {item}, {channels}") for item in (ROW_OFFSET, begin, end)
         )
-        given = self._in_channels(writer, flat)
+        given = in_channels(writer, self, flat)
         passed = [str(row.values[key]) for key, _ in flat.passed]
         positions = ["i64 %position.0"] * (self.program.rank - 1)
         arguments = ", ".join([*given, *positions, str(offset), *passed])
@@ -356,20 +366,6 @@ class Functions:
             with unless_empty(writer, low.text, high.text):
                 writer.emit("i32", f"call i32 @{flat.prefix}{name}({arguments}, {low}, {high})")
         self._edge(writer, body, end.text, "%x1")
-
-    def _in_channels(self, writer: Writer, flat: Functions) -> list[str]:
-        """Returns the arguments of the flat program, whose image widths count channels."""
-        images = {item.name for item in self.program.inputs if item.channels}
-        arguments = []
-        for slot in flat.slots:
-            name = flat.argument(slot)
-            last = self.program.rank - 1
-            is_width = slot.axis == last and (slot.kind == "size" or slot.source in images)
-            if is_width and slot.kind in ("size", "input size"):
-                channels = self.program.output.channels
-                name = writer.emit("i64", f"mul nsw i64 {name}, {channels}").text
-            arguments.append(f"{flat.argument_type(slot)} {name}")
-        return [*arguments, *flat.more_arguments]
 
     def call(
         self, writer: Writer, body: Body, name: str, first: str, last: str, *more: str

@@ -39,6 +39,10 @@ def constant(scalar: Scalar, value: bool | int | float) -> Operand:
     return Operand(str(int(value)), scalar.llvm)
 
 
+def _counted(count: int) -> str:
+    return f"<{', '.join(f'i32 {i}' for i in range(count))}>"
+
+
 class Writer:
     """Collects the lines of one function; `lanes` is its vector width.
 
@@ -87,12 +91,21 @@ class Writer:
 
     def below(self, count: int, limit: Operand) -> Operand:
         """Returns a mask of `count` lanes: those whose index is below the limit, an i32."""
-        type = f"<{count} x i32>"
-        one = self.emit(type, f"insertelement {type} poison, {limit}, i64 0")
-        splat = f"shufflevector {one}, {type} poison, {type} zeroinitializer"
-        limits = self.emit(type, splat)
-        numbers = ", ".join(f"i32 {i}" for i in range(count))
-        return self.emit(f"<{count} x i1>", f"icmp slt {type} <{numbers}>, {limits.text}", True)
+        limits = self.repeated(count, limit)
+        text = f"icmp slt {limits.type} {_counted(count)}, {limits.text}"
+        return self.emit(f"<{count} x i1>", text, True)
+
+    def numbered(self, count: int, first: Operand) -> Operand:
+        """Returns a vector of so many i32: the first, and each one more than that before it."""
+        firsts = self.repeated(count, first)
+        return self.emit(firsts.type, f"add {firsts}, {_counted(count)}")
+
+    def repeated(self, count: int, value: Operand) -> Operand:
+        """Returns a vector of a value, as often as asked for."""
+        type = f"<{count} x {value.type}>"
+        one = self.emit(type, f"insertelement {type} poison, {value}, i64 0")
+        zeros = f"<{count} x i32> zeroinitializer"
+        return self.emit(type, f"shufflevector {one}, {type} poison, {zeros}")
 
     def gather(
         self, function: str, type: str, places: Operand, align: int, mask: Operand, rest: Operand

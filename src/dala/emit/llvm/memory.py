@@ -1,17 +1,18 @@
-"""Emits reads of buffers and writes of rows: borders, pixels, vectors, gathers."""
+"""Emits reads of buffers: borders, pixels, vectors, gathers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from types import MappingProxyType
 
 from dala.emit.llvm.borders import bordered, inside
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.loops import Loops
 from dala.emit.llvm.shared_reads import SharedReads
+from dala.emit.partition import Line
 from dala.emit.row_reads import Step
 from dala.ir.access import offset_from
-from dala.ir.nodes import Apply, Load, Value
+from dala.ir.nodes import Apply, Load, Program, Value
 from dala.ir.types import BOOL, S32, S64, U8, Scalar
 from dala.plan.task import InPlace
 
@@ -30,13 +31,17 @@ def memory_type(scalar: Scalar) -> str:
 
 
 class Memory(Loops):
-    """Adds memory access to a body; in the interior no read leaves its row."""
+    """Adds reads to a body; in the interior none leaves its row."""
 
     in_place: InPlace = frozenset()
     steps: Mapping[Load, Step] = MappingProxyType({})
     """The reads along the row, and the distance of the elements that neighbors read."""
     bounded: Set[Load] = frozenset()
-    """Those of them that cannot leave the row here."""
+    """Those of them that cannot leave the row here, unless it is at its edges."""
+    at_edge = False
+    """Whether the border rule applies to what is read along the row."""
+    lines: Set[Line] = frozenset()
+    """Indices that are known to lie inside here: of the rows that are read."""
     staged: Mapping[Load, str] = MappingProxyType({})
     """The reads that swap rows and columns, and the memory in which that was done."""
     empty = False
@@ -93,12 +98,14 @@ class Memory(Loops):
 
     def load(self, node: Load) -> Operand:
         step = self.steps.get(node) if self.writer.lanes > 1 else None
-        if node in self.staged or node in self.bounded or step is None:
-            return self._loaded(node, step)
-        return self._guarded(node, step)
+        if node not in self.bounded and node not in self.staged and step is not None:
+            return self._guarded(node, step)
+        if self.at_edge and not fills_edges(self.program, node):
+            step = None
+        return self._loaded(node, step)
 
     def _loaded(self, node: Load, step: Step | None) -> Operand:
-        """Emits a read; where there is a step, it cannot leave the row."""
+        """Emits a read; where there is a step, it cannot leave the row, or is masked."""
         source = self.program.input(node.source)
         channels = source.channels or 1
         outside = None
@@ -125,6 +132,7 @@ class Memory(Loops):
         writer = self.writer
         assert node.index is not None
         first = self.index_at(X, node.index[-1])
+        first = writer.emit("i64", f"sub nsw {first}, {step.phase}")
         count = writer.lanes * abs(step.by) if step.over == 1 else step.count(writer.lanes)
         last = count - 1 if step.by > 0 else 1 - count
         far = writer.emit("i64", f"add nsw {first}, {last}")
@@ -173,7 +181,8 @@ class Memory(Loops):
             else:
                 wide = self.wide_index(value)
                 index = wide
-                if not self.stays_inside(node, axis, value):
+                known = (node.source, axis, value) in self.lines
+                if not known and not self.stays_inside(node, axis, value):
                     index = bordered(self.writer, node.border, wide, size)
                     if node.border == "zero":
                         beyond = self.ops.unary("not", BOOL, inside(self.writer, wide, size))
@@ -202,12 +211,14 @@ class Memory(Loops):
         elements = lanes * abs(step.by) if step.over == 1 else step.count(lanes)
         count = elements * channels
         wide = f"<{count} x {name}>"
-        if step.by < 0:
-            element = writer.emit("i64", f"sub nsw {element}, {lanes - 1}")
+        back = lanes - 1 if step.by < 0 else step.phase
+        element = writer.emit("i64", f"sub nsw {element}, {back}")
         first = self._scaled(element, channels)
         place = writer.emit("ptr", f"getelementptr {name}, ptr {base}, {first}")
         rest = self._rest(step)
-        if self.shared is not None and node in self.shared.reads:
+        if self.at_edge and node in self.bounded:
+            whole = self._read_edge(node, type, place, count, back)
+        elif self.shared is not None and node in self.shared.reads:
             whole = self.shared.load(writer, node, place)
         elif self.left is None:
             whole = writer.emit(wide, f"load {wide}, {place}, align {type.size_bytes}")
@@ -225,7 +236,7 @@ class Memory(Loops):
             if step.by < 0:
                 places = [lanes - 1 - i for i in range(lanes)]
             else:
-                places = [(start + i * step.by) // step.over for i in range(lanes)]
+                places = [(start + i * step.by) // step.over + step.phase for i in range(lanes)]
             picks = ", ".join(f"i32 {i * channels + channel}" for i in places)
             text = f"shufflevector {whole}, {wide} poison, <{lanes} x i32> <{picks}>"
             picked = writer.emit(writer.vector_type(name), text, vector=True)
@@ -236,6 +247,34 @@ class Memory(Loops):
                 found = writer.emit(found.type, f"select {here}, {picked}, {found}", vector=True)
         assert found is not None
         return found
+
+    def _read_edge(
+        self, node: Load, type: Scalar, place: Operand, count: int, back: int
+    ) -> Operand:
+        """Emits the load of elements side by side; those outside of the row are its border."""
+        writer, name = self.writer, memory_type(type)
+        assert node.index is not None
+        first = self.index_at(X, node.index[-1])
+        first = writer.emit("i64", f"sub nsw {first}, {back}")
+        size = self.size(node.source, len(node.index) - 1)
+        numbers = writer.numbered(count, writer.emit("i32", f"trunc {first} to i32"))
+        sizes = writer.repeated(count, writer.emit("i32", f"trunc {size} to i32"))
+        mask = writer.emit(f"<{count} x i1>", f"icmp ult {numbers}, {sizes.text}")
+        wide = f"<{count} x {name}>"
+        border = Operand("zeroinitializer", wide)
+        if node.border == "clamp":
+            ends = []
+            for end in ("0", writer.emit("i64", f"sub nsw {size}, 1").text):
+                step = writer.emit("i64", f"sub nsw i64 {end}, {first.text}")
+                there = writer.emit("ptr", f"getelementptr {name}, {place}, {step}")
+                text = f"load {name}, {there}, align {type.size_bytes}"
+                ends.append(writer.repeated(count, writer.emit(name, text)))
+            before = writer.emit(mask.type, f"icmp slt {numbers}, zeroinitializer")
+            border = writer.emit(wide, f"select {before}, {ends[0]}, {ends[1]}")
+        function = f"llvm.masked.load.{vector_suffix(count, name)}.p0"
+        return writer.call(
+            function, wide, place, Operand(str(type.size_bytes), "i32"), mask, border
+        )
 
     def _rest(self, step: Step) -> Operand | None:
         """Returns what is left of the first lane's dividend, as i64."""
@@ -293,68 +332,15 @@ class Memory(Loops):
             return element
         return self.ops.binary("mul", S64, element, self.ops.number(element, S64, channels))
 
-    # -- writes ----------------------------------------------------------------------------------
-
-    def stored(self, value: Operand, type: Scalar) -> Operand:
-        """Returns a value as memory holds it."""
-        return self.ops.convert(value, BOOL, U8) if type == BOOL else value
-
-    def write_row(
-        self, values: Sequence[Operand], pointer: str, type: Scalar, *, streaming: bool
-    ) -> None:
-        """Emits the store of an output's elements here; `streaming` stores bypass the cache."""
-        writer, channels, element = self.writer, len(values), memory_type(type)
-        values = [self.stored(value, type) for value in values]
-        base, here = self.own(pointer)
-        first = self._scaled(here, channels)
-        place = writer.emit("ptr", f"getelementptr {element}, ptr {base}, {first}")
-        if writer.lanes == 1:
-            for channel, value in enumerate(values):
-                step = f"getelementptr {element}, {place}, i64 {channel}"
-                target = writer.emit("ptr", step) if channel else place
-                writer.line(f"store {value}, {target}, align {type.size_bytes}")
-            return
-        whole = self._interleaved([writer.splat(value) for value in values])
-        size = writer.lanes * channels * type.size_bytes
-        if self.left is not None:
-            align = Operand(str(type.size_bytes), "i32")
-            name = vector_suffix(writer.lanes * channels, element)
-            writer.call_void(
-                *(f"llvm.masked.store.{name}.p0", whole, place, align),
-                self._there(writer.lanes * channels, self.left, channels),
-            )
-        elif streaming:
-            writer.line(f"store {whole}, {place}, align {min(size, 64)}, !nontemporal !0")
-        else:
-            writer.line(f"store {whole}, {place}, align {type.size_bytes}")
-
     def _there(self, count: int, valid: Operand, channels: int) -> Operand:
         """Returns the mask of the valid elements, of which there are so many, with channels."""
         short = self.writer.emit("i32", f"trunc {self._scaled(valid, channels)} to i32")
         return self.writer.below(count, short)
 
-    def _interleaved(self, values: list[Operand]) -> Operand:
-        """Interleaves the channels of pixels."""
-        if len(values) == 1:
-            return values[0]
-        writer, lanes = self.writer, self.writer.lanes
-        element = values[0].type.split(" x ")[1].rstrip(">")
-        pair = f"<{2 * lanes} x {element}>"
-        both = ", ".join(f"i32 {i}" for i in range(2 * lanes))
-        padded = [*values, *[Operand("poison", values[0].type, vector=True)] * (len(values) % 2)]
-        halves = [
-            writer.emit(pair, f"shufflevector {a}, {b}, <{2 * lanes} x i32> <{both}>")
-            for a, b in zip(padded[::2], padded[1::2], strict=True)
-        ]
-        count = len(values) * lanes
-        order = ", ".join(
-            f"i32 {channel * lanes + lane}"
-            for lane in range(lanes)
-            for channel in range(len(values))
-        )
-        rest = halves[1] if len(halves) > 1 else Operand("poison", pair, vector=True)
-        text = f"shufflevector {halves[0]}, {rest}, <{count} x i32> <{order}>"
-        return writer.emit(f"<{count} x {element}>", text, vector=True)
+
+def fills_edges(program: Program, load: Load) -> bool:
+    """Whether vectors that reach beyond a row are filled with its border, without a gather."""
+    return load.border in ("clamp", "zero") and not program.input(load.source).channels
 
 
 def turned(writer: Writer, vector: Operand, count: int) -> Operand:

@@ -90,6 +90,7 @@ def _entry(made: Functions) -> str:
 _METADATA = """\
 attributes #0 = { nounwind }
 attributes #1 = { cold noinline nounwind }
+attributes #2 = { alwaysinline nounwind }
 !0 = !{i32 1}
 !1 = distinct !{!1, !2, !3}
 !2 = !{!"llvm.loop.vectorize.enable", i1 false}

@@ -1,19 +1,57 @@
-"""Emits where rows are cut: into the interior and its edges, into vectors, and into tiles."""
+"""Emits where rows lie and are cut: into the interior and its edges, and into vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from dala.emit.llvm.borders import inside
 from dala.emit.llvm.ir_writer import Operand, Writer
-from dala.emit.llvm.memory import ZERO, Memory
+from dala.emit.llvm.memory import ZERO, Memory, fills_edges
 from dala.emit.partition import Partition
 from dala.emit.row_reads import Step
+from dala.ir.access import offset_from
 from dala.ir.nodes import Load, Output
-from dala.ir.types import S64
+from dala.ir.types import BOOL, S64
 
 LINE_BYTES = 64
 """A cache line."""
+MASKED_BITS = {512: 8, 256: 32, 128: 128}
+"""The narrowest elements of which vectors are loaded in part, by the width of vectors."""
+
+
+def outer_positions(writer: Writer, rank: int, row: str) -> list[Operand]:
+    """Emits the position of a row along each axis but the last."""
+    found: list[Operand] = []
+    for axis in range(rank - 2, 0, -1):
+        found.append(writer.emit("i64", f"urem i64 {row}, %size.{axis}"))
+        row = writer.emit("i64", f"udiv i64 {row}, %size.{axis}").text
+    return [Operand(row, "i64"), *reversed(found)] if rank > 1 else []
+
+
+def next_positions(writer: Writer, rank: int) -> list[Operand]:
+    """Emits the position of the next row: one more, and 0 with a carry at the end of an axis."""
+    found: list[Operand] = []
+    carry = Operand("1", "i64")
+    for axis in range(rank - 2, -1, -1):
+        after = writer.emit("i64", f"add nsw i64 %position.{axis}, {carry.text}")
+        if axis:
+            over = writer.emit("i1", f"icmp eq {after}, %size.{axis}")
+            after = writer.emit("i64", f"select {over}, i64 0, {after}")
+            carry = writer.emit("i64", f"zext {over} to i64")
+        found.append(after)
+    return found[::-1]
+
+
+def has_wide_edges(partition: Partition, vector_bits: int) -> bool:
+    """Whether edges run in vectors: they are filled by masks, or reads leave rows far away."""
+    reads, program = partition.boundary_reads(), partition.program
+    if all(fills_edges(program, load) for load in reads):
+        narrowest = min((program.input(load.source).type.bits for load in reads), default=0)
+        return bool(reads) and narrowest >= MASKED_BITS[vector_bits]
+    return any(
+        load.index and offset_from(load.index[-1], program.rank - 1) is None for load in reads
+    )
 
 
 def interior(writer: Writer, body: Memory, partition: Partition) -> tuple[Operand, Operand]:
@@ -32,6 +70,7 @@ def _inside(writer: Writer, body: Memory, load: Load, step: Step) -> tuple[Opera
     assert load.index is not None
     size = body.size(load.source, len(load.index) - 1)
     start = body.index_at(ZERO, load.index[-1])
+    start = writer.emit("i64", f"sub nsw {start}, {step.phase}")
     if step.by < 0:
         after = writer.emit("i64", f"sub nsw {start}, {size.text}")
         least, stop = (writer.emit("i64", f"add nsw {item}, 1") for item in (after, start))
@@ -76,6 +115,28 @@ def vectors(
     rest = writer.emit("i64", f"urem {room}, {lanes}")
     middle = writer.emit("i64", f"sub nsw {last}, {rest.text}")
     yield from (("tail", first, start), ("fast", start, middle), ("tail", middle, last))
+
+
+def vectors_and_edges(
+    writer: Writer, body: Memory, partition: Partition, row: tuple[str, Operand]
+) -> Iterator[tuple[str, Operand, Operand]]:
+    """Emits where a row is cut whose edges run in vectors.
+
+    All of it is edge if there is no room for a full vector, or if a row outside is read.
+    """
+    output, lanes = partition.program.output, partition.lanes
+    begin, end = interior(writer, body, partition)
+    first, last = Operand("%x0", "i64"), Operand("%x1", "i64")
+    start = _aligned(writer, output, row, begin)
+    room = writer.emit("i64", f"sub nsw {end}, {start.text}")
+    fits = writer.emit("i1", f"icmp sge {room}, {lanes}")
+    for source, axis, value in partition.lines_read():
+        within = inside(writer, body.wide_index(value), body.size(source, axis))
+        fits = body.ops.binary("and", BOOL, fits, within)
+    rest = writer.emit("i64", f"urem {room}, {lanes}")
+    middle = writer.emit("i64", f"sub nsw {end}, {rest.text}")
+    start, middle = (body.ops.select(fits, item, last) for item in (start, middle))
+    yield from (("edge", first, start), ("fast", start, middle), ("edge", middle, last))
 
 
 def _aligned(writer: Writer, output: Output, row: tuple[str, Operand], begin: Operand) -> Operand:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from dala.emit.llvm.borders import inside
 from dala.emit.llvm.ir_writer import Operand
-from dala.emit.llvm.memory import Memory, memory_type, turned, vector_suffix
+from dala.emit.llvm.memory import memory_type, turned, vector_suffix
+from dala.emit.llvm.row_stores import RowStores
 from dala.ir.nodes import AtomicUpdate, Store
 from dala.ir.polynomials import polynomial, position_of
 from dala.ir.types import BOOL
 
 
-class Scatters(Memory):
+class Scatters(RowStores):
     """Adds writes to any element; those outside the output are skipped."""
 
     def store(self, node: Store | AtomicUpdate) -> None:

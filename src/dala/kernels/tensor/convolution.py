@@ -1,10 +1,4 @@
-"""Convolution of planes, (batch, channels, height, width).
-
-The input is copied into planes with a rim of zeros. A plane is then one long row, in which every
-tap of a window stands at a fixed distance from its first, so that whole vectors are read whatever
-the width; what is computed for places between two rows of windows is thrown away. A stride splits a
-plane into as many phases, each of which holds the elements that one tap meets.
-"""
+"""Convolution of planes, (batch, channels, height, width)."""
 
 from __future__ import annotations
 
@@ -16,21 +10,21 @@ from typing import Any
 from dala.errors import ArgumentError, ShapeError
 from dala.ir.types import Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, composite, helper
+from dala.kernels.base.builtin import Given, Inputs, composite, helper, zero_outside
 from dala.kernels.base.parameters import integer
 from dala.kernels.base.results import common_dtype
 from dala.kernels.base.shapes import Shape, require_shape
 from dala.kernels.tensor import patches
 from dala.kernels.tensor.reductions import accumulator
-from dala.kernels.tensor.windows import STEPS, Windows, padded, windows_of
+from dala.kernels.tensor.windows import STEPS, Windows, windows_of
 from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-LANES = 16
-"""Sums are computed by so many at a time."""
+MOST_TAPS = 64
+"""Taps that a kernel has written out; else it loops over channels."""
 DEEP, MANY = 64, 32
 """Elements of a window and channels of an output from which on BLAS is the faster."""
 
@@ -107,7 +101,7 @@ def _convolution(
     if large and scalars == {scalar} and scalar.is_float and output.is_host:
         yield from patches.convolved(x, weight, sums, down, across, groups)
     else:
-        yield from _convolved(x, weight, sums, scalar, down, across, groups)
+        yield _convolved(x, weight, sums, scalar, down, across, groups)
     if len(inputs) == 3:
         yield Stage(_add_bias, [sums, inputs[2]], output)
 
@@ -152,81 +146,62 @@ def _convolved(
     down: Windows,
     across: Windows,
     groups: int,
-) -> Iterator[Stage]:
-    """Stages that convolve by kernels, computing in a type."""
+) -> Stage:
+    """The stage that convolves by a kernel, computing in a type."""
     made, channels, height, width = weight.shape
-    batch = x.shape[0]
-    rows, pitch = _wide(down, across)
-    # As long as the last tap of the last window reaches.
-    length = rows + down.far + (across.far > 0)
-    yield (stage := padded(x, down, across, length, pitch, in_phases=True))
-    phases = stage.output.shape[1]
-    planes = reshaped(stage.output, (batch, groups, channels, phases, length * pitch))
+    batch, _, *plane = x.shape
+    planes = reshaped(x, (batch, groups, channels, *plane))
     taps = reshaped(weight, (groups, made // groups, channels, height * width))
-    sums = scratch((batch, made, rows, pitch), scalar)
     params = {
+        "channels": channels if math.prod(weight.shape[1:]) <= MOST_TAPS else 0,
         "height": height,
         "width": width,
         "down": down.step,
         "across": across.step,
         "apart_down": down.apart,
         "apart_across": across.apart,
-        "pitch": pitch,
+        "top": down.before,
+        "left": across.before,
     }
-    kernel = _convolution_kernel(SCALARS[scalar.name])
-    target = reshaped(sums, (batch, groups, made // groups, rows * pitch))
-    yield Stage(kernel, [planes, taps], target, params)
-    yield Stage(_crop, [sums], output)
-
-
-def _wide(down: Windows, across: Windows) -> tuple[int, int]:
-    """How many rows of sums there are and how long, with junk: whole vectors, and few of them."""
-    least = across.count + across.far
-    longer = -(-least // LANES) * LANES
-    step = LANES // math.gcd(least, LANES)
-    more = -(-down.count // step) * step
-    return (down.count, longer) if down.count * longer <= more * least else (more, least)
+    kernel = _convolution_kernel(SCALARS[scalar.name], scalar.is_float)
+    target = reshaped(output, (batch, groups, made // groups, down.count, across.count))
+    return Stage(kernel, [planes, taps], target, params)
 
 
 # -- kernels ---------------------------------------------------------------------------------------
 
 
 @cache
-def _convolution_kernel(to: Any) -> Kernel:
+def _convolution_kernel(to: Any, floats: bool) -> Kernel:
     def convolve(
         planes: Any,
         weight: Any,
+        channels: dala.const,
         height: dala.const,
         width: dala.const,
         down: dala.const,
         across: dala.const,
         apart_down: dala.const,
         apart_across: dala.const,
-        pitch: dala.const,
+        top: dala.const,
+        left: dala.const,
     ) -> Any:
-        n, group, o, place = dala.position(4)
+        n, group, o, y, z = dala.position(5)
         total = to(0)
-        for c in range(planes.shape[2]):
+        for c in range(channels if channels > 0 else planes.shape[2]):
             for a in range(height):
-                y = a * apart_down
+                line = y * down + (a * apart_down - top)
                 # A sum for each row of the window: additions that need not wait for each other.
                 row = to(0)
                 for b in range(width):
-                    z = b * apart_across
-                    phase = y % down * across + z % across
-                    offset = y // down * pitch + z // across
-                    element = to(planes[n, group, c, phase, place + offset])
-                    row += element * to(weight[group, o, c, a * width + b])
+                    place = z * across + (b * apart_across - left)
+                    element = to(planes[n, group, c, line, place])
+                    factor = to(weight[group, o, c, a * width + b])
+                    row = dala.fma(element, factor, row) if floats else row + element * factor
                 total += row
         return total
 
-    return helper(convolve)
-
-
-@helper
-def _crop(sums: Any) -> Any:
-    n, o, y, z = dala.position(4)
-    return sums[n, o, y, z]
+    return zero_outside(convolve)
 
 
 @helper

@@ -31,7 +31,7 @@ def convolved(
         planes = stage.output
     given = {"steps": (down.step, across.step), "apart": (down.apart, across.apart)}
     inputs = [
-        reshaped(planes, (batch, groups, channels, *planes.shape[2:])),
+        reshaped(planes, (batch, groups, channels, *planes.shape[-2:])),
         reshaped(weight, (groups, made // groups, channels, height, width)),
     ]
     target = reshaped(output, (batch, groups, made // groups, down.count, across.count))

@@ -146,14 +146,13 @@ class Kernel(CalledKernel):
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, *outputs)])
         runner, values = self.prepared(device, key, params)
         memories, targets = [item.memory for item in inputs], [item.memory for item in outputs]
+        given = (memories, targets, values)
         if ACTIVE:
-            run = partial(runner.run, memories, targets, values)
-            measure(self.name, device, memories, tuple(targets), run)
+            measure(self.name, device, memories, tuple(targets), partial(runner.run, *given))
             return
-        runner.run(memories, targets, values)
+        runner.run(*given)
         if call is not None:
-            given = (runner, memories, targets, values)
-            self.calls.made(call, [*outputs, *inputs], lambda: device.bound(*given))
+            self.calls.made(call, [*outputs, *inputs], partial(device.bound, runner, *given))
 
     def prepared(self, device: Device, key: Specs, params: Params | None) -> tuple[Runner, Values]:
         """Returns a runner for such buffers, and the values of the run-time parameters."""
