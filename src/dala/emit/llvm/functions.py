@@ -30,6 +30,7 @@ from dala.emit.llvm.shared_reads import SharedReads
 from dala.emit.llvm.target import Options, Target
 from dala.emit.llvm.tiled_rows import rows_in_tiles
 from dala.emit.llvm.transposes import Tiles
+from dala.emit.neighbor_reads import neighbor_reads
 from dala.emit.partition import PAIR, Partition
 from dala.emit.transposed_reads import transposed_reads
 from dala.ir.channels import over_channels
@@ -66,6 +67,7 @@ class Functions:
         self.prefix = prefix
         self.partition = Partition(self.program, target.vector_bits, wide=target.wide)
         self.variance = self.partition.variance
+        self.neighbors = neighbor_reads(self.program, self.variance, self.partition.reads)
         self.lanes = self.partition.lanes
         self.passed = self.partition.passed
         more = [Slot("report")] * bool(program.sites) + [Slot("control")] * target.watched
@@ -191,6 +193,7 @@ class Functions:
         if lanes > 1:
             body.steps = self.partition.reads.steps
             body.bounded = set(self.partition.reads.bounded(self.partition.of_row))
+            body.neighbors = self.neighbors
         if name == "fast":
             body.shared = SharedReads(self.program, lanes, self.target.vector_bits)
         body.watched = self._refuel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from types import MappingProxyType
 
 from dala.emit.llvm.borders import bordered, inside
@@ -102,10 +102,15 @@ class Memory(Loops):
             return self._guarded(node, step)
         if self.at_edge and not fills_edges(self.program, node):
             step = None
-        return self._loaded(node, step)
+        return self.loaded(node, step)
 
-    def _loaded(self, node: Load, step: Step | None) -> Operand:
-        """Emits a read; where there is a step, it cannot leave the row, or is masked."""
+    def loaded(
+        self, node: Load, step: Step | None, indices: Sequence[Operand] | None = None
+    ) -> Operand:
+        """Emits a read; where there is a step, it cannot leave the row, or is masked.
+
+        `indices` are its own as i64, where these are not computed yet.
+        """
         source = self.program.input(node.source)
         channels = source.channels or 1
         outside = None
@@ -115,7 +120,7 @@ class Memory(Loops):
             base, element = self.own(self.pointer(node.source))
             step = NEXT if self.varies(node) else None
         else:
-            base, element, outside = self._element(node, along_row=step is not None)
+            base, element, outside = self._element(node, indices, along_row=step is not None)
         if step is not None:
             value = self._read_row(node, source.type, base, element, channels, step)
         else:
@@ -144,7 +149,7 @@ class Memory(Loops):
         for label, along in ((row, step), (apart, None)):
             writer.begin(label)
             with writer.scope():
-                value = writer.splat(self._loaded(node, along))
+                value = writer.splat(self.loaded(node, along))
             found.append(f"[ {value.text}, %{writer.block} ]")
             writer.jump(done)
         writer.begin(done)
@@ -165,7 +170,9 @@ class Memory(Loops):
             return x
         return self.ops.apply(value, tuple(self._address(arg, x) for arg in value.args))
 
-    def _element(self, node: Load, *, along_row: bool) -> tuple[str, Operand, Operand | None]:
+    def _element(
+        self, node: Load, indices: Sequence[Operand] | None, *, along_row: bool
+    ) -> tuple[str, Operand, Operand | None]:
         """Returns the element read, and where the zero border applies instead.
 
         The element is an address and the index that is counted from there.
@@ -179,7 +186,7 @@ class Memory(Loops):
             if along_row and axis == len(node.index) - 1:
                 index = self.index_at(X, value)
             else:
-                wide = self.wide_index(value)
+                wide = self.wide_index(value) if indices is None else indices[axis]
                 index = wide
                 known = (node.source, axis, value) in self.lines
                 if not known and not self.stays_inside(node, axis, value):
@@ -321,6 +328,11 @@ class Memory(Loops):
         writer = self.writer
         pointers = writer.vector_type("ptr")
         places = writer.emit(pointers, f"getelementptr {name}, ptr {base}, {element}", vector=True)
+        return self.gathered_at(places, name, align)
+
+    def gathered_at(self, places: Operand, name: str, align: int) -> Operand:
+        """Emits a gather of elements at the addresses of each lane."""
+        writer = self.writer
         vector = writer.vector_type(name)
         function = f"llvm.masked.gather.v{writer.lanes}{_short(name)}.v{writer.lanes}p0"
         every = Operand("splat (i1 true)", writer.vector_type("i1"), vector=True)

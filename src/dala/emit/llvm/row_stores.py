@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dala.emit.llvm.ir_writer import Operand
-from dala.emit.llvm.memory import Memory, memory_type, vector_suffix
+from dala.emit.llvm.memory import memory_type, vector_suffix
+from dala.emit.llvm.neighbor_reads import NeighborReads
 from dala.ir.types import BOOL, U8, Scalar
 
 
-class RowStores(Memory):
+class RowStores(NeighborReads):
     """Adds writes of the outputs' elements at this position."""
 
     def stored(self, value: Operand, type: Scalar) -> Operand:
