@@ -182,6 +182,12 @@ class GroupRunner(Protocol):
     def needs(self) -> set[int]:
         """Returns the numbers of the memories that must exist."""
 
+    def moved_bytes(self) -> int:
+        """Returns the bytes of memory that a run reads and writes."""
+
+    def how(self) -> str:
+        """Returns how the steps are computed together, if there is more to say about it."""
+
 
 class Sequential:
     """A group whose steps run one after another."""
@@ -192,6 +198,15 @@ class Sequential:
 
     def needs(self) -> set[int]:
         return {number for step, _ in self.steps for number in step.buffers}
+
+    def moved_bytes(self) -> int:
+        return sum(
+            sum(dict(zip(step.buffers, step.task().sizes_bytes, strict=True)).values())
+            for step, _ in self.steps
+        )
+
+    def how(self) -> str:
+        return "one after another" if len(self.steps) > 1 else ""
 
     def run(self, memories: Mapping[int, Any], params: Mapping[str, Number]) -> None:
         for step, runner in self.steps:
@@ -266,9 +281,12 @@ class Device(ABC):
     def load(self, task: Task) -> Runner:
         """Returns the task, ready to run here; it is compiled on its first run."""
 
-    def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
-        """Whether a group is faster than its steps one by one; `materialized` must be written."""
-        return True
+    def why_not_fuse(self, group: FusionGroup, materialized: set[int]) -> str:
+        """Returns why a group is no faster than its steps one by one, or an empty string.
+
+        The buffers that are `materialized` must be written.
+        """
+        return ""
 
     def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
         """Returns a group, ready to run here; memory that is not `materialized` need not exist."""

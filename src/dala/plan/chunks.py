@@ -81,17 +81,17 @@ def cut(
     return Chunks(rows, width, count, size, False, small) if count > 1 else whole
 
 
-def effort_of(statements: Sequence[Statement], shapes: Shapes) -> int:
+def effort_of(statements: Sequence[Statement], shapes: Shapes, read_cost: int = MEMORY_COST) -> int:
     """Returns roughly how many operations statements take, for buffers of given shapes."""
-    return sum(_effort(statement, shapes) for statement in statements)
+    return sum(_effort(statement, shapes, read_cost) for statement in statements)
 
 
-def _effort(statement: Statement, shapes: Shapes) -> int:
-    inner = sum(effort_of(block.statements, shapes) for block in blocks_of(statement))
+def _effort(statement: Statement, shapes: Shapes, read_cost: int) -> int:
+    inner = sum(effort_of(block.statements, shapes, read_cost) for block in blocks_of(statement))
     iterations = 1
     if isinstance(statement, For | Reduce):
         most = most_trips(statement, shapes)
         iterations = int(most) if most < math.inf else _TURNS
     elif isinstance(statement, While):
         iterations = _TURNS
-    return (MEMORY_COST if isinstance(statement, Load) else 1) + inner * iterations
+    return (read_cost if isinstance(statement, Load) else 1) + inner * iterations

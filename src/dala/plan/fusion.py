@@ -39,20 +39,19 @@ class FusionGroup:
 def fuse(
     units: Sequence[Sequence[Step]],
     overlaps: Overlaps,
-    should_fuse: Callable[[FusionGroup], bool],
+    why_not_fuse: Callable[[FusionGroup], str],
 ) -> list[FusionGroup]:
     """Returns the steps in groups; no step writes memory that another of its group sees otherwise.
 
-    The steps of a unit stay together. `should_fuse` says whether a device computes a group faster
-    than its units by themselves.
+    The steps of a unit stay together. `why_not_fuse` says why a device would not compute a group
+    faster than its units by themselves, if so.
     """
     groups: list[_OpenGroup] = []
     for unit in units:
         reason = "it is the first"
         if groups:
             extended, reason = groups[-1].extended_by(unit)
-            if not reason and not should_fuse(extended.closed()):
-                reason = f"the line buffers of {unit[-1].name} would not stay in the cache"
+            reason = reason or why_not_fuse(extended.closed())
             if not reason:
                 groups[-1] = extended
         if reason:
@@ -181,19 +180,24 @@ def _reads_row_by_row(step: Step, height: int) -> bool:
 
 
 def halos(steps: Sequence[Step], axis: int = 0) -> tuple[Halo, ...]:
-    """Returns the halo that each producer must compute for the steps after it, along an axis."""
+    """Returns the halo along an axis that each producer must compute for the steps after it.
+
+    It is counted in positions of the step with the fewest: others see several elements in each.
+    """
     made = [(0, 0)] * len(steps)
+    fewest = min(step.domain[axis] for step in steps)
     places = {number: i for i, step in enumerate(steps) for number in step.outputs}
     for i in range(len(steps) - 1, -1, -1):
         step = steps[i]
-        found = accesses(step.program)
+        read = accesses(step.program)
         for item, number in zip(step.program.inputs, step.inputs, strict=True):
             place = places.get(number)
             if place is None or place >= i:
                 continue
-            up, down = reach(found[item.name], step.program, item.name, axis)
+            reached = reach(read[item.name], step.program, item.name, axis)
+            before, after = (-(-each * fewest // step.domain[axis]) for each in reached)
             above, below = made[place]
-            made[place] = (max(above, made[i][0] + up), max(below, made[i][1] + down))
+            made[place] = (max(above, made[i][0] + before), max(below, made[i][1] + after))
     return tuple(made)
 
 

@@ -39,10 +39,10 @@ Item = Step | HostCall | None
 """One launch of a graph; None is a barrier."""
 
 
-class ShouldFuse(Protocol):
-    """Whether a device computes a group faster than its steps, given the buffers it must write."""
+class WhyNotFuse(Protocol):
+    """Why a device computes no group faster than its steps, given the buffers it must write."""
 
-    def __call__(self, group: FusionGroup, materialized: set[int]) -> bool: ...
+    def __call__(self, group: FusionGroup, materialized: set[int]) -> str: ...
 
 
 def schedule(
@@ -52,7 +52,7 @@ def schedule(
     *,
     enabled: bool,
     line_buffers: bool,
-    should_fuse: ShouldFuse,
+    why_not_fuse: WhyNotFuse,
     most_buffers: int | None = None,
 ) -> list[Scheduled]:
     """Returns the work for a launch graph, in order.
@@ -73,9 +73,11 @@ def schedule(
             steps = inline_producers(
                 *(region, live, overlaps), line_buffers=line_buffers, most_buffers=most_buffers
             )
-            fits = partial(should_fuse, materialized=live)
-            units = _units(steps, overlaps, fits) if line_buffers else [(step,) for step in steps]
-            groups = fuse(units, overlaps, fits)
+            obstacle = partial(why_not_fuse, materialized=live)
+            units: list[tuple[Step, ...]] = [(step,) for step in steps]
+            if line_buffers:
+                units = _units(steps, overlaps, obstacle)
+            groups = fuse(units, overlaps, obstacle)
         for number, group in enumerate(groups):
             others = groups[:number] + groups[number + 1 :]
             shared = {n for other in others for step in other.steps for n in step.buffers}
@@ -86,7 +88,7 @@ def schedule(
 
 
 def _units(
-    steps: Sequence[Step], overlaps: Overlaps, fits: Callable[[FusionGroup], bool]
+    steps: Sequence[Step], overlaps: Overlaps, obstacle: Callable[[FusionGroup], str]
 ) -> list[tuple[Step, ...]]:
     """Returns each step, or the passes of one that is separable.
 
@@ -95,7 +97,7 @@ def _units(
     units = []
     for place, step in enumerate(steps):
         overwrites = with_aliases(set(step.outputs), overlaps) & set(step.inputs)
-        passes = None if overwrites else split(step, -1 - place, fits)
+        passes = None if overwrites else split(step, -1 - place, obstacle)
         units.append((step,) if passes is None else passes.steps)
     return units
 

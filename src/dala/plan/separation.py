@@ -11,7 +11,7 @@ from dala.plan.step import Step
 
 
 def split(
-    step: Step, between: int, should_fuse: Callable[[FusionGroup], bool]
+    step: Step, between: int, why_not_fuse: Callable[[FusionGroup], str]
 ) -> FusionGroup | None:
     """Returns the two passes of a step as a group, or None if they would not pay.
 
@@ -45,4 +45,4 @@ def split(
         params=(),
     )
     group = FusionGroup((first, second), "it is separable", halo=((0, 0), (0, 0)))
-    return group if should_fuse(group) else None
+    return None if why_not_fuse(group) else group

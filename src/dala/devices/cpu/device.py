@@ -136,10 +136,10 @@ class Cpu(Device):
         tables = tables_of(task)
         return CpuRunner(self, task) if tables is None else TabledRunner(self, task, tables)
 
-    def should_fuse(self, group: FusionGroup, materialized: set[int]) -> bool:
-        from dala.devices.cpu.fusion_group import is_faster_fused
+    def why_not_fuse(self, group: FusionGroup, materialized: set[int]) -> str:
+        from dala.devices.cpu.fusion_group import why_not_fuse
 
-        return is_faster_fused(group, materialized, self.threads)
+        return why_not_fuse(group, materialized, self.threads)
 
     def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
         from dala.devices.cpu.fusion_group import CpuFusionGroup

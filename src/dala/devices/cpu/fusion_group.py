@@ -32,12 +32,19 @@ FLAT_STEP = 2048
 _EMPTY_INPUT = (ctypes.c_int64 * 8)()
 
 
-def is_faster_fused(group: FusionGroup, materialized: set[int], threads: int) -> bool:
-    """Whether a group is computed faster than its steps one by one."""
+def why_not_fuse(group: FusionGroup, materialized: set[int], threads: int) -> str:
+    """Returns why a group is not computed faster than its steps one by one, or an empty string."""
+    name = group.steps[-1].name
+    too_large = f"the line buffers of {name} would not stay in the cache"
     if group.flat:
-        return FLAT_STEP * sum(_buffered_bytes(group, materialized)) <= FLAT_BYTES
+        fits = FLAT_STEP * sum(_buffered_bytes(group, materialized)) <= FLAT_BYTES
+        return "" if fits else too_large
     buffers = plan_line_buffers(group, materialized)
-    return buffers is not None and pays(group, buffers, materialized, threads)
+    if buffers is None:
+        return too_large
+    if pays(group, buffers, materialized, threads):
+        return ""
+    return f"{name} would be computed twice around chunks, at a loss"
 
 
 def _buffered_bytes(group: FusionGroup, materialized: set[int]) -> list[int]:
@@ -75,6 +82,14 @@ class CpuFusionGroup:
         used = {number for step in self.steps for number in step.buffers}
         made = {number for step in self.steps for number in step.outputs}
         return used - (made - self.materialized)
+
+    def moved_bytes(self) -> int:
+        """Returns the bytes of what is not in line buffers, which is read or written once."""
+        return sum(dict(zip(self.used, self.sizes_bytes, strict=True)).values())
+
+    def how(self) -> str:
+        """Returns nothing: every group is computed a few rows at a time."""
+        return ""
 
     def _used(self) -> tuple[list[int], list[int]]:
         """Returns the memories that steps access, and the size that each step expects."""

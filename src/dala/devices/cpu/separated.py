@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dala.devices.cpu.fusion_group import CpuFusionGroup, is_faster_fused
+from dala.devices.cpu.fusion_group import CpuFusionGroup, why_not_fuse
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Again, Number, check_sizes
 from dala.ir.dump import dump
@@ -28,7 +28,7 @@ def passes_of(task: Task, threads: int) -> FusionGroup | None:
         return None
     kinds = (*task.inputs, *task.outputs)
     step = Step(task.name, task.program, tuple(range(count)), (count,), kinds, ())
-    return split(step, _BETWEEN, lambda group: is_faster_fused(group, {*step.buffers}, threads))
+    return split(step, _BETWEEN, lambda group: why_not_fuse(group, {*step.buffers}, threads))
 
 
 class SeparatedRunner:

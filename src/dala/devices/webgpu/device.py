@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import wgpu
 
-from dala.devices.device import Device, MemoryStatistics, Timing, check_sizes
+from dala.devices.device import Device, GroupRunner, MemoryStatistics, Timing, check_sizes
 from dala.devices.webgpu import process_exit, wgpu_errors
 from dala.devices.webgpu.adapters import Adapter, largest_buffer
 from dala.devices.webgpu.memory import Blocks, GpuMemory
 from dala.devices.webgpu.transfer import Transfers
 from dala.devices.webgpu.wgpu_errors import Guard
-from dala.errors import DeviceError, LimitError, MemoryLimitError
+from dala.errors import ArgumentError, DeviceError, LimitError, MemoryLimitError
 from dala.ir.types import U8
 from dala.lang.wgsl_module import WgslModule
+from dala.plan.fusion import FusionGroup
 from dala.plan.task import Task
 
 if TYPE_CHECKING:
@@ -79,11 +80,13 @@ class WebGpu(Device):
             raise DeviceError(f"{self.id} ({self.name}) does not open: {error}") from error
         self.limits: dict[str, int] = dict(self.gpu.limits)
         status = 1  # where loops are counted, it is bound beside a launch's own buffers
-        self.most_buffers = self.limits["max-storage-buffers-per-shader-stage"] - status
+        self.most_buffers: int = self.limits["max-storage-buffers-per-shader-stage"] - status
         has = {"shader-f64": "f64", "shader-int64": "s64"}
         found = {has[name] for name in self.gpu.features if name in has}
         self.capabilities = frozenset({"recording", "wgsl", *found})  # type: ignore[arg-type]
         self.is_gpu = adapter.hardware
+        self.tiles = _asks_for_tiles(adapter)
+        """Whether fusion groups are computed in tiles."""
         self._blocks = Blocks(self.gpu, largest_buffer(self.limits))
         self._transfers = Transfers()
         wgpu_errors.watch(self)
@@ -266,6 +269,19 @@ class WebGpu(Device):
 
         return WebGpuRunner(self, task)
 
+    def why_not_fuse(self, group: FusionGroup, materialized: set[int]) -> str:
+        from dala.devices.webgpu.tile_group import why_not_fuse
+
+        return why_not_fuse(self, group, materialized) if self.tiles else ""
+
+    def load_group(self, group: FusionGroup, materialized: set[int]) -> GroupRunner:
+        from dala.devices.webgpu.tile_group import WebGpuTileGroup, tiles_of
+
+        tiling = tiles_of(self, group, materialized) if self.tiles else None
+        if tiling is None:
+            return super().load_group(group, materialized)
+        return WebGpuTileGroup(self, tiling)
+
     def load_wgsl(self, name: str, module: WgslModule) -> WebGpuWgslRunner:
         from dala.devices.webgpu.wgsl_kernel import WebGpuWgslRunner
 
@@ -340,3 +356,11 @@ class WebGpu(Device):
     def trim(self) -> int:
         self.check()
         return self._blocks.trim()
+
+
+def _asks_for_tiles(adapter: Adapter) -> bool:
+    """Whether tiles are wanted: by DALA_TILES, else of GPUs, as software gains nothing by them."""
+    asked = os.environ.get("DALA_TILES")
+    if asked not in (None, "", "0", "1"):
+        raise ArgumentError(f"DALA_TILES is {asked!r}, but it is 1 (in tiles) or 0 (step by step).")
+    return asked == "1" if asked else adapter.hardware

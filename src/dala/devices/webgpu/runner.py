@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dala.base.emitted_code import dump_code
 from dala.base.record import record
-from dala.devices.device import Capability, Number, check_sizes, forget_oldest
+from dala.devices.device import Capability, Number, check_sizes
+from dala.devices.webgpu.bindings import WORD_BYTES, Bindings, Compiled, compiled, empty_input
 from dala.devices.webgpu.reports import run_reporting
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.wgsl.body import Loops
 from dala.emit.wgsl.grid import SERIAL, grid_for
-from dala.emit.wgsl.shader import ENTRY, Shader, emit
+from dala.emit.wgsl.shader import Shader, emit
 from dala.errors import DtypeError, KernelTimeoutError, LimitError
 from dala.ir.nodes import Program, Value, used, walk
 from dala.ir.types import F32, F64, S32, S64, U32, U64, Scalar
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 
 RETRIES = 64
 """How often an atomic addition is retried while others add to the same word."""
-MOST_BOUND = 16
-"""The number of bind groups that a task caches, the latest ones."""
-MOST_PIPELINES = 1024
-"""The number of pipelines that a device caches, the latest ones."""
-_WORD_BYTES = 4
 _NOT_EVERYWHERE: tuple[tuple[Scalar, Capability, Scalar], ...] = (
     (F64, "f64", F32),
     (S64, "s64", S32),
@@ -42,19 +37,18 @@ _NOT_EVERYWHERE: tuple[tuple[Scalar, Capability, Scalar], ...] = (
 
 
 @record
-class Compiled:
-    """A compiled shader."""
+class Code:
+    """A shader and its pipeline."""
 
     shader: Shader
-    pipeline: Any
-    layout: Any
+    compiled: Compiled
 
 
-class WebGpuRunner:
+class WebGpuRunner(Bindings):
     """One task; `run` takes memories of exactly its dtypes and shapes."""
 
     def __init__(self, device: WebGpu, task: Task) -> None:
-        self.device = device
+        super().__init__(device)
         self.task = task
         check_dtypes(device, task.name, task.program)
         self.grid = grid_for(task)
@@ -62,10 +56,7 @@ class WebGpuRunner:
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
         self.sizes_bytes = task.sizes_bytes
         self.loops: Loops = self._loops()
-        self._compiled: dict[InPlace, Compiled] = {}
-        self._bound: dict[tuple[int, ...], Any] = {}
-        self._arguments: Any = None
-        self.packed = b""
+        self._compiled: dict[InPlace, Code] = {}
 
     def run(
         self, inputs: Sequence[GpuMemory], outputs: Sequence[GpuMemory], params: Sequence[Number]
@@ -136,7 +127,7 @@ class WebGpuRunner:
         """Emits the shader; inputs named in `in_place` share an output's memory."""
         return emit(self.task.program, self.grid, in_place, self.loops)
 
-    def _code(self, in_place: InPlace) -> Compiled:
+    def _code(self, in_place: InPlace) -> Code:
         known = self._compiled.get(in_place)
         if known is None:
             shader = self.shader(in_place)
@@ -148,8 +139,9 @@ class WebGpuRunner:
                     f"written, {len(shader.inputs)} read), but {most} is the most for "
                     f"{self.device.name}: split the kernel."
                 )
-            known = compiled(self.device, shader)
-            self._compiled[in_place] = known
+            more = shader.reports + shader.says
+            made = compiled(self.device, shader.text, shader.outputs, len(shader.inputs), more)
+            known = self._compiled[in_place] = Code(shader, made)
         return known
 
     # -- running ---------------------------------------------------------------------------------
@@ -168,7 +160,7 @@ class WebGpuRunner:
             bound = list(targets)
             for i in code.shader.inputs:
                 bound.append(inputs[i] if inputs[i].size_bytes else empty_input(device))
-            status = device.allocate(2 * _WORD_BYTES) if code.shader.reports else None
+            status = device.allocate(2 * WORD_BYTES) if code.shader.reports else None
             if status is not None:
                 bound.append(status)
             if said is not None:
@@ -177,9 +169,8 @@ class WebGpuRunner:
             if len(firsts) > 1:
                 device.not_recorded()  # each dispatch has its own arguments
             for first in firsts:
-                self._set_arguments(code, params, first)
-                device.record_arguments(self, self.packed)
-                device.dispatch(code.pipeline, self._group(code, bound), self.groups, bound)
+                self._set_arguments(code.shader, params, first)
+                self.dispatch(code.compiled, bound, self.groups)
         if status is not None:
             device.synchronize()  # responds to Ctrl-C; another submission could block on this one
             found = int(device.read(status).view(np.uint32)[0])
@@ -211,45 +202,13 @@ class WebGpuRunner:
             f"device (buffer.to('cpu')). The output is as it was before."
         )
 
-    def _set_arguments(self, code: Compiled, params: Sequence[Number], first: int) -> None:
+    def _set_arguments(self, shader: Shader, params: Sequence[Number], first: int) -> None:
         """Writes sizes and parameters for the shader; they are kept from run to run."""
         if self.packed and not params and self.grid.kind != "serial":
             return
-        packed = code.shader.arguments.pack(self.task.domain, self.sizes, params, first)
-        if packed == self.packed:
-            return
-        self.write_arguments(packed)
-
-    def write_arguments(self, packed: bytes) -> None:
-        """Writes packed arguments for the shader."""
-        if self._arguments is None:
-            import wgpu
-
-            usage = wgpu.BufferUsage.UNIFORM | wgpu.BufferUsage.COPY_DST
-            self._arguments = self.device.gpu.create_buffer(size=len(packed), usage=usage)
-        else:
-            # Submitted work still sees the old arguments; work deferred by a batch would not.
-            self.device.flush()
-        self.packed = b""
-        self.device.gpu.queue.write_buffer(self._arguments, 0, packed)
-        self.packed = packed
-
-    def _group(self, code: Compiled, bound: Sequence[GpuMemory]) -> Any:
-        key = (id(code), *[memory.serial for memory in bound])
-        known = self._bound.get(key)
-        if known is None:
-            buffers = [self._arguments, *[memory.buffer for memory in bound]]
-            known = self.device.gpu.create_bind_group(
-                layout=code.layout,
-                entries=[
-                    {"binding": i, "resource": {"buffer": item, "offset": 0, "size": item.size}}
-                    for i, item in enumerate(buffers)
-                ],
-            )
-            while len(self._bound) >= MOST_BOUND:
-                self._bound.pop(next(iter(self._bound)))
-            self._bound[key] = known
-        return known
+        packed = shader.arguments.pack(self.task.domain, self.sizes, params, first)
+        if packed != self.packed:
+            self.write_arguments(packed)
 
 
 def loop_limit(device: WebGpu) -> int | None:
@@ -258,52 +217,6 @@ def loop_limit(device: WebGpu) -> int | None:
     Mesa's software GPU does, together with those of neighboring invocations.
     """
     return 65_000 if "llvmpipe" in device.name else None
-
-
-def compiled(device: WebGpu, shader: Shader) -> Compiled:
-    """Returns the shader's pipeline, made once for each text."""
-    key = ("pipeline", shader.text)
-    known = device.cache.get(key)
-    if known is None:
-        gpu = device.gpu
-        more = shader.reports + shader.says
-        layout = _layout(device, shader.outputs, len(shader.inputs), more)
-        dump_code(shader.text, "wgsl")
-        module = gpu.create_shader_module(code=shader.text)
-        pipeline = gpu.create_compute_pipeline(
-            layout=gpu.create_pipeline_layout(bind_group_layouts=[layout]),
-            compute={"module": module, "entry_point": ENTRY},
-        )
-        known = device.cache[key] = Compiled(shader, pipeline, layout)
-        forget_oldest(device.cache, MOST_PIPELINES)
-    return known
-
-
-def _layout(device: WebGpu, outputs: int, inputs: int, more: int) -> Any:
-    """Returns the layout: arguments, outputs, inputs, and status and reports if there are any."""
-    key = ("layout", outputs, inputs, more)
-    known = device.cache.get(key)
-    if known is None:
-        import wgpu
-
-        kinds = ["uniform", *["storage"] * outputs, *["read-only-storage"] * inputs]
-        kinds += ["storage"] * more
-        known = device.cache[key] = device.gpu.create_bind_group_layout(
-            entries=[
-                {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
-                for i, kind in enumerate(kinds)
-            ]
-        )
-    return known
-
-
-def empty_input(device: WebGpu) -> GpuMemory:
-    """Returns the memory of an empty input, which reads as zeros."""
-    known = device.cache.get("nothing")
-    if known is None:
-        known = device.cache["nothing"] = device.allocate(_WORD_BYTES)
-        device.write(known, np.zeros(_WORD_BYTES, np.uint8))
-    return known
 
 
 def check_dtypes(device: WebGpu, kernel: str, program: Program) -> None:

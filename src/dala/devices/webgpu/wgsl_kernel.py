@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import wgpu
 
 from dala.base.lru_cache import LruCache
+from dala.devices.webgpu.bindings import empty_input
 from dala.devices.webgpu.memory import GpuMemory
-from dala.devices.webgpu.runner import empty_input
 from dala.emit.wgsl.grid import MOST_GROUPS
 from dala.errors import KernelSyntaxError, LimitError
 from dala.lang.wgsl_module import Groups, WgslModule

@@ -14,7 +14,7 @@ from dala.ir.types import S32, U32, Scalar
 class Arguments:
     """The struct as WGSL text, and its values as bytes; 64-bit members come first."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, name: str = "Args") -> None:
         sizes = [slot for slot in layout_of(program) if slot.kind not in ("out", "input", "param")]
         params = list(enumerate(program.params))
         self.wide = [i for i, param in params if param.type.bits == 64]
@@ -25,7 +25,7 @@ class Arguments:
         fields += [_size_field(slot, names) for slot in sizes]
         fields += [_param_field(i, program.params[i].type) for i in self.narrow]
         members = "\n".join(f"  {name}: {type}," for name, type, _ in fields)
-        self.text = f"struct Args {{\n{members}\n}}"
+        self.text = f"struct {name} {{\n{members}\n}}"
         self._struct = struct.Struct("=" + "".join(code for _, _, code in fields))
         self.size_bytes = -(-self._struct.size // 16) * 16
 

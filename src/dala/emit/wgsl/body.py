@@ -45,6 +45,9 @@ iterations; or by the device, which stops them, so that their completion is chec
 class Body(Statements[str]):
     """Emits statements for one position."""
 
+    arguments = "args"
+    """The struct with its sizes and parameters."""
+
     def __init__(self, program: Program, ops: Ops, loops: Loops) -> None:
         super().__init__(program)
         self.ops = ops
@@ -101,10 +104,10 @@ class Body(Statements[str]):
                 return literal(value.type, value.value)
             case Param():
                 names = [param.name for param in self.program.params]
-                text = f"args.param_{names.index(value.name)}"
+                text = f"{self.arguments}.param_{names.index(value.name)}"
                 return f"({text} != 0u)" if value.type == BOOL else text
             case Extent():
-                return f"args.extent_{self.source(value.source)}_{value.axis}"
+                return f"{self.arguments}.extent_{self.source(value.source)}_{value.axis}"
             case Position():
                 return f"p{value.axis}"
             case Result():

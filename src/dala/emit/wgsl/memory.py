@@ -112,7 +112,7 @@ class Memory(Body):
     def _index(self, node: Load, index: tuple[Value, ...]) -> tuple[str, str]:
         element, beyond = "", []
         for axis, value in enumerate(index):
-            size = f"args.in_{self.source(node.source)}_size_{axis}"
+            size = f"{self.arguments}.in_{self.source(node.source)}_size_{axis}"
             place, type = self._integer(value)
             if self.stays_inside(node, axis, value):
                 place = f"u32({place})"

@@ -60,7 +60,7 @@ class ExecutionPlan:
             graph.overlaps,
             enabled=fuse,
             line_buffers=device.supports("line_buffers"),
-            should_fuse=device.should_fuse,
+            why_not_fuse=device.why_not_fuse,
             most_buffers=device.most_buffers,
         )
         self.units = [self._unit(item) for item in scheduled]
@@ -153,15 +153,19 @@ class ExecutionPlan:
         )
         after = 0
         for number, unit in enumerate(self.units):
-            moved = sum(_size_bytes(graph, n) for n in set(unit.needs))
-            after += moved
             if isinstance(unit.work, HostCall):
+                after += sum(_size_bytes(graph, n) for n in set(unit.needs))
                 lines.append(f"{number}: {graph.describe_host_call(unit.work.place)}")
                 continue
+            assert unit.runner is not None
+            moved, how = unit.runner.moved_bytes(), unit.runner.how()
+            after += moved
             names = " → ".join(step.name for step in unit.work.steps)
             encoded = any(_is_encoded(graph, step) for step in unit.work.steps)
             exact = "; sums between them in 16 bits" if encoded else ""
-            lines.append(f"{number}: {names}, {moved:,} bytes; because {unit.work.reason}{exact}")
+            how = f"; {how}" if how else ""
+            because = f"because {unit.work.reason}"
+            lines.append(f"{number}: {names}, {moved:,} bytes; {because}{exact}{how}")
         lines.append(f"bytes moved: {before:,} stage by stage, {after:,} so")
         return "\n".join(lines)
 

@@ -1,0 +1,279 @@
+"""Cuts the domain of a fusion group into tiles: a workgroup computes one, with all its steps.
+
+What lies between two steps is kept in workgroup memory, with the halo that its readers need. An
+input that is read at several offsets is loaded there first, by a step like any other. Halos are
+computed again by neighboring workgroups: what that costs, and the bytes that are saved, decide
+whether steps share tiles, and of which size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cached_property, lru_cache
+
+from dala.base.record import record
+from dala.emit.wgsl.packing import is_packed
+from dala.emit.wgsl.tile_steps import borders_of, is_aligned, over_pixels, readers, with_loads
+from dala.ir.access import accesses
+from dala.ir.nodes import Border, Output
+from dala.plan.chunks import effort_of
+from dala.plan.fusion import Halo, halos
+from dala.plan.memory import plan_memory
+from dala.plan.step import Step
+from dala.plan.task import Kind
+
+SIZES = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+"""Rows and columns that a tile may have."""
+MOST_POSITIONS, LEAST_POSITIONS = 1024, 128
+"""Columns times rows of a tile: a few for each invocation."""
+OPERATIONS_PER_BYTE = 16
+"""The operations that a GPU makes in the time that it takes to move a byte of a buffer."""
+READ_COST = 4
+"""The operations that it makes in the time of a read from workgroup memory, or from a cache."""
+MOST_LENGTHS = 4096
+"""Lengths of tiles with halos that are remembered, the latest ones."""
+WORD_BYTES = 4
+
+
+@record
+class Tile:
+    """How one buffer lies in workgroup memory: rows of `pitch` pixels, each of so many words.
+
+    Channels share words where they are narrow. The first row and column are `above` and `before`
+    those of the workgroup's own part.
+    """
+
+    slot: int
+    words: int
+    pitch: int
+    above: int
+    before: int
+
+
+@record
+class Slot:
+    """An array in workgroup memory: pixels of so many words."""
+
+    pixels: int
+    words: int
+
+    @property
+    def stride(self) -> int:
+        """The words from one pixel to the next: three are aligned as four are."""
+        return 4 if self.words == 3 else self.words
+
+
+@record
+class Member:
+    """A step, its halos, and what its tile holds beyond the domain, if that is read."""
+
+    step: Step
+    rows: Halo
+    columns: Halo
+    border: Border | None
+
+
+@record
+class Tiling:
+    """The tiles of a group: `rows` × `columns` each, of a domain of `height` × `width`.
+
+    `slots` are the arrays in workgroup memory, `tiles` the buffers that lie there, and `stored`
+    those that are written to memory.
+    """
+
+    height: int
+    width: int
+    rows: int
+    columns: int
+    members: tuple[Member, ...]
+    tiles: Mapping[int, Tile]
+    slots: tuple[Slot, ...]
+    stored: frozenset[int]
+    moved_bytes: int
+    """The bytes that all workgroups read and write, halos included."""
+    cost_bytes: float
+    """The same, and the bytes that could be moved while halos are computed again."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """The workgroup memory that it takes."""
+        return WORD_BYTES * sum(slot.pixels * slot.stride for slot in self.slots)
+
+    @property
+    def halo(self) -> tuple[int, int]:
+        """The most rows and columns around its own that a workgroup computes or loads."""
+        rows = max(max(item.rows) for item in self.members)
+        return rows, max(max(item.columns) for item in self.members)
+
+
+def find_tiling(
+    steps: Sequence[Step], materialized: Set[int], most_bytes: int, most_buffers: int
+) -> Tiling | str:
+    """Returns the best tiling of steps within `most_bytes` of workgroup memory, or why not."""
+    found = over_pixels(steps)
+    if isinstance(found, str):
+        return found
+    stored = frozenset(n for step in steps for n in step.outputs if n in materialized)
+    groups = [_Group(*with_loads(found), stored), _Group((), found, stored)]
+    if groups[0].buffers > most_buffers:
+        return f"{steps[-1].name} would be one buffer too many"
+    tilings = [
+        tiling
+        for group in groups
+        for rows, columns in _shapes()
+        if (tiling := group.tiling(rows, columns)).shared_bytes <= most_bytes
+    ]
+    if not tilings:
+        return f"the tiles of {steps[-1].name} would not fit into workgroup memory"
+    return min(tilings, key=lambda item: item.cost_bytes)
+
+
+def shares_words(output: Output) -> bool:
+    """Whether pixels of an output share words of its storage with others."""
+    return is_packed(output.type) and output.channels != 4
+
+
+def alone_bytes(steps: Sequence[Step]) -> int:
+    """Returns the bytes that steps move one by one."""
+    return sum(
+        sum(dict(zip(step.buffers, step.task().sizes_bytes, strict=True)).values())
+        for step in steps
+    )
+
+
+def _shapes() -> Iterator[tuple[int, int]]:
+    """Yields the shapes of tiles, wide ones first."""
+    for columns in reversed(SIZES):
+        for rows in SIZES:
+            if LEAST_POSITIONS <= rows * columns <= MOST_POSITIONS:
+                yield rows, columns
+
+
+# -- tiles of one shape ----------------------------------------------------------------------------
+
+
+class _Group:
+    """Steps, and all that does not depend on the shape of their tiles."""
+
+    def __init__(
+        self, loads: Sequence[Step], steps: Sequence[Step], stored: frozenset[int]
+    ) -> None:
+        self.loads = len(loads)
+        self.steps = steps = (*loads, *steps)
+        self.stored = stored
+        self.height = steps[0].domain[0]
+        self.width = steps[0].domain[1]
+        self.written = {number for step in steps for number in step.outputs}
+        self.members = tuple(
+            Member(step, rows, columns, next(iter(borders_of(steps, step.outputs)), None))
+            for step, rows, columns in zip(steps, halos(steps), halos(steps, 1), strict=True)
+        )
+
+    @property
+    def buffers(self) -> int:
+        read = {number for step in self.steps for number in step.inputs}
+        return len(read - self.written) + len(self.stored)
+
+    @cached_property
+    def kept(self) -> dict[int, tuple[Member, Output]]:
+        """What lies in workgroup memory, and who makes it.
+
+        Elements that share words with others of their row are stored from there.
+        """
+        found = {}
+        for member in self.members:
+            outputs = member.step.program.outputs
+            for number, output in zip(member.step.outputs, outputs, strict=True):
+                is_stored = number in self.stored and shares_words(output)
+                if is_stored or readers(self.steps, number):
+                    found[number] = (member, output)
+        return found
+
+    @cached_property
+    def uses(self) -> list[list[int]]:
+        """The tiles that are used between two barriers: a step's, and those stored after it."""
+        before: list[int] = []
+        found = []
+        for step in self.steps:
+            found.append([n for n in (*before, *step.inputs, *step.outputs) if n in self.kept])
+            before = [number for number in step.outputs if number in self.stored]
+        return [*found, [number for number in before if number in self.kept]]
+
+    def tiling(self, rows: int, columns: int) -> Tiling:
+        tiles: dict[int, Tile] = {}
+        slots: list[Slot] = []
+        words = {
+            n: -(-(output.channels or 1) // output.type.per_word)
+            for n, (_, output) in self.kept.items()
+        }
+        for count in sorted(set(words.values())):
+            alike = {n: self.kept[n][0] for n in words if words[n] == count}
+            pitches = {n: columns + sum(member.columns) for n, member in alike.items()}
+            sizes = {n: pitches[n] * (rows + sum(member.rows)) for n, member in alike.items()}
+            plan = plan_memory(self.uses, sizes, {})
+            for n, member in alike.items():
+                slot, around = len(slots) + plan.slots[n], (member.rows[0], member.columns[0])
+                tiles[n] = Tile(slot, count, pitches[n], *around)
+            slots += [Slot(size, count) for size in plan.sizes]
+        moved = self._moved_bytes(rows, columns)
+        cost = moved + self._again(rows, columns) / OPERATIONS_PER_BYTE
+        return Tiling(
+            *(self.height, self.width, rows, columns, self.members, tiles, tuple(slots)),
+            *(self.stored, moved, cost),
+        )
+
+    def _covered(self, rows: int, columns: int, above: Halo, beside: Halo) -> int:
+        """Returns the columns times rows of all tiles, with halos, within the domain."""
+        return _clipped(self.height, rows, above) * _clipped(self.width, columns, beside)
+
+    def _moved_bytes(self, rows: int, columns: int) -> int:
+        moved = 0
+        for member in self.members:
+            step = member.step
+            read, kinds = accesses(step.program), step.input_kinds()
+            for name, number in step.numbers().items():
+                size = _size_bytes(kinds[name])
+                if number in self.written or read[name].kind == "unused":
+                    continue
+                if read[name].kind == "anywhere" or not is_aligned(step, name):
+                    moved += size
+                    continue
+                covered = self._covered(rows, columns, *self._around(member, name))
+                moved += covered * size // (self.height * self.width)
+            for number, kind in zip(step.outputs, step.output_kinds, strict=True):
+                moved += _size_bytes(kind) if number in self.stored else 0
+        return moved
+
+    def _around(self, member: Member, name: str) -> tuple[Halo, Halo]:
+        """Returns how far around its tile a member reads an input of the group."""
+        offsets = accesses(member.step.program)[name].offsets or {(0, 0)}
+        rows, columns = zip(*offsets, strict=True)
+        (above, below), (before, after) = member.rows, member.columns
+        return (
+            (above - min(0, *rows), below + max(0, *rows)),
+            (before - min(0, *columns), after + max(0, *columns)),
+        )
+
+    def _again(self, rows: int, columns: int) -> int:
+        """Returns the operations for what more than one workgroup computes."""
+        total = 0
+        for member in self.members[self.loads :]:
+            step = member.step
+            effort = effort_of(step.program.body.statements, step.task().shapes, READ_COST)
+            covered = self._covered(rows, columns, member.rows, member.columns)
+            total += effort * (covered - self.height * self.width)
+        return total
+
+
+@lru_cache(MOST_LENGTHS)
+def _clipped(size: int, tile: int, halo: Halo) -> int:
+    """Returns the length of all tiles of an axis together, with halos, within the domain."""
+    return sum(
+        min(size, start + tile + halo[1]) - max(0, start - halo[0])
+        for start in range(0, size, tile)
+    )
+
+
+def _size_bytes(kind: Kind) -> int:
+    return kind[0].size_bytes * math.prod(kind[1])
