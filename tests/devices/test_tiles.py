@@ -117,8 +117,29 @@ def test_blur_sharpen_gray_moves_little_more_than_a_frame_in_and_out(tiled, chan
     assert explained.count("in one dispatch") == len(explained.splitlines()) - 2 == 1
     assert moved <= 1.3 * 2 * image.nbytes
     assert (above, beside) == (4, 4)
-    assert rows * columns <= 1024
+    weights = 2 * 4 * np.dtype(np.float32).itemsize
+    pixels_read = reached(1080, rows, above) * reached(1920, columns, beside)
+    assert moved == pixels_read * channels + image.nbytes + weights
     assert shared <= tiled.limits["max-compute-workgroup-storage-size"]
+
+
+def reached(size, tile, halo):
+    """How many rows or columns all tiles have together, with halos within the picture."""
+    return sum(
+        len(range(max(0, at - halo), min(size, at + tile + halo))) for at in range(0, size, tile)
+    )
+
+
+@pytest.mark.parametrize("most", [16384, 4096, 512])
+def test_tiles_fit_into_the_workgroup_memory_that_there_is(tiled, monkeypatch, most):
+    monkeypatch.setitem(tiled.limits, "max-compute-workgroup-storage-size", most)
+    image = pixels((61, 61 + most // 512, 4), "u8")  # of a size of its own: plans are remembered
+    explained = require_equality(image, CHAIN)
+    found = re.findall(TILES, explained)
+    assert all(int(item[-1].replace(",", "")) <= most for item in found)
+    if most == 512:
+        assert not found
+        assert "would not fit into workgroup memory" in explained
 
 
 def test_a_users_kernels_share_tiles_with_points_between(tiled):
@@ -182,6 +203,26 @@ def test_parameters_change_without_another_shader(tiled):
     )
     expected.run()
     np.testing.assert_array_equal(compute.read(out), compute.read(again))
+
+
+def test_all_invocations_reach_all_barriers(tiled):
+    """Browsers refuse barriers in branches and loops, and after a return, a break or a continue."""
+    for shape in ((50, 70, 4), (50, 71, 3)):
+        chain(pixels(shape, "u8"), CHAIN)[0].run()
+    texts = [key[1] for key in tiled.cache if key[0] == "pipeline" and "var<workgroup>" in key[1]]
+    assert len(texts) >= 2
+    for text in texts:
+        main = text[text.index("fn main(") :].splitlines()
+        barriers = [line for line in main if "Barrier" in line]
+        assert set(barriers) == {"  workgroupBarrier();"}
+        assert not re.search(r"\b(return|break|continue|discard)\b", "\n".join(main))
+
+
+def test_rows_that_are_longer_than_workgroups_reach_run(tiled):
+    near = compute.Kernel.register(
+        "near", "def near(x):\n    i, j = dala.position(2)\n    return x[i, j - 1] + x[i, j + 1]"
+    )
+    require_equality(pixels((1, 9_000_001), "u8"), [(near, {})] * 2, dispatches=0)
 
 
 # -- which devices ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 
 from dala.base.record import record
+from dala.emit.wgsl.grid import MOST_GROUPS
 from dala.emit.wgsl.packing import is_packed
 from dala.emit.wgsl.tile_steps import borders_of, is_aligned, over_pixels, readers, with_loads
 from dala.ir.access import accesses
@@ -21,11 +22,10 @@ from dala.plan.chunks import effort_of
 from dala.plan.fusion import Halo, halos
 from dala.plan.memory import plan_memory
 from dala.plan.step import Step
-from dala.plan.task import Kind
 
 SIZES = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """Rows and columns that a tile may have."""
-MOST_POSITIONS, LEAST_POSITIONS = 1024, 128
+MOST_POSITIONS, LEAST_POSITIONS = 2048, 128
 """Columns times rows of a tile: a few for each invocation."""
 OPERATIONS_PER_BYTE = 16
 """The operations that a GPU makes in the time that it takes to move a byte of a buffer."""
@@ -34,6 +34,8 @@ READ_COST = 4
 MOST_LENGTHS = 4096
 """Lengths of tiles with halos that are remembered, the latest ones."""
 WORD_BYTES = 4
+ALIGNMENT = 16
+"""What the size of a variable in workgroup memory is rounded up to."""
 
 
 @record
@@ -90,6 +92,8 @@ class Tiling:
     tiles: Mapping[int, Tile]
     slots: tuple[Slot, ...]
     stored: frozenset[int]
+    halo: tuple[int, int]
+    """The most rows and columns around its own part that a workgroup computes or reads."""
     moved_bytes: int
     """The bytes that all workgroups read and write, halos included."""
     cost_bytes: float
@@ -98,13 +102,8 @@ class Tiling:
     @property
     def shared_bytes(self) -> int:
         """The workgroup memory that it takes."""
-        return WORD_BYTES * sum(slot.pixels * slot.stride for slot in self.slots)
-
-    @property
-    def halo(self) -> tuple[int, int]:
-        """The most rows and columns around its own that a workgroup computes or loads."""
-        rows = max(max(item.rows) for item in self.members)
-        return rows, max(max(item.columns) for item in self.members)
+        sizes = (WORD_BYTES * slot.pixels * slot.stride for slot in self.slots)
+        return sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)
 
 
 def find_tiling(
@@ -121,7 +120,7 @@ def find_tiling(
     tilings = [
         tiling
         for group in groups
-        for rows, columns in _shapes()
+        for rows, columns in _shapes(group.width)
         if (tiling := group.tiling(rows, columns)).shared_bytes <= most_bytes
     ]
     if not tilings:
@@ -142,10 +141,10 @@ def alone_bytes(steps: Sequence[Step]) -> int:
     )
 
 
-def _shapes() -> Iterator[tuple[int, int]]:
-    """Yields the shapes of tiles, wide ones first."""
+def _shapes(width: int) -> Iterator[tuple[int, int]]:
+    """Yields the shapes of tiles for rows of a length, wide ones first."""
     for columns in reversed(SIZES):
-        for rows in SIZES:
+        for rows in SIZES if width <= columns * MOST_GROUPS else ():
             if LEAST_POSITIONS <= rows * columns <= MOST_POSITIONS:
                 yield rows, columns
 
@@ -220,50 +219,78 @@ class _Group:
         cost = moved + self._again(rows, columns) / OPERATIONS_PER_BYTE
         return Tiling(
             *(self.height, self.width, rows, columns, self.members, tiles, tuple(slots)),
-            *(self.stored, moved, cost),
+            *(self.stored, self.halo, moved, cost),
         )
 
-    def _covered(self, rows: int, columns: int, above: Halo, beside: Halo) -> int:
-        """Returns the columns times rows of all tiles, with halos, within the domain."""
-        return _clipped(self.height, rows, above) * _clipped(self.width, columns, beside)
+    @cached_property
+    def halo(self) -> tuple[int, int]:
+        """The most rows and columns around its own part that a workgroup computes or reads."""
+        around = [(item.rows, item.columns) for item in self.members]
+        around += [(rows, columns) for _, rows, columns in self.inputs[1]]
+        return max(max(rows) for rows, _ in around), max(max(columns) for _, columns in around)
 
-    def _moved_bytes(self, rows: int, columns: int) -> int:
-        moved = 0
+    @cached_property
+    def inputs(self) -> tuple[int, list[tuple[int, Halo, Halo]]]:
+        """What is read of memory: bytes that are, and bytes for each pixel, with their halos."""
+        anywhere, found = 0, []
         for member in self.members:
             step = member.step
             read, kinds = accesses(step.program), step.input_kinds()
             for name, number in step.numbers().items():
-                size = _size_bytes(kinds[name])
                 if number in self.written or read[name].kind == "unused":
                     continue
+                size = kinds[name][0].size_bytes * math.prod(kinds[name][1])
                 if read[name].kind == "anywhere" or not is_aligned(step, name):
-                    moved += size
-                    continue
-                covered = self._covered(rows, columns, *self._around(member, name))
-                moved += covered * size // (self.height * self.width)
-            for number, kind in zip(step.outputs, step.output_kinds, strict=True):
-                moved += _size_bytes(kind) if number in self.stored else 0
-        return moved
+                    anywhere += size
+                else:
+                    per_pixel = size // (self.height * self.width)
+                    found.append((per_pixel, *_around(member, read[name].offsets)))
+        return anywhere, found
 
-    def _around(self, member: Member, name: str) -> tuple[Halo, Halo]:
-        """Returns how far around its tile a member reads an input of the group."""
-        offsets = accesses(member.step.program)[name].offsets or {(0, 0)}
-        rows, columns = zip(*offsets, strict=True)
-        (above, below), (before, after) = member.rows, member.columns
-        return (
-            (above - min(0, *rows), below + max(0, *rows)),
-            (before - min(0, *columns), after + max(0, *columns)),
+    def _moved_bytes(self, rows: int, columns: int) -> int:
+        moved, inputs = self.inputs
+        for per_pixel, around, beside in inputs:
+            moved += per_pixel * self._covered(rows, columns, around, beside)
+        return moved + self.written_bytes
+
+    @cached_property
+    def written_bytes(self) -> int:
+        return sum(
+            scalar.size_bytes * math.prod(shape)
+            for step in self.steps
+            for number, (scalar, shape) in zip(step.outputs, step.output_kinds, strict=True)
+            if number in self.stored
         )
 
     def _again(self, rows: int, columns: int) -> int:
         """Returns the operations for what more than one workgroup computes."""
-        total = 0
-        for member in self.members[self.loads :]:
-            step = member.step
-            effort = effort_of(step.program.body.statements, step.task().shapes, READ_COST)
-            covered = self._covered(rows, columns, member.rows, member.columns)
-            total += effort * (covered - self.height * self.width)
-        return total
+        return sum(
+            effort
+            * (self._covered(rows, columns, item.rows, item.columns) - self.height * self.width)
+            for item, effort in zip(self.members[self.loads :], self.efforts, strict=True)
+        )
+
+    @cached_property
+    def efforts(self) -> list[int]:
+        """The operations that a position of each step takes, but for those that load."""
+        return [
+            effort_of(step.program.body.statements, step.task().shapes, READ_COST)
+            for step in self.steps[self.loads :]
+        ]
+
+    def _covered(self, rows: int, columns: int, above: Halo, beside: Halo) -> int:
+        """Returns the pixels of all tiles, with halos, within the domain."""
+        return _clipped(self.height, rows, above) * _clipped(self.width, columns, beside)
+
+
+def _around(member: Member, offsets: Set[tuple[int, ...]]) -> tuple[Halo, Halo]:
+    """Returns how far around its tile a member reads an input of the group."""
+    rows, columns = zip(*(offsets or {(0, 0)}), strict=True)
+    (above, below), (before, after) = member.rows, member.columns
+    return (
+        (above - min(0, *rows), below + max(0, *rows)),
+        (before - min(0, *columns), after + max(0, *columns)),
+    )
 
 
 @lru_cache(MOST_LENGTHS)
@@ -273,7 +300,3 @@ def _clipped(size: int, tile: int, halo: Halo) -> int:
         min(size, start + tile + halo[1]) - max(0, start - halo[0])
         for start in range(0, size, tile)
     )
-
-
-def _size_bytes(kind: Kind) -> int:
-    return kind[0].size_bytes * math.prod(kind[1])
