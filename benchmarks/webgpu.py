@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, Self
 from unittest.mock import patch
 
 import numpy as np
 
 import dala
+from benchmarks import tiled_wgsl
 from benchmarks.harness import Comparison, Count, Row
-from dala.devices import current_device
+from dala.devices import current_device, using
+from dala.devices.webgpu.adapters import quiet
+from dala.devices.webgpu.device import WebGpu
 from dala.gpu import compute
 from dala.runtime.kernels.specialization import specialized_task
 
@@ -21,6 +25,8 @@ TRANSFER_BYTES = 64 << 20
 RADIUS = 3
 WEIGHTS = np.exp(-0.5 * (np.arange(-RADIUS, RADIUS + 1) / 1.5) ** 2)
 TAPS = tuple(WEIGHTS / WEIGHTS.sum())
+TILED_AMOUNT = 0.4
+"""No sum of levels times this lies in the middle of two: so nobody rounds to another one."""
 CREATIONS = ("buffer", "shader_module", "bind_group_layout", "compute_pipeline", "bind_group")
 
 
@@ -65,25 +71,36 @@ class Dispatch:
 
         gpu = current_device().gpu
         *inputs, output = [(item.scalar, item.shape) for item in like]
-        task = specialized_task(kernel.name, kernel.definition, tuple(inputs), output, (), ())
+        task = specialized_task(kernel.name, kernel.definition, tuple(inputs), (output,), (), ())
         runner = current_device().load(task)
         shader = runner.shader()
         arguments = gpu.create_buffer_with_data(
             data=shader.arguments.pack(task.domain, runner.sizes, list(params.values())),
             usage=wgpu.BufferUsage.UNIFORM,
         )
+        bound = [arguments, buffers[-1], *buffers[:-1]]
+        self._make(gpu, shader.text, bound, runner.groups)
+
+    @classmethod
+    def of_text(cls, gpu: Any, text: str, buffers: Sequence[Any], groups: Sequence[int]) -> Self:
+        """A shader as text, on buffers in the order of its bindings."""
+        made = cls.__new__(cls)
+        made._make(gpu, text, buffers, groups)
+        return made
+
+    def _make(self, gpu: Any, text: str, buffers: Sequence[Any], groups: Sequence[int]) -> None:
         self.pipeline = gpu.create_compute_pipeline(
             layout="auto",
-            compute={"module": gpu.create_shader_module(code=shader.text), "entry_point": "main"},
+            compute={"module": gpu.create_shader_module(code=text), "entry_point": "main"},
         )
         self.group = gpu.create_bind_group(
             layout=self.pipeline.get_bind_group_layout(0),
             entries=[
                 {"binding": i, "resource": {"buffer": item, "offset": 0, "size": item.size}}
-                for i, item in enumerate([arguments, buffers[-1], *buffers[:-1]])
+                for i, item in enumerate(buffers)
             ],
         )
-        self.groups = runner.groups
+        self.groups = groups
 
     def encode(self, encoder: Any) -> None:
         """Add a pass of its own to what is encoded."""
@@ -94,9 +111,9 @@ class Dispatch:
         compute_pass.end()
 
 
-def run_by_hand(dispatches: Sequence[Dispatch]) -> None:
+def run_by_hand(dispatches: Sequence[Dispatch], gpu: Any = None) -> None:
     """All of them in one submission, waited for."""
-    gpu = current_device().gpu
+    gpu = gpu or current_device().gpu
     encoder = gpu.create_command_encoder()
     for dispatch in dispatches:
         dispatch.encode(encoder)
@@ -157,6 +174,49 @@ def image_chain() -> Comparison:
         1.15,
         ours=lambda: run_chain(ours),
         peer=lambda: run_by_hand(dispatches),
+        check=check,
+    )
+
+
+def tiled_chain() -> Comparison:
+    """The chain of built-in filters in the tiles that dala finds, and in those of a programmer."""
+    import wgpu
+
+    with patch.dict(os.environ, DALA_TILES="1"), quiet():
+        device = WebGpu(current_device().adapter)
+    image, _, zeros, *_ = frames()
+    with using(device):
+        x, out = compute.from_numpy(image), compute.from_numpy(zeros)
+        soft, sharp = (compute.scratch(image.shape, "u8") for _ in range(2))
+        pipeline = compute.pipeline()
+        pipeline.add("blur", [x], soft, {"radius": RADIUS})
+        pipeline.add("sharpen", [soft], sharp, {"amount": TILED_AMOUNT})
+        pipeline.add("grayscale", [sharp], out)
+        size = device.gpu.create_buffer_with_data(
+            data=np.array([HEIGHT, WIDTH], np.int32), usage=wgpu.BufferUsage.UNIFORM
+        )
+        buffers = [size, storage(zeros), storage(image)]
+    text = tiled_wgsl.tiled_chain(TAPS[RADIUS:], TILED_AMOUNT)
+    groups = (-(-WIDTH // tiled_wgsl.COLUMNS), -(-HEIGHT // tiled_wgsl.ROWS), 1)
+    by_hand = Dispatch.of_text(device.gpu, text, buffers, groups)
+
+    def run() -> None:
+        pipeline.run()
+        device.synchronize()
+
+    def check() -> None:
+        theirs = np.frombuffer(device.gpu.queue.read_buffer(buffers[1]), np.uint8)
+        apart = np.abs(compute.read(out).ravel().astype(int) - theirs)
+        assert theirs.std() > 0
+        # A blurred level that is rounded to the other side is 1 + 4 · amount levels off at the end.
+        assert (apart > 0).mean() < 1e-3
+        assert apart.max() <= 1 + 4 * TILED_AMOUNT + 1
+
+    return Comparison(
+        "blur, sharpen, gray in tiles : WGSL by hand",
+        1.1,
+        ours=run,
+        peer=lambda: run_by_hand([by_hand], device.gpu),
         check=check,
     )
 
@@ -242,6 +302,7 @@ def creations(work: Callable[[], object]) -> Counter[str]:
 
 ROWS: dict[str, Callable[[], Row]] = {
     "webgpu-chain": image_chain,
+    "webgpu-tiles": tiled_chain,
     "webgpu-call": three_elements,
     "webgpu-transfer": upload_and_read_back,
     "webgpu-made": creations_in_a_second_run,
