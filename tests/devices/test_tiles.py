@@ -160,6 +160,25 @@ def test_a_stage_whose_result_is_kept_is_written_and_read_from_its_tile(tiled):
         require_equality(pixels(shape, "u8"), stages, kept=(0,), dispatches=1)
 
 
+def test_a_result_that_a_stage_is_given_but_never_reads_is_only_written(tiled):
+    near, first = (
+        compute.Kernel.register(
+            f"near_{count}",
+            f"def near({', '.join('xy'[:count])}):\n"
+            "    i, j = dala.position(2)\n    return x[i - 1, j] + x[i, j + 1]",
+        )
+        for count in (1, 2)
+    )
+    image, results = pixels((40, 64), "f32"), []
+    for fuse in (True, False):
+        x, kept, out = (compute.from_numpy(image) for _ in range(3))
+        between = compute.scratch(image.shape, "f32")
+        pipeline = compute.pipeline(fuse=fuse).add(near, [x], between).add(near, [between], kept)
+        pipeline.add(first, [between, kept], out).run()
+        results.append([compute.read(kept), compute.read(out)])
+    np.testing.assert_array_equal(*results)
+
+
 def test_two_stencils_of_one_image_and_their_difference_share_tiles(tiled):
     image, results = pixels((60, 80, 4), "u8"), []
     for fuse in (True, False):

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 ZERO = bytes(16)
 """The arguments begin with a word that is 0."""
+MOST_SHARED_BYTES = 32 << 10
+"""The workgroup memory that is used at the most: so that two workgroups or more share a core."""
 MOST_TURNS = 64
 """The positions of a step that an invocation computes, at the most."""
 
@@ -60,7 +62,7 @@ def tiles_of(device: WebGpu, group: FusionGroup, materialized: Set[int]) -> Tili
 
 
 def _tiling(device: WebGpu, steps: Sequence[Step], materialized: Set[int]) -> Tiling | str:
-    most_bytes = device.limits["max-compute-workgroup-storage-size"]
+    most_bytes = min(device.limits["max-compute-workgroup-storage-size"], MOST_SHARED_BYTES)
     return find_tiling(steps, materialized, most_bytes, device.most_buffers)
 
 

@@ -68,8 +68,9 @@ class _Bindings:
                     self.outputs[number] = f"out_{len(self.outputs)}"
                     in_parts = shares_words(output) and not _fills_words(tiling, output)
                     self._types[number] = "atomic<u32>" if in_parts else element_type(output)
+            read = accesses(step.program)
             for item, number in zip(step.program.inputs, step.inputs, strict=True):
-                if number not in tiling.tiles:
+                if number not in tiling.tiles and read[item.name].kind != "unused":
                     self.inputs.setdefault((number, element_type(item)), f"in_{len(self.inputs)}")
 
     def texts(self) -> list[str]:
