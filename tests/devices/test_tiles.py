@@ -45,7 +45,9 @@ def chain(image, stages, *, fuse=True, kept=()):
     pipeline, at, left = compute.pipeline(fuse=fuse), compute.from_numpy(image), []
     for number, (kernel, params) in enumerate(stages):
         stays = number in kept or number == len(stages) - 1
-        to = (compute.buffer_zeros if stays else compute.scratch)(at.shape, at.dtype)
+        to = compute.scratch(at.shape, at.dtype)
+        if stays:  # over something else
+            to = compute.from_numpy(np.full_like(image, 77))
         pipeline.add(kernel, [at], to, params)
         left += [to] if stays else []
         at = to
@@ -158,6 +160,18 @@ def test_a_stage_whose_result_is_kept_is_written_and_read_from_its_tile(tiled):
     for shape in ((45, 71, 3), (45, 71, 4), (40, 64)):
         stages = [("sharpen", {"amount": 0.5}), ("blur", {"radius": 2}), ("invert", {})]
         require_equality(pixels(shape, "u8"), stages, kept=(0,), dispatches=1)
+
+
+def test_a_result_is_written_before_its_tile_holds_another(tiled):
+    image, results = pixels((40, 61), "u8"), []
+    for fuse in (True, False):
+        x, kept, out = (compute.from_numpy(image) for _ in range(3))
+        between = compute.scratch(image.shape, "u8")
+        pipeline = compute.pipeline(fuse=fuse).add("sharpen", [x], kept, {"amount": 0.5})
+        pipeline.add("erode", [x], between).add("dilate", [between], out).run()
+        results.append([compute.read(kept), compute.read(out)])
+        assert "in one dispatch" in pipeline.explain() or not fuse
+    np.testing.assert_array_equal(*results)
 
 
 def test_a_result_that_a_stage_is_given_but_never_reads_is_only_written(tiled):
