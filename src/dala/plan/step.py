@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 
-from dala.base.record import record
+from dala.base.record import record, remembered
 from dala.ir.nodes import Program, domain_of
 from dala.plan.task import Kind, Shape, Task
 
@@ -53,8 +53,8 @@ class Step:
         return dict(zip(names, self.kinds, strict=False))
 
     def task(self) -> Task:
-        inputs = self.kinds[: len(self.inputs)]
-        return Task(self.name, self.program, inputs, self.output_kinds)
+        """Returns its program over its shapes: the same task each time."""
+        return _task(self)
 
     @property
     def domain(self) -> Shape:
@@ -65,3 +65,9 @@ class Step:
 def with_aliases(numbers: set[int], overlaps: Overlaps) -> set[int]:
     """Returns the buffers together with those that alias one of them."""
     return numbers.union(*(overlaps.get(number, ()) for number in numbers))
+
+
+@remembered
+def _task(step: Step) -> Task:
+    inputs = step.kinds[: len(step.inputs)]
+    return Task(step.name, step.program, inputs, step.output_kinds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from dala.base.record import remembered
 from dala.devices.device import Number, check_sizes
 from dala.devices.webgpu.bindings import Bindings, compiled, empty_input
 from dala.devices.webgpu.runner import check_dtypes, loop_limit
@@ -76,12 +77,18 @@ def _cost_bytes(device: WebGpu, steps: Sequence[Step], materialized: Set[int]) -
 def _why_alone(device: WebGpu, step: Step) -> str:
     """Returns why a step shares tiles with no other, or an empty string."""
     task = step.task()
-    if grid_for(task).kind not in ("flat", "grid"):
+    if _has_own_grid(step):
         return "shares its reductions among a workgroup"
     most = loop_limit(device)
     if most is not None and MOST_TURNS * max_iterations(task.program, task.shapes) > most:
         return "has loops that this device may end"
     return ""
+
+
+@remembered
+def _has_own_grid(step: Step) -> bool:
+    """Whether workgroups compute the positions of a step together, or in order."""
+    return grid_for(step.task()).kind not in ("flat", "grid")
 
 
 class WebGpuTileGroup(Bindings):

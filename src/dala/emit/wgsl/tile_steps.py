@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dala.base.record import changed
+from dala.base.record import changed, remembered
 from dala.ir.access import accesses
 from dala.ir.builder import Builder
 from dala.ir.nodes import Border, Input, Load, Output, Program, domain_of, walk
@@ -20,11 +20,18 @@ def over_pixels(steps: Sequence[Step]) -> list[Step] | str:
     width = min(step.domain[1] for step in steps)
     found = []
     for step in steps:
-        made = _over_pixels(step, width)
+        known = _views(step)
+        made = known[width] = known[width] if width in known else _over_pixels(step, width)
         if made is None:
             return f"{step.name} has another shape"
         found.append(made)
     return _obstacle(found) or found
+
+
+@remembered
+def _views(step: Step) -> dict[int, Step | None]:
+    """Returns the step over pixels of rows of some widths, as far as they were asked for."""
+    return {}
 
 
 def _over_pixels(step: Step, width: int) -> Step | None:
@@ -88,11 +95,16 @@ def readers(steps: Sequence[Step], number: int) -> list[tuple[Step, str]]:
 
 def _borders(step: Step, name: str) -> set[Border]:
     """Returns the borders with which a step reads an input beside its own position."""
-    return {
-        item.border
-        for item in walk(step.program.body)
-        if isinstance(item, Load) and item.source == name and item.index is not None
-    }
+    return _borders_by_input(step.program).get(name, set())
+
+
+@remembered
+def _borders_by_input(program: Program) -> dict[str, set[Border]]:
+    found: dict[str, set[Border]] = {}
+    for item in walk(program.body):
+        if isinstance(item, Load) and item.index is not None:
+            found.setdefault(item.source, set()).add(item.border)
+    return found
 
 
 def borders_of(steps: Sequence[Step], numbers: Sequence[int]) -> set[Border]:

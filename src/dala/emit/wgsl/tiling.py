@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property, lru_cache
 
-from dala.base.record import record
+from dala.base.record import record, remembered
 from dala.emit.wgsl.grid import MOST_GROUPS
 from dala.emit.wgsl.packing import is_packed
 from dala.emit.wgsl.tile_steps import borders_of, is_aligned, over_pixels, readers, with_loads
@@ -23,7 +23,7 @@ from dala.plan.fusion import Halo, halos
 from dala.plan.memory import plan_memory
 from dala.plan.step import Step
 
-SIZES = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+SIZES = (4, 8, 16, 24, 32, 48, 64, 128)
 """Rows and columns that a tile may have."""
 MOST_POSITIONS, LEAST_POSITIONS = 2048, 128
 """Columns times rows of a tile: a few for each invocation."""
@@ -31,6 +31,8 @@ OPERATIONS_PER_BYTE = 16
 """The operations that a GPU makes in the time that it takes to move a byte of a buffer."""
 READ_COST = 4
 """The operations that it makes in the time of a read from workgroup memory, or from a cache."""
+POSITION_COST = 20
+"""The operations that it takes to find a position, and to store what is computed there."""
 MOST_LENGTHS = 4096
 """Lengths of tiles with halos that are remembered, the latest ones."""
 WORD_BYTES = 4
@@ -117,15 +119,13 @@ def find_tiling(
     groups = [_Group(*with_loads(found), stored), _Group((), found, stored)]
     if groups[0].buffers > most_buffers:
         return f"{steps[-1].name} would be one buffer too many"
-    tilings = [
-        tiling
-        for group in groups
-        for rows, columns in _shapes(group.width)
-        if (tiling := group.tiling(rows, columns)).shared_bytes <= most_bytes
-    ]
-    if not tilings:
-        return f"the tiles of {steps[-1].name} would not fit into workgroup memory"
-    return min(tilings, key=lambda item: item.cost_bytes)
+    shapes = [(group, rows, columns) for group in groups for rows, columns in _shapes(group.width)]
+    # Memory is planned for few of them: the first that fits is the best.
+    for group, rows, columns in sorted(shapes, key=lambda item: item[0].cost_bytes(*item[1:])):
+        tiling = group.tiling(rows, columns)
+        if tiling.shared_bytes <= most_bytes:
+            return tiling
+    return f"the tiles of {steps[-1].name} would not fit into workgroup memory"
 
 
 def shares_words(output: Output) -> bool:
@@ -199,15 +199,19 @@ class _Group:
             before = [number for number in step.outputs if number in self.stored]
         return [*found, [number for number in before if number in self.kept]]
 
+    @cached_property
+    def alike(self) -> dict[int, dict[int, Member]]:
+        """The tiles whose pixels have as many words, and who makes them."""
+        found: dict[int, dict[int, Member]] = {}
+        for number, (member, output) in self.kept.items():
+            words = -(-(output.channels or 1) // output.type.per_word)
+            found.setdefault(words, {})[number] = member
+        return found
+
     def tiling(self, rows: int, columns: int) -> Tiling:
         tiles: dict[int, Tile] = {}
         slots: list[Slot] = []
-        words = {
-            n: -(-(output.channels or 1) // output.type.per_word)
-            for n, (_, output) in self.kept.items()
-        }
-        for count in sorted(set(words.values())):
-            alike = {n: self.kept[n][0] for n in words if words[n] == count}
+        for count, alike in self.alike.items():
             pitches = {n: columns + sum(member.columns) for n, member in alike.items()}
             sizes = {n: pitches[n] * (rows + sum(member.rows)) for n, member in alike.items()}
             plan = plan_memory(self.uses, sizes, {})
@@ -215,12 +219,16 @@ class _Group:
                 slot, around = len(slots) + plan.slots[n], (member.rows[0], member.columns[0])
                 tiles[n] = Tile(slot, count, pitches[n], *around)
             slots += [Slot(size, count) for size in plan.sizes]
-        moved = self._moved_bytes(rows, columns)
-        cost = moved + self._again(rows, columns) / OPERATIONS_PER_BYTE
+        moved, cost = self._moved_bytes(rows, columns), self.cost_bytes(rows, columns)
         return Tiling(
             *(self.height, self.width, rows, columns, self.members, tiles, tuple(slots)),
             *(self.stored, self.halo, moved, cost),
         )
+
+    def cost_bytes(self, rows: int, columns: int) -> float:
+        """Returns the bytes that are moved, and could be while halos are computed again."""
+        again = self._again(rows, columns) / OPERATIONS_PER_BYTE
+        return self._moved_bytes(rows, columns) + again
 
     @cached_property
     def halo(self) -> tuple[int, int]:
@@ -273,14 +281,17 @@ class _Group:
     @cached_property
     def efforts(self) -> list[int]:
         """The operations that a position of each step takes, but for those that load."""
-        return [
-            effort_of(step.program.body.statements, step.task().shapes, READ_COST)
-            for step in self.steps[self.loads :]
-        ]
+        return [_effort(step) for step in self.steps[self.loads :]]
 
     def _covered(self, rows: int, columns: int, above: Halo, beside: Halo) -> int:
         """Returns the pixels of all tiles, with halos, within the domain."""
         return _clipped(self.height, rows, above) * _clipped(self.width, columns, beside)
+
+
+@remembered
+def _effort(step: Step) -> int:
+    statements = step.program.body.statements
+    return POSITION_COST + effort_of(statements, step.task().shapes, READ_COST)
 
 
 def _around(member: Member, offsets: Set[tuple[int, ...]]) -> tuple[Halo, Halo]:
