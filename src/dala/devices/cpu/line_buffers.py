@@ -22,7 +22,9 @@ USUAL_ROWS = 8
 """The rows of a line buffer; more only where consumers look farther around."""
 LEAST_TILE = 256
 """The fewest columns of a tile, if rows are longer."""
-HALO_SHARE = 1 / 32
+PAGE_LINES, LEAST_APART = 4096 // LINE_BYTES, 3
+"""The cache lines of a page, and how many of them rows are apart in their pages."""
+HALO_SHARE = 1 / 24
 """The part of a chunk that may be computed for its neighbors as well, if it can be made longer."""
 SAVED_EFFORT = 8
 """The effort that fusion saves for each byte that is not read from or written to the last cache."""
@@ -139,8 +141,20 @@ def _tile(width: int, column_bytes: int, columns: tuple[Halo, ...] | None) -> in
 
 
 def _pitch(size_bytes: int) -> int:
-    """Returns the bytes from row to row: an odd number of cache lines, to use all of the cache."""
-    return (-(-size_bytes // LINE_BYTES) | 1) * LINE_BYTES
+    """Returns the bytes from row to row, in whole cache lines.
+
+    A read whose place in its page is that of a write before it waits for the write, so no rows that
+    are in use together lie at about the same place.
+    """
+    lines = -(-size_bytes // LINE_BYTES)
+    while any(_apart(lines * rows) < LEAST_APART for rows in range(1, USUAL_ROWS + 2)):
+        lines += 1
+    return lines * LINE_BYTES
+
+
+def _apart(lines: int) -> int:
+    """Returns how many cache lines it is to the same place of a page."""
+    return min(lines % PAGE_LINES, -lines % PAGE_LINES)
 
 
 def _power_of_two(least: int) -> int:
