@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from dala.emit.row_reads import RowReads
+from dala.emit.running_folds import is_running, running_folds
 from dala.emit.variance import Variance
 from dala.ir.nodes import (
     Apply,
@@ -124,7 +125,9 @@ class Partition:
 
 
 def loops_over_rows(program: Program) -> bool:
-    """Whether the program has a loop or reduction that runs once per row."""
+    """Whether the program loops or reduces once per row, or folds along it."""
+    if running_folds(program):
+        return True
     rows = Partition(program, vector_bits=128, wide=False).of_row
     return any(isinstance(item, For | Reduce | While) for item in walk(Block(rows)))
 
@@ -160,6 +163,8 @@ def _vectors_at_a_time(
     A processor overlaps the iterations of a short loop by itself, but not those of a long one.
     """
     statements = walk(program.body)
+    if any(isinstance(item, Apply) and is_running(item) for item in statements):
+        return 1
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
     if widest.bits != _PAIRED_BITS or divides:
         return 1

@@ -19,6 +19,9 @@ from dala.ir.nodes import (
     While,
 )
 
+RUNNING = "running"
+"""What the names of operations begin with that fold along a row."""
+
 
 class Variance:
     """Answers `value in variance`: whether the value varies along the last axis."""
@@ -63,7 +66,7 @@ class Variance:
     def _statement(self, node: Statement, divergent: bool) -> None:
         match node:
             case Apply():
-                if self.any(node.args):
+                if self.any(node.args) or node.op.startswith(RUNNING):
                     self._mark(node)
             case Load():
                 if node.index is None or self.any(node.index):

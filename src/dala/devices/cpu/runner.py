@@ -16,6 +16,7 @@ from dala.devices.device import Again, Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.llvm.target import Target
 from dala.emit.partition import effort_per_position, loops_over_rows
+from dala.emit.running_folds import with_running_folds
 from dala.errors import KernelTimeoutError
 from dala.ir.nodes import AtomicUpdate, walk
 from dala.plan.chunks import MEMORY_COST, Chunks, cut
@@ -36,7 +37,7 @@ class CpuRunner:
 
     def __init__(self, device: Cpu, task: Task) -> None:
         self.device = device
-        self.task = task
+        self.task = task = _carrying(task)
         self.chunks = self._chunks()
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
         self.sizes_bytes = task.sizes_bytes
@@ -200,6 +201,14 @@ class CpuRunner:
                     return None
                 shared.append((name, number))
         return frozenset(shared)
+
+
+def _carrying(task: Task) -> Task:
+    """Returns the task whose rows carry running folds on, which takes no loops."""
+    program = with_running_folds(task.program)
+    if program is task.program:
+        return task
+    return Task(task.name, program, task.inputs, task.outputs)
 
 
 def has_empty_input(task: Task) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.emit.llvm.lookups import Lookups
 from dala.emit.llvm.ops import Ops
+from dala.emit.llvm.running_folds import emit_running_fold
+from dala.emit.running_folds import is_running
 from dala.emit.statements import Statements
 from dala.emit.variance import Variance
 from dala.ir.level_tables import LOOKUP
@@ -46,6 +48,8 @@ class Body(Statements[Operand]):
         self.wide: dict[Value, Operand] = {}
         self.mask: Operand | None = None
         self.lookups = Lookups(writer, "")
+        self.carried: dict[Apply, Operand] = {}
+        """What running folds have come to so far."""
         self.watched = ""
         """The function that grants loops more fuel; empty if no loop runs long."""
 
@@ -95,6 +99,10 @@ class Body(Statements[Operand]):
         op, _, number = node.op.partition(".")
         if op == LOOKUP:
             return self.lookups.look_up(f"%table.{number}", self.value(node.args[0]))
+        if is_running(node):
+            term, carried = self.value(node.args[0]), self.carried[node]
+            found, self.carried[node] = emit_running_fold(self.ops, node, term, carried)
+            return found
         return self.ops.apply(node, tuple(self.value(arg) for arg in node.args))
 
     # -- branches --------------------------------------------------------------------------------

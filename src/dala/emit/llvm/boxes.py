@@ -22,7 +22,8 @@ def functions_of(
 ) -> Functions:
     """Returns the functions of a program, which are told apart by where it does its work."""
     plain = Functions(program, target, prefix, rings=rings)
-    if plain.lanes == 1 or target.watched or plain.program.tables or plain.tiles is not None:
+    is_special = plain.program.tables or plain.tiles is not None or plain.carried.arguments
+    if plain.lanes == 1 or target.watched or is_special:
         return plain
     box = box_of(in_fixed_point(program))
     return plain if box is None else BoxFunctions(program, target, prefix, box, rings)

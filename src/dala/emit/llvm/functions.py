@@ -11,6 +11,7 @@ from __future__ import annotations
 from dala.base.record import changed
 from dala.emit.argument_slots import Slot, layout_of
 from dala.emit.llvm import watchdog
+from dala.emit.llvm.arguments import Arguments
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.interleaved_channels import in_channels, set_channel
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
@@ -26,12 +27,14 @@ from dala.emit.llvm.row_cuts import (
     vectors,
     vectors_and_edges,
 )
+from dala.emit.llvm.running_folds import Carried
 from dala.emit.llvm.shared_reads import SharedReads
 from dala.emit.llvm.target import Options, Target
 from dala.emit.llvm.tiled_rows import rows_in_tiles
 from dala.emit.llvm.transposes import Tiles
 from dala.emit.neighbor_reads import neighbor_reads
 from dala.emit.partition import PAIR, Partition
+from dala.emit.running_folds import running_folds, with_running_folds
 from dala.emit.transposed_reads import transposed_reads
 from dala.ir.channels import over_channels
 from dala.ir.fixed_point import in_fixed_point
@@ -42,11 +45,9 @@ from dala.plan.watchdog import has_loops
 
 CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
 """The last parameters of every chunk function."""
-RING = ("mask", "pitch")
-"""What there is to know of a ring: its rows, a power of two, less 1, and the bytes of each."""
 
 
-class Functions:
+class Functions(Arguments):
     """Emits the functions that compute a chunk of a program; `prefix` keeps their names unique."""
 
     def __init__(
@@ -58,9 +59,11 @@ class Functions:
         is_part: bool = False,
         rings: tuple[str, ...] = (),
     ) -> None:
-        self.program = program
         self.rings = rings
-        if not is_part:
+        self.program = with_running_folds(program)
+        running = running_folds(self.program)
+        self.carried = Carried(running)
+        if not is_part and not running:
             narrow = as_words(in_fixed_point(program))
             self.program = with_tables(narrow, COSTS[target.permutes])
         self.target = target
@@ -91,7 +94,8 @@ class Functions:
         self.has_wide_edges = (
             self.lanes > 1 and not is_part and has_wide_edges(self.partition, target.vector_bits)
         )
-        swaps = transposed_reads(self.program) if self.lanes > 1 and not target.watched else {}
+        turns = self.lanes > 1 and not target.watched and not running
+        swaps = transposed_reads(self.program) if turns else {}
         self.tiles = Tiles(self.program, swaps, prefix) if swaps else None
 
     @property
@@ -127,53 +131,11 @@ class Functions:
         """Returns the name of the function that grants loops more fuel."""
         return f"{self.prefix}refuel" if self.loops else ""
 
-    # -- arguments -------------------------------------------------------------------------------
-
-    def argument(self, slot: Slot) -> str:
-        """Returns the name of a slot's argument."""
-        names = [item.name for item in self.program.inputs]
-        source = names.index(slot.source) if slot.source in names else "out"
-        params = [param.name for param in self.program.params]
-        return {
-            "out": output_pointer(slot.axis),
-            "tee": "%twin",
-            "control": "%control",
-            "report": "%report",
-            "input": f"%in.{source}",
-            "size": f"%size.{slot.axis}",
-            "input size": f"%in.{source}.size.{slot.axis}",
-            "out size": f"%out.size.{slot.axis}",
-            "extent": f"%extent.{source}.{slot.axis}",
-            "param": f"%param.{params.index(slot.source) if slot.source in params else 0}",
-        }[slot.kind]
-
-    def argument_type(self, slot: Slot) -> str:
-        if slot.scalar is not None:
-            return llvm_type(slot.scalar)
-        if slot.kind in ("out", "tee", "input", "report", "control"):
-            return "ptr"
-        return "i32" if slot.kind == "extent" else "i64"
-
-    def arguments(self, *, declare: bool) -> list[str]:
-        parts = []
-        for slot in self.slots:
-            attributes = ""
-            if declare and slot.kind in ("out", "tee", "input"):
-                attributes = " noalias" + (" readonly" if slot.kind == "input" else "")
-            parts.append(f"{self.argument_type(slot)}{attributes} {self.argument(slot)}")
-        return [*parts, *self.more_arguments]
-
-    @property
-    def more_arguments(self) -> list[str]:
-        """The arguments beyond the slots: tables, and how rows lie in rings."""
-        tables = [f"ptr %table.{number}" for number in range(len(self.program.tables))]
-        return [*tables, *(f"i64 {name}.{part}" for name in self.rings for part in RING)]
-
     def _row_arguments(self) -> list[str]:
         """Returns the arguments of a span beyond the slots: the row, and its per-row values."""
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
         passed = [f"{llvm_type(type)} %row.{i}" for i, (_, type) in enumerate(self.passed)]
-        tank = ["ptr %tank"] if self.span_loops else []
+        tank = [*self.carried.arguments, *["ptr %tank"] * self.span_loops]
         return [*positions, "i64 %row.offset", *passed, *tank, "i64 %x.begin", "i64 %x.end"]
 
     # -- spans -----------------------------------------------------------------------------------
@@ -206,6 +168,7 @@ class Functions:
         body.lookups = Lookups(writer, self.target.permutes)
         for number in range(len(self.program.tables)):
             body.lookups.load(f"%table.{number}")
+        carried = self.carried.begin_span(body)
         writer.jump("x.head")
         writer.begin("x.head")
         place = len(writer.lines)
@@ -230,10 +193,12 @@ class Functions:
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block
         self._loop_again(writer, "x", self.span_loops, "" if self.lanes == 1 else ", !llvm.loop !1")
-        writer.lines.insert(
-            place, f"  %x = phi i64 [ %x.begin, %entry ], [ {after.text}, %{latch} ]"
-        )
+        writer.lines[place:place] = [
+            f"  %x = phi i64 [ %x.begin, %entry ], [ {after.text}, %{latch} ]",
+            *self.carried.phis(body, carried, latch),
+        ]
         writer.begin("x.done")
+        self.carried.end_span(writer)
         if self.span_loops:
             watchdog.give_tank(writer)
         _return_status(writer, self.span_loops)
@@ -270,6 +235,7 @@ class Functions:
         body.watched = self._refuel
         if self.loops:
             watchdog.begin_chunk(writer)
+        self.carried.allocate(writer)
         writer.line("%some = icmp slt i64 %x0, %x1")
         writer.branch(Operand("%some", "i1"), "row.first", "row.done")
         writer.begin("row.first")
@@ -283,6 +249,7 @@ class Functions:
         writer.line(f"%row.offset = mul nsw i64 %row, %size.{self.program.rank - 1}")
         if self.row_loops:
             watchdog.begin_position(writer)
+        self.carried.begin_row(writer)
         body.statements(self.partition.of_row)
         if self.lanes == 1:
             self.call(writer, body, "slow", "%x0", "%x1")
@@ -376,7 +343,7 @@ class Functions:
         positions = [f"i64 %position.{axis}" for axis in range(self.program.rank - 1)]
         passed = [str(body.values[key]) for key, _ in self.passed]
         given = [*self.arguments(declare=False), *more, *positions, "i64 %row.offset", *passed]
-        given += ["ptr %tank"] if self.span_loops else []
+        given += [*self.carried.arguments, *["ptr %tank"] * self.span_loops]
         arguments = ", ".join([*given, f"i64 {first}", f"i64 {last}"])
         if self.span_loops:
             watchdog.give_tank(writer)

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from dala.base.record import record
 from dala.emit.argument_slots import Slot
+from dala.emit.llvm.arguments import RING
 from dala.emit.llvm.boxes import functions_of
-from dala.emit.llvm.functions import CHUNK, RING, Functions
+from dala.emit.llvm.functions import CHUNK, Functions
 from dala.emit.llvm.memory import output_pointer
 from dala.emit.llvm.module import ENTRY, filled, given, module_text, unpacked
 from dala.emit.llvm.row_cuts import LINE_BYTES

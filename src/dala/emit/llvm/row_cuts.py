@@ -10,6 +10,7 @@ from dala.emit.llvm.ir_writer import Operand, Writer
 from dala.emit.llvm.memory import ZERO, Memory, fills_edges
 from dala.emit.partition import Partition
 from dala.emit.row_reads import Step
+from dala.emit.running_folds import running_folds
 from dala.ir.access import offset_from
 from dala.ir.nodes import Load, Output
 from dala.ir.types import BOOL, S64
@@ -46,6 +47,8 @@ def next_positions(writer: Writer, rank: int) -> list[Operand]:
 def has_wide_edges(partition: Partition, vector_bits: int) -> bool:
     """Whether edges run in vectors: they are filled by masks, or reads leave rows far away."""
     reads, program = partition.boundary_reads(), partition.program
+    if running_folds(program):
+        return True
     if all(fills_edges(program, load) for load in reads):
         narrowest = min((program.input(load.source).type.bits for load in reads), default=0)
         return bool(reads) and narrowest >= MASKED_BITS[vector_bits]
@@ -127,7 +130,13 @@ def vectors_and_edges(
     output, lanes = partition.program.output, partition.lanes
     begin, end = interior(writer, body, partition)
     first, last = Operand("%x0", "i64"), Operand("%x1", "i64")
-    start = _aligned(writer, output, row, begin)
+    if running_folds(partition.program):
+        # Sums of floats depend on which lanes are added up first.
+        far = writer.emit("i64", f"add nsw {begin}, {lanes - 1}")
+        rest = writer.emit("i64", f"urem {far}, {lanes}")
+        start = writer.emit("i64", f"sub nsw {far}, {rest.text}")
+    else:
+        start = _aligned(writer, output, row, begin)
     room = writer.emit("i64", f"sub nsw {end}, {start.text}")
     fits = writer.emit("i1", f"icmp sge {room}, {lanes}")
     for source, axis, value in partition.lines_read():

@@ -1,8 +1,7 @@
 """Running sums.
 
-Elements are summed in chunks, the sums of all chunks before each are found in the same way, and
-every element adds to those what stands before it in its own chunk: more additions than one after
-another would take, but all of them side by side.
+Long rows are summed in parts, the sums of all parts before each are found in the same way, and
+every element adds to those what stands before it in its own part: threads share the parts.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from dala.kernels.base.shapes import around, axis_of, require_alike
 from dala.kernels.tensor import shared_scans
 from dala.kernels.tensor.elementwise import fill
 from dala.kernels.tensor.matmul import transposed
-from dala.kernels.tensor.reductions import accumulator
+from dala.kernels.tensor.reductions import accumulator, row_kernel
 from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-CHUNK = 16
-"""Elements of a row that are summed together: a vector of them."""
+PART, MANY_ROWS = 4096, 32
+"""Elements of a row that one thread sums, unless there are as many rows as this."""
 COLUMN_CHUNK = 8
 SHARED_ROW = 64
 """Elements of a row from which on a workgroup of a GPU shares it."""
@@ -80,22 +79,25 @@ def _along_rows(x: Buffer, output: Buffer, scalar: Scalar, exclusive: bool) -> I
     if n >= SHARED_ROW and current_device().supports("wgsl"):
         yield from shared_scans.along_rows(x, output, scalar, exclusive)
         return
-    chunks = -(-n // CHUNK)
-    before = scratch((rows, chunks), scalar)
     to = SCALARS[scalar.name]
-    if chunks == 1:
-        yield Stage(fill, [], before, {"value": 0})
-    else:
-        sums = scratch((rows, chunks), scalar)
-        yield Stage(_sum_chunks(to), [x], reshaped(sums, (rows, chunks, 1)))
-        yield from _along_rows(sums, before, scalar, exclusive=True)
-    kernel = _scan_rows(to, exclusive)
-    if n % CHUNK == 0:
-        yield Stage(kernel, [x, before], reshaped(output, (rows, chunks, CHUNK)))
-    else:
-        whole = scratch((rows, chunks, CHUNK), output.scalar)
-        yield Stage(kernel, [x, before], whole)
-        yield Stage(_crop, [reshaped(whole, (rows, chunks * CHUNK))], output)
+    if rows >= MANY_ROWS or n <= PART:
+        yield Stage(_scan_rows(to, exclusive), [x], output)
+        return
+    size = next((size for size in range(PART, PART // 4, -1) if n % size == 0), PART)
+    parts = -(-n // size)
+    sums, before = (scratch((rows, parts), scalar) for _ in range(2))
+    cut = n % size == 0
+    whole = x if cut else scratch((rows, parts * size), x.scalar)
+    found = output if cut else scratch((rows, parts * size), output.scalar)
+    if not cut:
+        yield Stage(_crop, [x], whole)
+    whole = reshaped(whole, (rows * parts, size))
+    yield Stage(row_kernel(sum, to, False), [whole], reshaped(sums, (rows * parts, 1)))
+    yield from _along_rows(sums, before, scalar, exclusive=True)
+    inputs = [whole, reshaped(before, (rows * parts,))]
+    yield Stage(_scan_parts(to, exclusive), inputs, reshaped(found, (rows * parts, size)))
+    if not cut:
+        yield Stage(_crop, [found], output)
 
 
 def _along_columns(x: Buffer, output: Buffer, scalar: Scalar, exclusive: bool) -> Iterator[Stage]:
@@ -116,28 +118,21 @@ def _along_columns(x: Buffer, output: Buffer, scalar: Scalar, exclusive: bool) -
 
 
 @cache
-def _sum_chunks(to: Any) -> Kernel:
-    # The last chunk may reach beyond the row: nobody adds its sum to anything.
-    def sum_chunks(x: Any) -> Any:
-        i, chunk, _ = dala.position(3)
-        total = to(x[i, chunk * CHUNK])
-        for k in range(1, CHUNK):
-            total += to(x[i, chunk * CHUNK + k])
-        return total
+def _scan_rows(to: Any, exclusive: bool) -> Kernel:
+    def scan_rows(x: Any) -> Any:
+        i, j = dala.position(2)
+        return sum(to(x[i, k]) for k in range(j if exclusive else j + 1))
 
-    return helper(sum_chunks)
+    return helper(scan_rows)
 
 
 @cache
-def _scan_rows(to: Any, exclusive: bool) -> Kernel:
-    def scan_rows(x: Any, before: Any) -> Any:
-        i, chunk, j = dala.position(3)
-        total = to(before[i, chunk])
-        for k in range(CHUNK):
-            total += to(x[i, chunk * CHUNK + k]) if k + exclusive <= j else to(0)
-        return total
+def _scan_parts(to: Any, exclusive: bool) -> Kernel:
+    def scan_parts(x: Any, before: Any) -> Any:
+        i, j = dala.position(2)
+        return before[i] + sum(to(x[i, k]) for k in range(j if exclusive else j + 1))
 
-    return helper(scan_rows)
+    return helper(scan_parts)
 
 
 @helper
