@@ -8,7 +8,7 @@ import pytest
 from dala import errors
 from dala.gpu import compute
 from dala.ir.evaluate import evaluate
-from dala.ir.types import N16, dtype_of
+from dala.ir.types import N16, S16, dtype_of
 
 
 def test_it_is_no_dtype_that_a_user_can_ask_for():
@@ -22,6 +22,21 @@ def test_the_upper_half_of_a_product_is_what_it_says():
     b = np.array([9, 65535, 257, 65535, 30000], np.uint16)
     want = (a.astype(np.uint64) * b) >> 16
     assert (evaluate("mulhi", N16, a, b) == want).all()
+
+
+def test_the_upper_half_of_a_product_may_be_negative(device):
+    source = "def halved(x, y):\n    return dala.s16((dala.s32(x) * dala.s32(y)) >> 16)\n"
+    kernel = compute.Kernel.register("halved", source, replace=True)
+    x, y = np.meshgrid(*[np.array([-32768, -32767, -300, -1, 0, 1, 7, 20000, 32767], np.int16)] * 2)
+    want = (x.astype(np.int64) * y) >> 16
+    got = compute.buffer_zeros(x.shape, "s16")
+    compute.run_kernel(kernel, [compute.from_numpy(x), compute.from_numpy(y)], got)
+    assert np.array_equal(got, want)
+    assert np.array_equal(evaluate("mulhi", S16, x, y), want)
+    with compute.device("cpu"):
+        planes = [compute.buffer_zeros((64,), "s16") for _ in range(3)]
+    assert "mulhi" in kernel.explain(planes[:2], planes[2])
+    compute.Kernel.unregister("halved")
 
 
 def test_a_blur_of_bytes_multiplies_them_in_sixteen_bits():

@@ -277,16 +277,20 @@ def _fits(value: Value, type: Scalar) -> bool:
 
 
 def _upper_half(value: Value, type: Scalar) -> tuple[Value, Value] | None:
-    """Returns (a, b) if the value is (u32(a) * u32(b)) >> 16 for two of 16 bits, else None."""
+    """Returns (a, b) if the value is (u32(a) * u32(b)) >> 16 for two of 16 bits, else None.
+
+    Those of s16 are multiplied as s32.
+    """
     if (
-        type not in (N16, U16)
+        type not in (N16, U16, S16)
         or not isinstance(value, Apply)
         or value.op != "shr"
         or not _is(value.args[1], 16)
     ):
         return None
     product = value.args[0]
-    if not isinstance(product, Apply) or product.op != "mul" or product.type != U32:
+    double = S32 if type == S16 else U32
+    if not isinstance(product, Apply) or product.op != "mul" or product.type != double:
         return None
     a, b = product.args
     if not (isinstance(a, Apply) and isinstance(b, Apply)) or (a.op, b.op) != (CONVERT, CONVERT):

@@ -49,11 +49,16 @@ def _packed(bits: Array, dtype: np.dtype) -> Array:
     return packed[..., 0].astype(dtype)
 
 
+def _upper_half(a: Array, b: Array) -> Array:
+    double = np.int64 if a.dtype.kind == "i" else np.uint64
+    return (a.astype(double) * b.astype(double)) >> double(a.dtype.itemsize * 8)
+
+
 _NUMPY: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "mulhi": lambda a, b: (a.astype(np.uint64) * b) >> np.uint64(a.dtype.itemsize * 8),
+    "mulhi": _upper_half,
     "fma": _fma,
     "div": np.divide,
     "floordiv": _floordiv,

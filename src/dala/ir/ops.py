@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dala.base.record import record
-from dala.ir.types import BOOL, F32, N16, U16, U32, Scalar
+from dala.ir.types import BOOL, F32, N16, S16, U16, U32, Scalar
 
 
 def _number(scalar: Scalar) -> bool:
@@ -25,7 +25,7 @@ def _bits(scalar: Scalar) -> bool:
 
 
 def _halved(scalar: Scalar) -> bool:
-    return scalar in (N16, U16, U32)
+    return scalar in (N16, U16, S16, U32)
 
 
 def _any(scalar: Scalar) -> bool:

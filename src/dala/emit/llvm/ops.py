@@ -75,10 +75,13 @@ class Ops:
             # In this form it becomes a single vector instruction.
             double = S32 if scalar.bits == 16 else S64
             wide = self.type_like(a, llvm_type(double))
-            a_wide, b_wide = (self.emit(item, wide, f"zext {item} to {wide}") for item in (a, b))
+            extend, shift = ("sext", "ashr") if scalar.kind == "s" else ("zext", "lshr")
+            a_wide, b_wide = (
+                self.emit(item, wide, f"{extend} {item} to {wide}") for item in (a, b)
+            )
             product = self.emit(a, wide, f"mul {a_wide}, {b_wide.text}")
             upper = self.emit(
-                a, wide, f"lshr {product}, {self.number(product, double, scalar.bits).text}"
+                a, wide, f"{shift} {product}, {self.number(product, double, scalar.bits).text}"
             )
             return self.emit(a, a.type, f"trunc {upper} to {a.type}")
         if op in ("floordiv", "mod"):

@@ -7,13 +7,13 @@ and the weight of each. It depends on sizes and method alone, and is remembered.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from dala.base.record import record
+from dala.base.record import record, value
 from dala.devices import Device, current_device, using
 from dala.errors import LimitError
 from dala.kernels.base import language as dala
@@ -26,8 +26,10 @@ Filter = Callable[[np.ndarray], np.ndarray]
 
 MOST_STEP = 4
 """The largest numbers of a ratio by which rows are still read as vectors."""
-MOST_WRITTEN = 16
-"""Taps up to which a mean is written out; more are a loop."""
+MOST_WRITTEN, MOST_ROWS_WRITTEN = 16, 32
+"""Taps up to which a mean across, or down, is written out; more are a loop."""
+BLOCK = 4
+"""Taps that such a loop goes through at a time."""
 MOST_WEIGHTS = 1 << 24
 """Weights that one table may have."""
 MOST_TABLES = 32
@@ -67,6 +69,24 @@ class Ratio:
     start: int
 
 
+class Weights(Hashable, Protocol):
+    """How the weights of a table are stored."""
+
+    def laid(self, weights: np.ndarray) -> np.ndarray:
+        """Weights (new, taps) that add up to 1, as they are stored."""
+        ...
+
+
+@value
+class FloatWeights:
+    """Weights of f32 that add up to a total."""
+
+    total: float = 1.0
+
+    def laid(self, weights: np.ndarray) -> np.ndarray:
+        return (weights * self.total).astype(np.float32)
+
+
 @record
 class Axis:
     """A table on a device: the first old place of each new one, and weights.
@@ -79,28 +99,29 @@ class Axis:
     taps: int
     ratio: Ratio | None = None
     """Where the first old place follows from the new one; then it may lie outside."""
+    most_written: int = MOST_WRITTEN
+
+    @property
+    def tables(self) -> list[Buffer]:
+        """What a kernel is given."""
+        return [self.weights] if self.ratio is not None else [self.first, self.weights]
 
     @property
     def written(self) -> int:
         """The taps that a kernel writes out; 0 where it loops over them."""
-        return self.taps if self.taps <= MOST_WRITTEN else 0
+        return self.taps if self.taps <= self.most_written else 0
 
 
-def rows(kernel: str, old: int, new: int, method: str, total: float = 1.0) -> Axis:
-    """The table that makes `old` rows `new` ones; the weights of each add up to `total`."""
+def rows(kernel: str, old: int, new: int, method: str, weights_of: Weights) -> Axis:
+    """The table that makes `old` rows `new` ones."""
     _require_room(kernel, old, new, method)
-    return _table(old, new, method, total, 0, current_device())
+    return _table(old, new, method, weights_of, True, current_device())
 
 
-def columns(
-    kernel: str, old: int, new: int, method: str, total: float = 1.0, spread: int = 1
-) -> Axis:
-    """The table that makes `old` columns `new` ones; the weights of each add up to `total`.
-
-    Each new column is in it `spread` times, side by side.
-    """
+def columns(kernel: str, old: int, new: int, method: str, weights_of: Weights) -> Axis:
+    """The table that makes `old` columns `new` ones."""
     _require_room(kernel, old, new, method)
-    return _table(old, new, method, total, spread, current_device())
+    return _table(old, new, method, weights_of, False, current_device())
 
 
 def most_taps(old: int, new: int, method: str) -> int:
@@ -123,15 +144,35 @@ def _require_room(kernel: str, old: int, new: int, method: str) -> None:
 
 
 @lru_cache(MOST_TABLES)
-def _table(old: int, new: int, method: str, total: float, spread: int, device: Device) -> Axis:
-    ratio = small_ratio(old, new) if spread == 1 else None
+def _table(
+    old: int, new: int, method: str, weights_of: Weights, is_down: bool, device: Device
+) -> Axis:
+    ratio = None if is_down else small_ratio(old, new)
+    most = MOST_ROWS_WRITTEN if is_down else MOST_WRITTEN
     first, weights = weigh(old, new, method, cut=ratio is None)
-    laid = np.repeat(weights.T, spread, 1) if spread else weights
-    starts = np.repeat(first, max(spread, 1)).astype(np.int32)
+    if ratio is None:
+        block = 1 if is_down or weights.shape[1] <= most else BLOCK
+        first, weights = _whole_blocks(first, weights, old, block)
+    laid = weights_of.laid(weights)
     with using(device):
-        stored = from_numpy(np.ascontiguousarray(laid * total, np.float32))
+        stored = from_numpy(np.ascontiguousarray(laid if is_down else laid.T))
         found = None if ratio is None else _started(first, *ratio)
-        return Axis(from_numpy(starts), stored, weights.shape[1], found)
+        return Axis(from_numpy(first.astype(np.int32)), stored, weights.shape[1], found, most)
+
+
+def _whole_blocks(
+    first: np.ndarray, weights: np.ndarray, old: int, block: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same table with whole blocks of taps, none of them beyond the end.
+
+    Those that are added weigh nothing. An axis that is shorter than the taps is left behind.
+    """
+    count, taps = weights.shape
+    wanted = -(-taps // block) * block
+    back = np.clip(first + wanted - old, 0, first)
+    laid = np.zeros((count, wanted + int(back.max())))
+    np.put_along_axis(laid, np.arange(taps) + back[:, None], weights, 1)
+    return first - back, laid[:, :wanted]
 
 
 def small_ratio(old: int, new: int) -> tuple[int, int] | None:
@@ -181,15 +222,15 @@ def weigh(old: int, new: int, method: str, *, cut: bool = True) -> tuple[np.ndar
 
 
 @cache
-def counter(taps: int, axis: int) -> Any:
-    """What says how often to go round: the taps, or without any the weights along an axis."""
+def counter(taps: int, axis: int, more: int = 0) -> Any:
+    """What says how often to go round: the taps, or all weights along an axis but some more."""
     is_written = taps > 0
 
     @function
     def count(weights: Any) -> Any:
         if is_written:
             return taps
-        return weights.shape[axis]
+        return weights.shape[axis] - more
 
     return count
 
@@ -210,62 +251,65 @@ def down_kernel(taps: int) -> Kernel:
     return helper(weigh_down)
 
 
-@cache
-def across_by_ratio_kernel(taps: int, ratio: Ratio, is_gray: bool) -> Kernel:
-    """Columns of pixels, each a weighted mean of old ones that begin where a ratio says."""
-    level_at, count = reader(is_gray), counter(taps, 0)
-    by, over, start = ratio.by, ratio.over, ratio.start
-
-    def weigh_across(image: dala.Image, weights: Any) -> Any:
-        y, x = dala.position(2)
-        first = (by * x + start) // over
-        levels = image.levels
-        total = level_at(levels, y, first) * weights[0, x]
-        for k in range(1, count(weights)):
-            total += level_at(levels, y, first + k) * weights[k, x]
-        return total
-
-    return helper(weigh_across)
-
-
-@cache
-def across_kernel(taps: int, is_gray: bool) -> Kernel:
-    """Columns of pixels, each a weighted mean of old ones."""
-    level_at, count = reader(is_gray), counter(taps, 0)
-
-    def weigh_across(image: dala.Image, first: Any, weights: Any) -> Any:
-        y, x = dala.position(2)
-        start = first[x]
-        levels = image.levels
-        total = level_at(levels, y, start) * weights[0, x]
-        for k in range(1, count(weights)):
-            total += level_at(levels, y, start + k) * weights[k, x]
-        return total
-
-    return helper(weigh_across)
-
-
-@cache
-def across_words_kernel(taps: int) -> Kernel:
-    """Columns of RGBA pixels in words, of which the CPU gathers all four channels at once."""
-    count = counter(taps, 0)
-
-    def weigh_across(words: Any, first: Any, weights: Any) -> Any:
-        y, x = dala.position(2)
-        start = first[x]
-        red, green, blue, alpha = dala.f32(0), dala.f32(0), dala.f32(0), dala.f32(0)
-        for k in range(count(weights)):
-            word, weight = words[y, start + k], weights[k, x]
-            red += _channel(word, 0) * weight
-            green += _channel(word, 8) * weight
-            blue += _channel(word, 16) * weight
-            alpha += _channel(word, 24) * weight
-        return dala.rgba(red, green, blue, alpha)
-
-    return helper(weigh_across)
+@function
+def _product(level: Any, weight: Any) -> Any:
+    return level * weight
 
 
 @function
-def _channel(word: Any, shift: Any) -> Any:
-    # Vectors of s32 are converted in one instruction, those of u32 in several.
-    return dala.f32(dala.s32((word >> shift) & 255))
+def _total(total: Any, weights: Any, x: Any) -> Any:
+    return total
+
+
+@cache
+def across_kernel(
+    taps: int,
+    ratio: Ratio | None,
+    is_gray: bool,
+    product: Any = _product,
+    stored: Any = _total,
+    more: int = 0,
+) -> Kernel:
+    """Columns of pixels, each a weighted mean of old ones, which begin where a ratio or table says.
+
+    `product` weighs a level, `stored` makes of the sum what is stored; there are some more weights
+    than taps for it.
+    """
+    mean = _mean(taps, is_gray, product, more)
+
+    def weigh_across(image: dala.Image, first: Any, weights: Any) -> Any:
+        y, x = dala.position(2)
+        return stored(mean(image.levels, weights, y, first[x], x), weights, x)
+
+    if ratio is None:
+        return helper(weigh_across)
+    by, over, start = ratio.by, ratio.over, ratio.start
+
+    def weigh_across_by_ratio(image: dala.Image, weights: Any) -> Any:
+        y, x = dala.position(2)
+        return stored(mean(image.levels, weights, y, (by * x + start) // over, x), weights, x)
+
+    return helper(weigh_across_by_ratio)
+
+
+@cache
+def _mean(taps: int, is_gray: bool, product: Any, more: int) -> Any:
+    """What weighs pixels of a row: all taps written out, or a loop over blocks of them."""
+    level_at, block, is_loop = reader(is_gray), taps or BLOCK, taps == 0
+
+    @function
+    def part(levels: Any, weights: Any, y: Any, start: Any, x: Any, k: Any) -> Any:
+        total = product(level_at(levels, y, start + k), weights[k, x])
+        for i in range(1, block):
+            total += product(level_at(levels, y, start + k + i), weights[k + i, x])
+        return total
+
+    @function
+    def mean(levels: Any, weights: Any, y: Any, start: Any, x: Any) -> Any:
+        total = part(levels, weights, y, start, x, 0)
+        if is_loop:
+            for k in range(block, weights.shape[0] - more, block):
+                total += part(levels, weights, y, start, x, k)
+        return total
+
+    return mean

@@ -1,7 +1,8 @@
 """Images of another size: resampled, or fitted into a frame.
 
 The two axes are resampled one after the other, in the order that takes less work; between them the
-values are f32. An axis that keeps its length is left alone.
+values are f32, or for u8 on the CPU levels of 16 bits (`narrow_resampling`). An axis that keeps its
+length is left alone.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from dala.ir.types import F32, U8, U32
+from dala.ir.types import F32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.parameters import choice, other
@@ -19,21 +20,20 @@ from dala.kernels.image import resampling
 from dala.kernels.image.canvas import require_images, require_room, sized
 from dala.kernels.image.geometry import crop
 from dala.kernels.image.images import flat
+from dala.kernels.image.narrow_resampling import is_narrow, narrow_stages
 from dala.kernels.image.paint import color_of
 from dala.kernels.image.parameters import GRAY, PREMULTIPLY, shape_param, size_param
 from dala.kernels.image.premultiplied import premultiplied
+from dala.kernels.image.resampling import FloatWeights
 from dala.kernels.image.sizes import is_relative, wanted_size
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.buffers.views import view
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
 METHODS = ("nearest", "bilinear", "bicubic", "lanczos", "area")
 METHOD = choice("how a new pixel is made of old ones", *METHODS, default="bilinear")
-GATHERED = 4.0
-"""What a pixel read anywhere costs, where one read along a row costs 1."""
-GATHERED_WHOLE = 1.5
-"""The same of a pixel that is gathered as one word, or is one of a vector that is loaded."""
+ANYWHERE, BY_RATIO = 2.5, 1.5
+"""What a pixel costs that is read anywhere, or by a simple ratio; one straight above costs 1."""
 
 
 @composite(
@@ -58,7 +58,8 @@ def resize(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     the old one that its center lies in; "bilinear", "bicubic" (a = -0.5) and "lanczos" (3 lobes),
     the mean of those around, weighed by the filter at their distance in old pixels, or in new ones
     along an axis that shrinks; "area", the mean of all that it covers, shrinking or growing. Pixels
-    outside do not count.
+    outside do not count. Results are exact, but for u8 on the CPU, where they are within half a
+    level before they are rounded.
     """
     (image,) = inputs
     require_images("resize", image, output)
@@ -143,14 +144,17 @@ def _resized(kernel: str, image: Buffer, output: Buffer, method: str) -> Iterato
     if (height, width) == (tall, wide):
         yield Stage(_copy, [image], output)
     elif method == "nearest":
-        down = resampling.rows(kernel, height, tall, method)
+        down = resampling.rows(kernel, height, tall, method, FloatWeights())
         if (ratio := resampling.small_ratio(width, wide)) is not None:
             yield Stage(_pick_kernel(*ratio), [image, down.first], output)
         else:
-            across = resampling.columns(kernel, width, wide, method)
+            across = resampling.columns(kernel, width, wide, method, FloatWeights())
             yield Stage(_pick, [image, down.first, across.first], output)
     elif method == "area" and None not in (steps := (_step(height, tall), _step(width, wide))):
         yield Stage(_mean_kernel(*steps), [image], output)
+    elif is_narrow(image, output, method):
+        across_first = _across_first(image, output, method)
+        yield from narrow_stages(kernel, image, output, method, across_first=across_first)
     elif width == wide:
         yield _down(kernel, image, output, method)
     elif height == tall:
@@ -169,14 +173,10 @@ def _across_first(image: Buffer, output: Buffer, method: str) -> bool:
     """Whether fewer pixels are weighed if columns come first."""
     (height, width), (tall, wide) = image.shape[:2], output.shape[:2]
     down = resampling.most_taps(height, tall, method)
-    across = resampling.most_taps(width, wide, method)
-    read = later = GATHERED
-    if resampling.small_ratio(width, wide) is not None:
-        read = later = GATHERED_WHOLE
-    elif _is_words(image):
-        read = GATHERED_WHOLE
-    first = height * wide * across * read + tall * wide * down
-    return first <= tall * width * down + tall * wide * across * later
+    across: float = resampling.most_taps(width, wide, method)
+    across *= ANYWHERE if resampling.small_ratio(width, wide) is None else BY_RATIO
+    first = height * wide * across + tall * wide * down
+    return first <= tall * width * down + tall * wide * across
 
 
 def _step(old: int, new: int) -> int | None:
@@ -186,30 +186,16 @@ def _step(old: int, new: int) -> int | None:
 
 def _down(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
     total = output.scalar.white / image.scalar.white
-    axis = resampling.rows(kernel, image.shape[0], output.shape[0], method, total)
+    axis = resampling.rows(kernel, image.shape[0], output.shape[0], method, FloatWeights(total))
     kernel_down = resampling.down_kernel(axis.written)
     return Stage(kernel_down, [flat(image), axis.first, axis.weights], flat(output))
 
 
 def _across(kernel: str, image: Buffer, output: Buffer, method: str) -> Stage:
     total = 1 / image.scalar.white
-    axis = resampling.columns(kernel, image.shape[1], output.shape[1], method, total)
-    if axis.ratio is not None:
-        kernel_across = resampling.across_by_ratio_kernel(
-            axis.written, axis.ratio, len(image.shape) == 2
-        )
-        return Stage(kernel_across, [image, axis.weights], output)
-    if _is_words(image):
-        words = view(image, U32, image.shape[:2])
-        kernel_across = resampling.across_words_kernel(axis.written)
-        return Stage(kernel_across, [words, axis.first, axis.weights], output)
-    kernel_across = resampling.across_kernel(axis.written, len(image.shape) == 2)
-    return Stage(kernel_across, [image, axis.first, axis.weights], output)
-
-
-def _is_words(*images: Buffer) -> bool:
-    """Whether all are RGBA of u8 on the host, where a pixel may be read as a word."""
-    return all(item.is_host and item.scalar == U8 and item.shape[2:] == (4,) for item in images)
+    axis = resampling.columns(kernel, image.shape[1], output.shape[1], method, FloatWeights(total))
+    kernel_across = resampling.across_kernel(axis.written, axis.ratio, len(image.shape) == 2)
+    return Stage(kernel_across, [image, *axis.tables], output)
 
 
 # -- kernels ---------------------------------------------------------------------------------------
