@@ -139,7 +139,9 @@ class RowReads:
         if step is None:
             return self._quotients.get(load.index[-1])
         if 0 < step <= MOST_STEP:
-            return Step(step, phase=(self._start(load.index[-1]) or 0) % step)
+            has_pixels = load.channel is not None  # whose vectors are too many to be kept
+            start = 0 if has_pixels else self._start(load.index[-1]) or 0
+            return Step(step, phase=start % step)
         return Step(step) if step == -1 else None
 
     def _addresses(self, program: Program) -> set[Value]:

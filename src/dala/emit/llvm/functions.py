@@ -19,7 +19,8 @@ from dala.emit.llvm.lookups import COSTS, Lookups
 from dala.emit.llvm.memory import ROW_OFFSET, output_pointer
 from dala.emit.llvm.reports import Reports
 from dala.emit.llvm.row_cuts import (
-    has_wide_edges,
+    Edges,
+    edges_of,
     interior,
     next_positions,
     outer_positions,
@@ -91,9 +92,9 @@ class Functions(Arguments):
                 Functions(table, plain, f"{prefix}table{number}.", is_part=True)
                 for number, table in enumerate(self.program.tables)
             ]
-        self.has_wide_edges = (
-            self.lanes > 1 and not is_part and has_wide_edges(self.partition, target.vector_bits)
-        )
+        self.edges: Edges = "slow"
+        if self.lanes > 1 and not is_part:
+            self.edges = edges_of(self.partition, target.vector_bits)
         turns = self.lanes > 1 and not target.watched and not running
         swaps = transposed_reads(self.program) if turns else {}
         self.tiles = Tiles(self.program, swaps, prefix) if swaps else None
@@ -110,12 +111,13 @@ class Functions(Arguments):
         """Returns the functions as text; `rows` computes a chunk from the unpacked slots."""
         parts = [text for table in self.tables for text in table.texts()]
         made = self.flat or self
-        parts.append(
-            self._span("edge", self.lanes) if self.has_wide_edges else self._span("slow", 1)
-        )
+        if self.edges != "filled":
+            parts.append(self._span("slow", 1))
+        if self.edges != "slow":
+            parts.append(self._span("edge", self.lanes))
         if self.lanes > 1:
             parts.append(made._span("fast", made.lanes))
-        if self.lanes > 1 and (self.flat or not self.has_wide_edges):
+        if self.lanes > 1 and (self.flat or self.edges != "filled"):
             parts.append(made._span("tail", made.lanes))
         if self.tiles is not None:
             parts += [*self.tiles.functions(self.program), self._span("staged", self.lanes)]
@@ -150,7 +152,7 @@ class Functions(Arguments):
         if name == "staged" and self.tiles is not None:
             body.staged = self.tiles.names()
         body.at_edge = name == "edge"
-        if self.has_wide_edges and name == "fast":
+        if self.edges == "filled" and name == "fast":
             body.lines = self.partition.lines_read()
         if lanes > 1:
             body.steps = self.partition.reads.steps
@@ -284,7 +286,8 @@ class Functions(Arguments):
         return ", ".join([*self.arguments(declare=True), *CHUNK])
 
     def defined(self, name: str, arguments: str, writer: Writer) -> str:
-        attributes = "#2" if name == "fast" else "#0"
+        # Of long rows the call is no matter, and what is inlined shares registers with the rest.
+        attributes = "#2" if name == "fast" and not self.target.wide else "#0"
         head = f"define internal i32 @{self.prefix}{name}({arguments}) {attributes} {{"
         return "\n".join([head, "entry:", *writer.lines, "}"])
 
@@ -298,7 +301,7 @@ class Functions(Arguments):
     def _spans(self, writer: Writer, body: Reports) -> None:
         """Emits the calls that compute one row: its edges, and vectors in between."""
         row = body.row_start(output_pointer(0), ROW_OFFSET)
-        if self.has_wide_edges:
+        if self.edges == "filled":
             parts = vectors_and_edges(writer, body, self.partition, row)
         else:
             begin, end = interior(writer, body, self.partition)
@@ -308,13 +311,20 @@ class Functions(Arguments):
         for name, first, last in parts:
             with unless_empty(writer, first.text, last.text):
                 self.call(writer, body, name, first.text, last.text)
-        if not self.has_wide_edges:
+        if self.edges != "filled":
             self._edge(writer, body, end.text, "%x1")
 
     def _edge(self, writer: Writer, body: Reports, first: str, last: str) -> None:
-        """Emits the call for positions some of whose reads leave their row."""
+        """Emits the calls for positions some of whose reads leave their row."""
+        if self.edges == "gathered":
+            room = writer.emit("i64", f"sub nsw i64 {last}, {first}")
+            rest = writer.emit("i64", f"urem {room}, {self.lanes}")
+            middle = writer.emit("i64", f"sub nsw i64 {last}, {rest.text}").text
+            with unless_empty(writer, first, middle):
+                self.call(writer, body, "edge", first, middle)
+            first = middle
         with unless_empty(writer, first, last):
-            self.call(writer, body, "edge" if self.has_wide_edges else "slow", first, last)
+            self.call(writer, body, "edge" if self.edges == "filled" else "slow", first, last)
 
     def _flat_spans(self, writer: Writer, body: Reports, flat: Functions) -> None:
         """Emits the calls for one row whose interior is computed over interleaved channels."""

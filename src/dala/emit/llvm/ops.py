@@ -102,24 +102,23 @@ class Ops:
         return self.intrinsic(f"{'s' if scalar.kind == 's' else 'u'}{op}", a, b)
 
     def _extreme_vector(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
-        """Emits the minimum or maximum by an instruction that gives its second operand for NaN.
+        """Emits the minimum or maximum by an instruction that neither gives NaN nor orders zeros.
 
-        So it does for two zeros: in both orders both are found. All bits that are set in a NaN or
-        in another float make a NaN; of two zeros, the less has any sign, the larger that of both.
+        Floats that are equal have the same bits, but for the sign of zeros; and all bits that are
+        set in a NaN or in another float make a NaN.
         """
-        kind = "olt" if op == "min" else "ogt"
+        nearer = "olt" if op == "min" else "ogt"
+        found = self.select(self._compared(nearer, a, b), a, b)
         bits = S32 if scalar.bits == 32 else S64
         wide = self.type_like(a, llvm_type(bits))
-        one, other = (
-            self.emit(a, wide, f"bitcast {self.select(self._compared(kind, *two), *two)} to {wide}")
-            for two in ((a, b), (b, a))
-        )
-        found = self.binary("or", bits, one, other)
+        first, second = (self.emit(item, wide, f"bitcast {item} to {wide}") for item in (a, b))
+        both = self.binary("or", bits, first, second)
         if op == "max":
-            unsigned = self.number(found, bits, (1 << (scalar.bits - 1)) - 1)
-            either = self.binary("and", bits, found, unsigned)
-            found = self.binary("or", bits, either, self.binary("and", bits, one, other))
-        return self.emit(found, a.type, f"bitcast {found} to {a.type}")
+            unsigned = self.number(both, bits, (1 << (scalar.bits - 1)) - 1)
+            either = self.binary("and", bits, both, unsigned)
+            both = self.binary("or", bits, either, self.binary("and", bits, first, second))
+        same = self.emit(both, a.type, f"bitcast {both} to {a.type}")
+        return self.select(self._compared("ueq", a, b), same, found)
 
     def _compared(self, kind: str, a: Operand, b: Operand) -> Operand:
         return self.emit(a, self.type_like(a, "i1"), f"fcmp {kind} {a}, {b.text}")

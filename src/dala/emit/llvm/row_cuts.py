@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from dala.emit.llvm.borders import inside
 from dala.emit.llvm.ir_writer import Operand, Writer
@@ -44,17 +45,26 @@ def next_positions(writer: Writer, rank: int) -> list[Operand]:
     return found[::-1]
 
 
-def has_wide_edges(partition: Partition, vector_bits: int) -> bool:
-    """Whether edges run in vectors: they are filled by masks, or reads leave rows far away."""
+Edges = Literal["slow", "gathered", "filled"]
+"""How positions are computed some of whose reads leave their row.
+
+One by one; in vectors of gathers, where there may be many of them; or in vectors of loads that are
+filled with the border.
+"""
+
+
+def edges_of(partition: Partition, vector_bits: int) -> Edges:
+    """Returns how the edges of rows are computed."""
     reads, program = partition.boundary_reads(), partition.program
     if running_folds(program):
-        return True
-    if all(fills_edges(program, load) for load in reads):
+        return "filled"
+    steps = partition.reads.steps
+    if all(fills_edges(program, load) and steps[load].over == 1 for load in reads):
         narrowest = min((program.input(load.source).type.bits for load in reads), default=0)
-        return bool(reads) and narrowest >= MASKED_BITS[vector_bits]
-    return any(
-        load.index and offset_from(load.index[-1], program.rank - 1) is None for load in reads
-    )
+        return "filled" if reads and narrowest >= MASKED_BITS[vector_bits] else "slow"
+    last = program.rank - 1
+    far = any(load.index and offset_from(load.index[-1], last) is None for load in reads)
+    return "gathered" if far else "slow"
 
 
 def interior(writer: Writer, body: Memory, partition: Partition) -> tuple[Operand, Operand]:
