@@ -200,10 +200,7 @@ class Sequential:
         return {number for step, _ in self.steps for number in step.buffers}
 
     def moved_bytes(self) -> int:
-        return sum(
-            sum(dict(zip(step.buffers, step.task().sizes_bytes, strict=True)).values())
-            for step, _ in self.steps
-        )
+        return sum(step.moved_bytes for step, _ in self.steps)
 
     def how(self) -> str:
         return "one after another" if len(self.steps) > 1 else ""

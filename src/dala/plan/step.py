@@ -57,6 +57,11 @@ class Step:
         return _task(self)
 
     @property
+    def moved_bytes(self) -> int:
+        """The bytes that it reads and writes by itself, each buffer once."""
+        return sum(dict(zip(self.buffers, self.task().sizes_bytes, strict=True)).values())
+
+    @property
     def domain(self) -> Shape:
         """The positions it runs over, not flattened."""
         return domain_of(self.output_kinds[0][1], self.program.output.channels)

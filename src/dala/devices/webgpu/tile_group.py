@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from dala.base.record import remembered
 from dala.devices.device import Number, check_sizes
-from dala.devices.webgpu.bindings import Bindings, compiled, empty_input
+from dala.devices.webgpu.bindings import Bindings, Compiled, compiled, empty_input
 from dala.devices.webgpu.runner import check_dtypes, loop_limit
 from dala.emit.argument_slots import layout_of, sizes_of
 from dala.emit.wgsl.grid import grid_for, spread
 from dala.emit.wgsl.tile_group import emit_tiles
-from dala.emit.wgsl.tiling import Tiling, alone_bytes, find_tiling
+from dala.emit.wgsl.tiling import Tiling, find_tiling
 from dala.plan.fusion import FusionGroup
 from dala.plan.step import Step
 from dala.plan.watchdog import max_iterations
@@ -46,7 +46,7 @@ def why_not_fuse(device: WebGpu, group: FusionGroup, materialized: Set[int]) -> 
     if isinstance(found, str):
         return found
     *before, last = group.steps
-    apart = alone_bytes([last]) + _cost_bytes(device, before, {*materialized, *last.inputs})
+    apart = last.moved_bytes + _cost_bytes(device, before, {*materialized, *last.inputs})
     if found.cost_bytes > apart:
         return f"computing halos for {last.name} again would take longer than reading what is there"
     return ""
@@ -57,7 +57,7 @@ def tiles_of(device: WebGpu, group: FusionGroup, materialized: Set[int]) -> Tili
     if group.flat or len(group.steps) < 2 or any(_why_alone(device, s) for s in group.steps):
         return None
     found = _tiling(device, group.steps, materialized)
-    if isinstance(found, str) or found.cost_bytes >= alone_bytes(group.steps):
+    if isinstance(found, str) or found.cost_bytes >= _alone_bytes(group.steps):
         return None
     return found
 
@@ -69,9 +69,13 @@ def _tiling(device: WebGpu, steps: Sequence[Step], materialized: Set[int]) -> Ti
 
 def _cost_bytes(device: WebGpu, steps: Sequence[Step], materialized: Set[int]) -> float:
     """Returns what steps cost as a group, if they are one."""
-    alone = alone_bytes(steps)
+    alone = _alone_bytes(steps)
     found = _tiling(device, steps, materialized) if len(steps) > 1 else ""
     return alone if isinstance(found, str) else min(alone, found.cost_bytes)
+
+
+def _alone_bytes(steps: Sequence[Step]) -> int:
+    return sum(step.moved_bytes for step in steps)
 
 
 def _why_alone(device: WebGpu, step: Step) -> str:
@@ -112,6 +116,7 @@ class WebGpuTileGroup(Bindings):
             for number, size in zip(step.buffers, step.task().sizes_bytes, strict=True)
         }
         self.groups = self._groups()
+        self._code: Compiled | None = None
 
     def _groups(self) -> tuple[int, int, int]:
         across = -(-self.tiling.width // self.tiling.columns)
@@ -143,13 +148,14 @@ class WebGpuTileGroup(Bindings):
         bound = [memories[number] for number in numbers]
         check_sizes(self.name, bound, [self.sizes_bytes[number] for number in numbers])
         with device.lock, device.guard():
-            counts = len(shader.outputs), len(shader.inputs)
-            code = compiled(device, shader.text, *counts)
+            if self._code is None:
+                counts = len(shader.outputs), len(shader.inputs)
+                self._code = compiled(device, shader.text, *counts)
             packed = self._packed(params)
             if packed != self.packed:
                 self.write_arguments(packed)
             bound = [item if item.size_bytes else empty_input(device) for item in bound]
-            self.dispatch(code, bound, self.groups)
+            self.dispatch(self._code, bound, self.groups)
 
     def _packed(self, params: Mapping[str, Number]) -> bytes:
         return ZERO + b"".join(

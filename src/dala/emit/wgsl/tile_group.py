@@ -14,7 +14,7 @@ from dala.base.record import record
 from dala.emit.wgsl.arguments import Arguments
 from dala.emit.wgsl.functions import FUNCTIONS
 from dala.emit.wgsl.grid import GROUP
-from dala.emit.wgsl.memory import COMPONENTS, Memory, element_type
+from dala.emit.wgsl.memory import Memory, element_type
 from dala.emit.wgsl.ops import Ops
 from dala.emit.wgsl.output_elements import joined, spread
 from dala.emit.wgsl.packing import bit_offset, field, is_packed, packed, unpacked
@@ -103,7 +103,7 @@ class _Module:
         names = ", ".join(member.step.name for member in self.tiling.members)
         members = [f"  @align(16) m{i}: Args{i}," for i in range(len(self.arguments))]
         slots = [
-            f"var<workgroup> slot_{i}: array<{_vector(slot.words)}, {slot.pixels}>;"
+            f"var<workgroup> slot_{i}: array<{_pixel(slot.words)}, {slot.pixels}>;"
             for i, slot in enumerate(self.tiling.slots)
         ]
         text = "\n".join(
@@ -167,7 +167,7 @@ class _Module:
                 if member.border == "zero":
                     with body.inside("else"):
                         for tile in body.made.values():
-                            body.line(f"slot_{tile.slot}[n] = {_vector(tile.words)}();")
+                            body.line(f"slot_{tile.slot}[n] = {_pixel(tile.words)}();")
         return body.lines
 
     def _position(self, body: _Element, member: Member) -> None:
@@ -177,7 +177,7 @@ class _Module:
         for number, output, channels in zip(step.outputs, outputs, results, strict=True):
             if number in body.made:
                 words = _words(self.ops, output.type, channels)
-                pixel = f"{_vector(len(words))}({', '.join(words)})" if len(words) > 1 else words[0]
+                pixel = f"{_pixel(len(words))}({', '.join(words)})" if len(words) > 1 else words[0]
                 body.line(f"slot_{body.made[number].slot}[n] = {pixel};")
             if number in self.tiling.stored and not shares_words(output):
                 ends = [
@@ -308,7 +308,7 @@ class _Element(Memory):
             found = self.read[-1][index] = self.name("w")
             self.line(f"let {found} = slot_{tile.slot}[{index}];")
         if tile.words > 1:
-            found = f"{found}.{COMPONENTS[word]}"
+            found = f"{found}[{word}]"
         if is_packed(scalar):
             return self.let(scalar, unpacked(scalar, found, f"{8 * scalar.size_bytes * place}u"))
         return self.let(scalar, self.ops.bitcast(found, U32, scalar))
@@ -340,8 +340,10 @@ def _within(first: Sequence[str], end: Sequence[str]) -> str:
     return " & ".join(f"({name} >= {low}) & ({name} < {high})" for name, low, high in limits)
 
 
-def _vector(words: int) -> str:
+def _pixel(words: int) -> str:
     """Returns the type of a pixel in a tile."""
+    if words == 3:  # a vector would take as much as four
+        return "array<u32, 3>"
     return f"vec{words}<u32>" if words > 1 else "u32"
 
 

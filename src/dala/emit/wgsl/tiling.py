@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 
 from dala.base.record import record, remembered
 from dala.emit.wgsl.grid import MOST_GROUPS
+from dala.emit.wgsl.memory import element_type
 from dala.emit.wgsl.packing import is_packed
 from dala.emit.wgsl.tile_steps import borders_of, is_aligned, over_pixels, readers, with_loads
 from dala.ir.access import accesses
@@ -62,11 +63,6 @@ class Slot:
     pixels: int
     words: int
 
-    @property
-    def stride(self) -> int:
-        """The words from one pixel to the next: three are aligned as four are."""
-        return 4 if self.words == 3 else self.words
-
 
 @record
 class Member:
@@ -104,7 +100,7 @@ class Tiling:
     @property
     def shared_bytes(self) -> int:
         """The workgroup memory that it takes."""
-        sizes = (WORD_BYTES * slot.pixels * slot.stride for slot in self.slots)
+        sizes = (WORD_BYTES * slot.pixels * slot.words for slot in self.slots)
         return sum(-(-size // ALIGNMENT) * ALIGNMENT for size in sizes)
 
 
@@ -117,7 +113,7 @@ def find_tiling(
         return found
     stored = frozenset(n for step in steps for n in step.outputs if n in materialized)
     groups = [_Group(*with_loads(found), stored), _Group((), found, stored)]
-    if groups[0].buffers > most_buffers:
+    if groups[0].bindings > most_buffers:
         return f"{steps[-1].name} would be one buffer too many"
     shapes = [(group, rows, columns) for group in groups for rows, columns in _shapes(group.width)]
     # Memory is planned for few of them: the first that fits is the best.
@@ -131,14 +127,6 @@ def find_tiling(
 def shares_words(output: Output) -> bool:
     """Whether pixels of an output share words of its storage with others."""
     return is_packed(output.type) and output.channels != 4
-
-
-def alone_bytes(steps: Sequence[Step]) -> int:
-    """Returns the bytes that steps move one by one."""
-    return sum(
-        sum(dict(zip(step.buffers, step.task().sizes_bytes, strict=True)).values())
-        for step in steps
-    )
 
 
 def _shapes(width: int) -> Iterator[tuple[int, int]]:
@@ -170,9 +158,15 @@ class _Group:
         )
 
     @property
-    def buffers(self) -> int:
-        read = {number for step in self.steps for number in step.inputs}
-        return len(read - self.written) + len(self.stored)
+    def bindings(self) -> int:
+        """How many buffers are bound: an input once for each type that it is read as."""
+        read = {
+            (number, element_type(item))
+            for step in self.steps
+            for item, number in zip(step.program.inputs, step.inputs, strict=True)
+            if number not in self.written
+        }
+        return len(read) + len(self.stored)
 
     @cached_property
     def kept(self) -> dict[int, tuple[Member, Output]]:
