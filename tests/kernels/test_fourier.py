@@ -8,7 +8,7 @@ from kernels.samples import DTYPES, FLOATS, sample, small
 
 from dala import errors
 from dala.gpu import compute
-from dala.kernels.tensor import fourier
+from dala.kernels.tensor import fourier, host_fourier
 
 
 def transform(x, axis, inverse):
@@ -51,6 +51,22 @@ def test_every_length_is_transformed(run, dtype, inverse):
             got = run("fft", [x], x.shape, dtype, axis=shape.index(n), inverse=inverse)
             rtol = 1e-12 if dtype == "f64" else 2e-6
             np.testing.assert_allclose(got, want, atol=rtol * np.abs(want).max(), err_msg=f"{n}")
+
+
+@pytest.mark.parametrize("threads", ["1", "3"])
+@pytest.mark.parametrize("inverse", [False, True])
+def test_threads_share_rows_and_long_rows(monkeypatch, threads, inverse):
+    monkeypatch.setenv("DALA_THREADS", threads)
+    monkeypatch.setattr(host_fourier, "LONG", 1 << 12)
+    for shape, axis in [((1 << 12,), 0), ((2, 45 * 99), 1), ((60, 1001), 1), ((300, 7, 40), 0)]:
+        for x in (sample(shape, "f32", 5), sample((*shape, 2), "f32", 6)):
+            values = x if x.shape == shape else x[..., 0] + 1j * x[..., 1]
+            function = np.fft.ifft if inverse else np.fft.fft
+            want = pairs(function(values.astype(np.complex128), axis=axis))
+            with compute.device("cpu"):
+                out, given = compute.buffer_zeros(want.shape, "f32"), compute.from_numpy(x)
+                compute.run_kernel("fft", [given], out, {"axis": axis, "inverse": inverse})
+            np.testing.assert_allclose(np.asarray(out), want, atol=2e-6 * np.abs(want).max())
 
 
 @pytest.mark.parametrize("computed_by", ["kernels"], indirect=True)

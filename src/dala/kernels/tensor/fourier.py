@@ -17,10 +17,11 @@ from dala.devices import Device, current_device, using
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import Scalar
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import Given, Inputs, composite, helper, host_call
+from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.parameters import flag, integer
 from dala.kernels.base.results import float_dtype
 from dala.kernels.base.shapes import Shape, around, axis_of
+from dala.kernels.tensor.host_fourier import transform
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -71,22 +72,6 @@ fft.typed(float_dtype)
 def _pairs_shape(shapes: Sequence[Shape], params: Given) -> Shape:
     """What has a last axis of 2 is taken for pairs."""
     return shapes[0] if shapes[0][-1:] == (2,) else (*shapes[0], 2)
-
-
-@host_call("x")
-def transform(x: np.ndarray, *, out: np.ndarray, axis: int, inverse: bool) -> None:
-    """NumPy's transform of pairs, or of real numbers."""
-    real = out.dtype if out.dtype.itemsize > 2 else np.dtype(np.float32)
-    pairs = np.result_type(real, np.complex64)
-    function = np.fft.ifft if inverse else np.fft.fft
-    target = out if out.dtype == real else np.empty(out.shape, real)
-    with np.errstate(all="ignore"):
-        values = x.astype(real, copy=False)
-        if x.ndim == out.ndim:
-            values = values.view(pairs)[..., 0]
-        function(values, axis=axis, out=target.view(pairs)[..., 0])
-        if target is not out:
-            out[...] = target
 
 
 # -- by kernels ------------------------------------------------------------------------------------
