@@ -7,7 +7,12 @@ import pytest
 from dala.ir.nodes import Apply, Load, Program, Reduce, walk
 from dala.ir.siblings import grouped
 from dala.ir.types import F32, S32
-from dala.ir.writes import covers_output, own_elements, writes_own_elements
+from dala.ir.writes import (
+    covers_output,
+    own_elements,
+    rows_write_own_elements,
+    writes_own_elements,
+)
 from dala.lang.language_names import NAMES
 from dala.lang.lower import Definition, Specialization
 from dala.lang.source import from_text
@@ -58,6 +63,21 @@ def test_positions_that_write_elements_of_their_own_are_recognized(body, rank, o
 )
 def test_positions_that_may_share_an_element_are_told(body, rank, out):
     assert not own_elements(scattering(body, rank, out))
+
+
+@pytest.mark.parametrize(
+    ("body", "rank", "out", "apart"),
+    [
+        ("out.add((i, s32(x)), 1.0)", 2, 2, True),
+        ("out.add((s32(x), i + 3), 1.0); out.add((0, i + 3), 1.0)", 2, 2, True),
+        ("out.add((s32(x), j), 1.0)", 2, 2, False),
+        ("out.add((i, s32(x)), 1.0); out.add((i + 1, 0), 1.0)", 2, 2, False),
+        ("out.add(s32(x), 1.0)", 1, 1, False),
+    ],
+)
+def test_rows_that_write_elements_of_their_own_are_recognized(body, rank, out, apart):
+    program = scattering(body, rank, out)
+    assert rows_write_own_elements(program, (50, 60)[:rank]) == apart
 
 
 def test_positions_whose_index_wraps_around_share_elements():

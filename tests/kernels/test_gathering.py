@@ -155,6 +155,17 @@ def test_the_upper_end_counts_and_what_lies_outside_does_not(run, dtype):
     assert run("histogram", [x], (4,), "u32", high=1).tolist() == [3, 1, 0, 2]
 
 
+@pytest.mark.parametrize("dtype", ["u8", "s32", "f32"])
+@pytest.mark.parametrize("counted", ["s32", "u8", "f32"])
+def test_rows_are_counted_by_themselves(run, dtype, counted):
+    for count in (4800, 4801):  # the latter is prime
+        x = np.random.default_rng(count).integers(0, 20, count).astype(NUMPY[dtype])
+        want = np.bincount(x.astype(int), minlength=17)[:17].astype(NUMPY[counted])
+        params = {"low": 0, "high": 17} if dtype == "f32" else {}
+        x = x[x < 17] if dtype == "f32" else x
+        np.testing.assert_array_equal(run("histogram", [x], (17,), counted, **params), want)
+
+
 @pytest.mark.parametrize(
     ("dtype", "output", "params", "error", "words"),
     [

@@ -28,23 +28,44 @@ class _Steps:
     step: int
 
 
-@remembered
 def own_elements(program: Program) -> tuple[_Steps, ...]:
     """Returns how positions' elements lie apart; empty if two positions may share an element."""
+    found = _told_apart(program)
+    return found if len(_axes(found)) == program.rank else ()
+
+
+def rows_write_own_elements(program: Program, domain: tuple[int, ...]) -> bool:
+    """Whether no element of the output is written from two rows of this domain."""
+    found = _told_apart(program)
+    outer = set(range(program.rank - 1))
+    return bool(outer) and outer <= _axes(found) and _stay_apart(found, domain)
+
+
+@remembered
+def _told_apart(program: Program) -> tuple[_Steps, ...]:
+    """Returns how elements of positions lie apart, along the axes of the output that say so."""
     writes = [item.index for item in walk(program.body) if isinstance(item, Write)]
     found: list[_Steps] = []
     for index in zip(*writes, strict=True) if program.output.scattered else ():
         steps = _apart(program, [polynomial(part) for part in index])
         if steps is not None:
             found.append(steps)
-    told_apart = {axis for steps in found for axis in steps.axes}
-    return tuple(found) if len(told_apart) == program.rank else ()
+    return tuple(found)
+
+
+def _axes(found: tuple[_Steps, ...]) -> set[int]:
+    return {axis for steps in found for axis in steps.axes}
 
 
 def writes_own_elements(program: Program, domain: tuple[int, ...]) -> bool:
     """Whether no element of the output is written by two positions of this domain."""
     found = own_elements(program)
-    return bool(found) and all(
+    return bool(found) and _stay_apart(found, domain)
+
+
+def _stay_apart(found: tuple[_Steps, ...], domain: tuple[int, ...]) -> bool:
+    """Whether no index wraps around."""
+    return all(
         steps.step * math.prod(domain[axis] for axis in steps.axes) < _WRAPS for steps in found
     )
 

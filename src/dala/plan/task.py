@@ -9,7 +9,7 @@ from dala.errors import ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
 from dala.ir.nodes import OUTPUT, Load, Program, domain_of, walk
 from dala.ir.types import Scalar
-from dala.ir.writes import covers_output, writes_own_elements
+from dala.ir.writes import covers_output, rows_write_own_elements, writes_own_elements
 from dala.plan.watchdog import STEP_LIMIT, WATCHED_ITERATIONS, max_iterations
 
 Shape = tuple[int, ...]
@@ -46,6 +46,8 @@ class Task:
         self.empty = 0 in self.domain
         self.owns_elements = writes_own_elements(self.program, self.domain)
         """Whether it scatters, and no two positions write the same element."""
+        self.rows_own_elements = rows_write_own_elements(self.program, self.domain)
+        """Whether it scatters, and no two rows write the same element."""
         self.covers_output = self.owns_elements and covers_output(
             self.program, self.domain, self.shapes
         )

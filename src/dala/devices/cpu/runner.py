@@ -51,13 +51,14 @@ class CpuRunner:
         task = self.task
         *outer, width = task.domain
         updates = any(isinstance(item, AtomicUpdate) for item in walk(task.program.body))
-        in_order = task.reports or (updates and not task.owns_elements)
+        by_rows = updates and not task.owns_elements
+        in_order = task.reports or (by_rows and not task.rows_own_elements)
         # In a fixed order: the same bits and lines every time, and no atomics needed.
         threads = 1 if in_order else self.device.threads
         effort = effort_per_position(task.program, task.shapes, width)
         read = max((math.prod(shape) for _, shape in task.inputs), default=0)
         positions = max(1, math.prod(task.domain))
-        whole = loops_over_rows(task.program)
+        whole = by_rows or loops_over_rows(task.program)
         effort += MEMORY_COST * (read // positions)
         most = 0 if in_order or task.watched else effort + task.max_iterations
         rows = math.prod(outer)

@@ -22,13 +22,15 @@ from dala.kernels.base.shapes import (
     number_within,
     require_shape,
 )
-from dala.kernels.tensor.reductions import averaging
+from dala.kernels.tensor.reductions import accumulator, averaging, reduced
 from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
+COUNTED_ROWS, FEWEST_TIMES = 16, 64
+"""Rows that are counted by themselves, where they have so many times as many elements as bins."""
 MOST_JOINED = 4
 """Inputs that one kernel joins: a device may give it few buffers at a time."""
 
@@ -174,24 +176,31 @@ def histogram(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
         raise ShapeError(
             f"histogram: the output is {output.shape}, but bins lie along one axis: give (bins,)."
         )
-    flat = reshaped(x, (math.prod(x.shape),))
     if high is None:
         if x.scalar.is_float:
             raise ArgumentError(
                 f"histogram: x is {x.dtype}: give low and high, the range that the bins divide."
             )
         params = {"low": integer_of("histogram", "low", low)}
-        yield Stage(_count_values, [flat], output, params)
-        return
-    low = number_within("histogram", "low", low)
-    if not low < high:
-        raise ArgumentError(
-            f"histogram: low is {low:g} and high is {high:g}: low is the smaller one."
-        )
-    bins = output.shape[0]
-    params = {"low": low, "high": high, "scale": bins / (high - low)}
-    kernel = _count_range(SCALARS[averaging(x.scalar, x.scalar).name])
-    yield Stage(kernel, [flat], output, params)
+        kernel, kernel_of_rows = _count_values, _count_values_of_rows
+    else:
+        low = number_within("histogram", "low", low)
+        if not low < high:
+            raise ArgumentError(
+                f"histogram: low is {low:g} and high is {high:g}: low is the smaller one."
+            )
+        params = {"low": low, "high": high, "scale": output.shape[0] / (high - low)}
+        to = SCALARS[averaging(x.scalar, x.scalar).name]
+        kernel, kernel_of_rows = _count_range(to, False), _count_range(to, True)
+    count, bins = math.prod(x.shape), output.shape[0]
+    rows = next((rows for rows in range(COUNTED_ROWS, 1, -1) if count % rows == 0), 1)
+    if output.is_host and rows > 1 and count // rows >= FEWEST_TIMES * bins:
+        # Threads share the rows, each of which is counted by itself.
+        counts = scratch((rows, bins), output.scalar)
+        yield Stage(kernel_of_rows, [reshaped(x, (rows, count // rows))], counts, params)
+        yield from reduced(sum, accumulator(output.scalar), counts, output, (1, rows, bins))
+    else:
+        yield Stage(kernel, [reshaped(x, (count,))], output, params)
 
 
 require_size(histogram, "the output has as many elements as there are bins")
@@ -204,13 +213,25 @@ def _count_values(x: Any, out: dala.Out, low: dala.number) -> Any:
         out.add(x - low, 1)
 
 
+@helper
+def _count_values_of_rows(x: Any, out: dala.Out, low: dala.number) -> Any:
+    i, _ = dala.position(2)
+    if x >= low:
+        out.add((i, x - low), 1)
+
+
 @cache
-def _count_range(to: Any) -> Kernel:
+def _count_range(to: Any, rows: bool) -> Kernel:
     def count_range(
         x: Any, out: dala.Out, low: dala.number, high: dala.number, scale: dala.number
     ) -> Any:
         value = to(x)
         if value >= low and value <= high:
-            out.add(min(dala.s32(dala.floor((value - low) * scale)), out.shape[0] - 1), 1)
+            place = dala.s32(dala.floor((value - low) * scale))
+            if rows:
+                i, _ = dala.position(2)
+                out.add((i, min(place, out.shape[1] - 1)), 1)
+            else:
+                out.add(min(place, out.shape[0] - 1), 1)
 
     return helper(count_range)
