@@ -316,3 +316,41 @@ def test_calls_that_are_kept_keep_no_buffer(device):
     del x, out
     gc.collect()
     assert [item() for item in alive] == [None, None]
+
+
+def submitted(kernel, x, y, params=None):
+    compute.submit(kernel=kernel, inputs=[x], output=y, params=params).wait()
+
+
+def test_a_command_that_is_submitted_again_is_only_launched(monkeypatch):
+    with compute.device("cpu"):
+        x, y = compute.buffer([1.0, -2.0], (2,), "f32"), compute.buffer_zeros((2,), "f32")
+        for _ in range(3):
+            submitted("relu", x, y, {"slope": 0.5})
+        monkeypatch.setattr(kernel_module.Kernel, "prepared", None)
+        compute.write(x, np.float32([-4.0, 3.0]))
+        submitted("relu", x, y, {"slope": 0.5})
+        assert compute.read_list(y) == [-2.0, 3.0]
+
+
+def test_a_command_has_the_parameters_that_it_was_submitted_with(device):
+    x, y = compute.buffer([-4.0, 2.0], (2,), "f32"), compute.buffer_zeros((2,), "f32")
+    for slope in (0.5, 0.5, 0.5, 0.25):
+        params = {"slope": slope}
+        command = compute.submit(kernel="relu", inputs=[x], output=y, params=params)
+        params["slope"] = 99.0
+        command.wait()
+        assert compute.read_list(y) == [-4.0 * slope, 2.0]
+
+
+@pytest.mark.parametrize("kernel", ["invert", "flip", "blur"])
+def test_a_command_that_was_submitted_before_is_checked_all_the_same(device, kernel):
+    image = np.random.default_rng(1).integers(0, 256, (8, 8, 3), np.uint8)
+    x, out = compute.from_numpy(image), compute.buffer_zeros((8, 8, 3), "u8")
+    for _ in range(4):
+        submitted(kernel, x, out)
+    with pytest.raises(errors.ArgumentError):
+        submitted(kernel, x, out, {"colour": 1})
+    x.free()
+    with pytest.raises(errors.FreedError):
+        submitted(kernel, x, out)

@@ -114,6 +114,10 @@ class RepeatedCalls:
         self._latest = (key, known)
         return known(places)
 
+    def knows(self, call: Call | None) -> bool:
+        """Whether a call was made before on such memory, so that all about it was checked."""
+        return call is not None and isinstance(self._known.get(call[0]), _Known)
+
     def made(
         self, call: Call, buffers: Sequence[Buffer], bound: Callable[[], Again | None]
     ) -> None:
