@@ -158,17 +158,22 @@ def work_of(command: Mapping[str, Any] | Submittable | None, given: Mapping[str,
     op = wanted["op"]
     if not isinstance(op, str) or op not in _COMMAND_KEYS:
         raise ArgumentError(f"op {op!r} is not one of {', '.join(_COMMAND_KEYS)}.")
-    for key in wanted:
-        if key not in _COMMAND_KEYS[op]:
-            allowed = ", ".join(sorted(_COMMAND_KEYS[op]))
-            raise ArgumentError(f"a command {op!r} takes {allowed}; {key!r} was given.")
-    missing = sorted(_COMMAND_KEYS[op] - {"params"} - set(wanted))
-    if missing:
-        raise ArgumentError(f"a command {op!r} also needs {', '.join(missing)}.")
+    keys = _COMMAND_KEYS[op]
+    if not keys - {"params"} <= wanted.keys() <= keys:
+        raise _wrong_keys(op, keys, wanted)
     inputs, output = wanted["inputs"], wanted["output"]
     if op == "copy_buffer":
         return _copying(inputs, output)
     return _running(wanted["kernel"], inputs, output, wanted.get("params"))
+
+
+def _wrong_keys(op: str, keys: set[str], wanted: Mapping[str, Any]) -> ArgumentError:
+    for key in wanted:
+        if key not in keys:
+            allowed = ", ".join(sorted(keys))
+            return ArgumentError(f"a command {op!r} takes {allowed}; {key!r} was given.")
+    missing = sorted(keys - {"params"} - set(wanted))
+    return ArgumentError(f"a command {op!r} also needs {', '.join(missing)}.")
 
 
 def _own_work(command: Submittable, given: Mapping[str, Any]) -> Work:
