@@ -121,11 +121,11 @@ def test_the_same_call_on_other_memory():
     """Whichever of its inputs and its output are the same, or overlap."""
     pool = np.random.default_rng(1).random(5 * 720 + 64).astype(np.float32)
     rng = np.random.default_rng(2)
-    for _ in range(200):
+    for turn in range(200):
         starts = [int(start) for start in 720 * rng.permutation(5)[:3]]
-        kind = rng.integers(0, 5)
-        if kind == 1:
-            starts[1] = starts[0]
+        kind = rng.integers(0, 6) if turn > 2 else 5
+        if kind in (1, 5):
+            starts[1] = starts[0] + (0 if kind == 1 else 16)  # the same, or overlapping
         elif kind > 1:
             starts[2] = starts[kind % 2] + (0 if kind < 4 else 16)  # in place, or overlapping
         x, y, out = (over(pool[start : start + 690]) for start in starts)

@@ -81,12 +81,12 @@ class _Known:
             map(self._bound.index, self._bound)
         ):
             return False
-        return not _overlap(places, self._sizes)
+        return not _overlaps(0, places, self._sizes)
 
 
-def _overlap(places: list[int], sizes: list[int]) -> bool:
-    """Whether the output shares a part of an input's memory."""
-    first, size = places[0], sizes[0]
+def _overlaps(number: int, places: list[int], sizes: list[int]) -> bool:
+    """Whether a memory shares a part of another, but not all of it."""
+    first, size = places[number], sizes[number]
     return any(
         place != first and place < first + size and first < place + length
         for place, length in zip(places, sizes, strict=True)
@@ -127,8 +127,8 @@ class RepeatedCalls:
         """
         key, places = call
         sizes = [item.memory.size_bytes for item in buffers]
-        if _overlap(places, sizes):  # others of its kind may be apart
-            return
+        if any(_overlaps(number, places, sizes) for number in range(len(places))):
+            return  # it could not be told which of them an address is in
         seen = self._known.get(key)
         if seen is None:
             self._known.put(key, True)
