@@ -138,6 +138,22 @@ def test_boxes_are_put_together_of_blocks(run, radius):
         check(got, boxed(in_units(image), radius, border), tolerance=3e-6)
 
 
+@pytest.mark.parametrize("border", ["clamp", "zero", "wrap"])
+@pytest.mark.parametrize("radius", [9, 11, 16, 20, 33, 50])
+def test_large_boxes_of_u8_lose_little_of_a_level(run, radius, border):
+    for image in (stripes((63, 70, 4)), picture((57, 61), "u8"), picture((64, 81, 3), "u8")):
+        got = run("box_blur", [image], image.shape, "u8", radius=radius, border=border)
+        exact = boxed(in_units(image), radius, border)
+        check(got, exact, tolerance=(2 * radius + 1) / 512 * LEVEL)
+
+
+@pytest.mark.parametrize("radius", [11, 20, 50])
+@pytest.mark.parametrize("level", [0, 1, 77, 254, 255])
+def test_large_boxes_keep_what_is_flat(run, radius, level):
+    image = np.full((60, 70, 3), level, np.uint8)
+    assert np.array_equal(run("box_blur", [image], image.shape, "u8", radius=radius), image)
+
+
 def test_boxes_far_larger_than_the_image_are_its_mean_where_it_wraps(run):
     image = picture((5, 7), "f32")
     got = run("box_blur", [image], image.shape, "f32", radius=35 * 20, border="wrap")

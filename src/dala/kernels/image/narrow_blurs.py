@@ -65,7 +65,7 @@ def _whole_weights(radius: int, sigma: float, device: Device) -> Buffer:
 
 
 @function
-def _share(value: Any, weight: Any) -> Any:
+def share(value: Any, weight: Any) -> Any:
     """The value times a weight of so many 65536ths: one instruction on vectors of 16 bits."""
     return narrow((dala.u32(value) * dala.u32(narrow(weight))) >> 16)
 
@@ -74,10 +74,10 @@ def _share(value: Any, weight: Any) -> Any:
 def _down_kernel(border: Border) -> Kernel:
     def weigh_down(x: Any, weights: Any, radius: dala.const) -> Any:
         y, j = dala.position(2)
-        total = narrow(weights[radius + 1]) + _share(narrow(x[y, j]) << 8, weights[0])
+        total = narrow(weights[radius + 1]) + share(narrow(x[y, j]) << 8, weights[0])
         for k in range(1, radius + 1):
             both = narrow(x[y - k, j]) + narrow(x[y + k, j])
-            total += _share(both << 7, weights[k])
+            total += share(both << 7, weights[k])
         return total
 
     return helper(weigh_down, border)
@@ -92,10 +92,10 @@ def _across_kernel(border: Border, is_gray: bool) -> Kernel:
         levels = image.levels
         # Half a level is for rounding.
         here = level_at(levels, y, x)
-        total = _share(here + here, weights[0]) + narrow(weights[radius + 1]) + narrow(64)
+        total = share(here + here, weights[0]) + narrow(weights[radius + 1]) + narrow(64)
         for k in range(1, radius + 1):
             both = level_at(levels, y, x - k) + level_at(levels, y, x + k)
-            total += _share(both, weights[k])
+            total += share(both, weights[k])
         return total >> 7
 
     return helper(weigh_across, border)

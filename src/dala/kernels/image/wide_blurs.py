@@ -46,12 +46,12 @@ def wide_means(
     """Stages that weigh pixels down, then across: by tents where they do, else one by one."""
     step, tents = _tents(radius, sigma, white, current_device())
     halo = step * (tents.shape[0] - 1)
-    if not step or not _has_room(image, halo):
+    if not step or not has_room(image, halo):
         yield from _looped_means(image, output, border, radius, sigma)
         return
     height, width, *channels = image.shape
     is_gray = not channels
-    taller = scratch((height + 2 * halo, _spread(flat(image).shape[1])), F32)
+    taller = scratch((height + 2 * halo, spread_width(flat(image).shape[1])), F32)
     between = scratch(image.shape, F32)
     wider = scratch((height, width + 2 * halo, *channels), F32)
     given = {"step": step, "halo": halo}
@@ -63,15 +63,15 @@ def wide_means(
 
 def wide_boxes(image: Buffer, output: Buffer, border: Border, radius: int) -> Iterator[Stage]:
     """Stages that take means of blocks of pixels, down and then across."""
-    if radius > MOST_BOX or not _has_room(image, radius):
+    if radius > MOST_BOX or not has_room(image, radius):
         yield from _looped_means(image, output, border, radius, None)
         return
-    length = _block(2 * radius + 1)
+    length = block_length(2 * radius + 1)
     count = (2 * radius + 1) // length
     longer = length * (count - 1)
     height, width, *channels = image.shape
     is_gray = not channels
-    taller = scratch((height + longer, _spread(flat(image).shape[1])), F32)
+    taller = scratch((height + longer, spread_width(flat(image).shape[1])), F32)
     between = scratch(image.shape, F32)
     wider = scratch((height, width + longer, *channels), F32)
     given = {"radius": radius, "length": length}
@@ -81,12 +81,12 @@ def wide_boxes(image: Buffer, output: Buffer, border: Border, radius: int) -> It
     yield Stage(_blocks_across_kernel(border, is_gray), [wider, between], output, given)
 
 
-def _has_room(image: Buffer, halo: int) -> bool:
+def has_room(image: Buffer, halo: int) -> bool:
     """Whether planes that are longer by what lies beyond the edges are not much larger."""
     return halo <= max(64, 2 * min(image.shape[:2]))
 
 
-def _spread(width: int) -> int:
+def spread_width(width: int) -> int:
     """A width in an odd number of cache lines: rows that are then cached in different places."""
     return (-(-width // 16) | 1) * 16
 
@@ -163,7 +163,7 @@ def _fitted(curve: np.ndarray, radius: int, step: int) -> tuple[np.ndarray, floa
     return weights, float((np.abs(tents @ weights - wanted) * sides).sum() + cut) / 2
 
 
-def _block(total: int) -> int:
+def block_length(total: int) -> int:
     """The length of blocks that takes the fewest additions: in one, of all, and of the rest."""
     return min(range(1, total + 1), key=lambda length: length + total // length + total % length)
 
