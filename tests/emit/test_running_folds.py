@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dala
+from dala.devices.cpu import runner
 from dala.gpu import compute
 
 DTYPES = {"s32": np.int32, "u32": np.uint32, "f32": np.float32}
@@ -104,3 +105,11 @@ def test_what_follows_a_running_sum_may_be_fused_with_it(device):
     compute.run_kernel(so_far, [x], middle)
     compute.run_kernel("scale", [middle], alone, {"factor": 0.1})
     assert np.array_equal(np.asarray(fused), np.asarray(alone))
+
+
+def test_rows_that_begin_within_a_cache_line_are_not_streamed(monkeypatch):
+    """Stores past the caches must not cross lines, and would fault."""
+    monkeypatch.setattr(runner, "outgrows_caches", lambda task: True)
+    x = given(1003, "s32")
+    with compute.device("cpu"):
+        assert np.array_equal(so_far(x, dtype="s32"), np.cumsum(x, 1))

@@ -92,6 +92,8 @@ class Functions(Arguments):
                 Functions(table, plain, f"{prefix}table{number}.", is_part=True)
                 for number, table in enumerate(self.program.tables)
             ]
+        # Sums of floats that are carried on depend on which lanes are added up first.
+        self.aligned = (target.wide or target.streaming) and not running
         self.edges: Edges = "slow"
         if self.lanes > 1 and not is_part:
             self.edges = edges_of(self.partition, target.vector_bits)
@@ -130,7 +132,7 @@ class Functions(Arguments):
 
     @property
     def _refuel(self) -> str:
-        """Returns the name of the function that grants loops more fuel."""
+        """The function that grants loops more fuel."""
         return f"{self.prefix}refuel" if self.loops else ""
 
     def _row_arguments(self) -> list[str]:
@@ -190,7 +192,7 @@ class Functions(Arguments):
             results = [body.value(value) for value in self.program.body.results]
             for number, found in enumerate(by_output(outputs, results)):
                 for pointer in (output_pointer(number), "%twin")[: 1 + self.target.tee]:
-                    streaming = self.target.streaming and name != "staged"  # tiles begin anywhere
+                    streaming = self.target.streaming and name != "staged" and self.aligned
                     body.write_row(found, pointer, outputs[number].type, streaming=streaming)
         after = writer.emit("i64", f"add nsw i64 %x, {lanes}")
         latch = writer.block
@@ -302,7 +304,7 @@ class Functions(Arguments):
         """Emits the calls that compute one row: its edges, and vectors in between."""
         row = body.row_start(output_pointer(0), ROW_OFFSET)
         if self.edges == "filled":
-            parts = vectors_and_edges(writer, body, self.partition, row)
+            parts = vectors_and_edges(writer, body, self.partition, row, aligned=self.aligned)
         else:
             begin, end = interior(writer, body, self.partition)
             self._edge(writer, body, "%x0", begin.text)

@@ -131,22 +131,29 @@ def vectors(
 
 
 def vectors_and_edges(
-    writer: Writer, body: Memory, partition: Partition, row: tuple[str, Operand]
+    writer: Writer,
+    body: Memory,
+    partition: Partition,
+    row: tuple[str, Operand],
+    *,
+    aligned: bool,
 ) -> Iterator[tuple[str, Operand, Operand]]:
     """Emits where a row is cut whose edges run in vectors.
 
-    All of it is edge if there is no room for a full vector, or if a row outside is read.
+    All of it is edge if there is no room for a full vector, or if a row outside is read. Full ones
+    begin with a cache line if they are to be aligned, else so many lanes after each other.
     """
     output, lanes = partition.program.output, partition.lanes
     begin, end = interior(writer, body, partition)
     first, last = Operand("%x0", "i64"), Operand("%x1", "i64")
-    if running_folds(partition.program):
-        # Sums of floats depend on which lanes are added up first.
-        far = writer.emit("i64", f"add nsw {begin}, {lanes - 1}")
+    if aligned:
+        start = _aligned(writer, output, row, begin)
+    else:
+        before = writer.emit("i64", f"sub nsw {begin}, {first.text}")
+        far = writer.emit("i64", f"add nsw {before}, {lanes - 1}")
         rest = writer.emit("i64", f"urem {far}, {lanes}")
         start = writer.emit("i64", f"sub nsw {far}, {rest.text}")
-    else:
-        start = _aligned(writer, output, row, begin)
+        start = writer.emit("i64", f"add nsw {start}, {first.text}")
     room = writer.emit("i64", f"sub nsw {end}, {start.text}")
     fits = writer.emit("i1", f"icmp sge {room}, {lanes}")
     for source, axis, value in partition.lines_read():

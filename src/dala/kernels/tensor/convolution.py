@@ -16,15 +16,19 @@ from dala.kernels.base.results import common_dtype
 from dala.kernels.base.shapes import Shape, require_shape
 from dala.kernels.tensor import patches
 from dala.kernels.tensor.reductions import accumulator
-from dala.kernels.tensor.windows import STEPS, Windows, windows_of
+from dala.kernels.tensor.windows import STEPS, Windows, padded, windows_of
 from dala.lang.language_names import SCALARS
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-MOST_TAPS = 64
-"""Taps that a kernel has written out; else it loops over channels."""
+FEW_TAPS, MOST_TAPS = 16, 64
+"""Taps that may read outside of planes, and those that a kernel has written out.
+
+More taps read planes with zeros around them, split into phases by the stride, each of which holds
+the elements that one tap meets; still more are looped over, channel by channel.
+"""
 DEEP, MANY = 64, 32
 """Elements of a window and channels of an output from which on BLAS is the faster."""
 
@@ -101,7 +105,7 @@ def _convolution(
     if large and scalars == {scalar} and scalar.is_float and output.is_host:
         yield from patches.convolved(x, weight, sums, down, across, groups)
     else:
-        yield _convolved(x, weight, sums, scalar, down, across, groups)
+        yield from _convolved(x, weight, sums, scalar, down, across, groups)
     if len(inputs) == 3:
         yield Stage(_add_bias, [sums, inputs[2]], output)
 
@@ -146,14 +150,21 @@ def _convolved(
     down: Windows,
     across: Windows,
     groups: int,
-) -> Stage:
-    """The stage that convolves by a kernel, computing in a type."""
+) -> Iterator[Stage]:
+    """Stages that convolve by a kernel, computing in a type."""
     made, channels, height, width = weight.shape
-    batch, _, *plane = x.shape
-    planes = reshaped(x, (batch, groups, channels, *plane))
+    batch = x.shape[0]
+    count = math.prod(weight.shape[1:])
+    few = count <= FEW_TAPS
+    reach = down.count + down.far, across.count + across.far
+    phases = 1 if few else down.step * across.step
+    if not few and (phases > 1 or down.before or across.before or reach != x.shape[2:]):
+        yield (stage := padded(x, down, across, *reach, in_phases=True))
+        x = stage.output
+    planes = reshaped(x, (batch, groups, channels, phases, *x.shape[-2:]))
     taps = reshaped(weight, (groups, made // groups, channels, height * width))
     params = {
-        "channels": channels if math.prod(weight.shape[1:]) <= MOST_TAPS else 0,
+        "channels": channels if count <= MOST_TAPS else 0,
         "height": height,
         "width": width,
         "down": down.step,
@@ -163,16 +174,16 @@ def _convolved(
         "top": down.before,
         "left": across.before,
     }
-    kernel = _convolution_kernel(SCALARS[scalar.name], scalar.is_float)
+    kernel = _convolution_kernel(SCALARS[scalar.name], scalar.is_float, few)
     target = reshaped(output, (batch, groups, made // groups, down.count, across.count))
-    return Stage(kernel, [planes, taps], target, params)
+    yield Stage(kernel, [planes, taps], target, params)
 
 
 # -- kernels ---------------------------------------------------------------------------------------
 
 
 @cache
-def _convolution_kernel(to: Any, floats: bool) -> Kernel:
+def _convolution_kernel(to: Any, floats: bool, few: bool) -> Kernel:
     def convolve(
         planes: Any,
         weight: Any,
@@ -190,18 +201,22 @@ def _convolution_kernel(to: Any, floats: bool) -> Kernel:
         total = to(0)
         for c in range(channels if channels > 0 else planes.shape[2]):
             for a in range(height):
-                line = y * down + (a * apart_down - top)
+                down_by = a * apart_down
+                line = y * down + (down_by - top) if few else y + down_by // down
                 # A sum for each row of the window: additions that need not wait for each other.
                 row = to(0)
                 for b in range(width):
-                    place = z * across + (b * apart_across - left)
-                    element = to(planes[n, group, c, line, place])
+                    by = b * apart_across
+                    phase = 0 if few else down_by % down * across + by % across
+                    place = z * across + (by - left) if few else z + by // across
+                    element = to(planes[n, group, c, phase, line, place])
                     factor = to(weight[group, o, c, a * width + b])
                     row = dala.fma(element, factor, row) if floats else row + element * factor
                 total += row
         return total
 
-    return zero_outside(convolve)
+    # To ask for many taps whether they are outside would take longer than to copy the planes.
+    return zero_outside(convolve) if few else helper(convolve)
 
 
 @helper

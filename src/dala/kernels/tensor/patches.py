@@ -22,9 +22,7 @@ def convolved(
     """Stages that convolve floats of one dtype."""
     made, channels, height, width = weight.shape
     batch = x.shape[0]
-    reach = [
-        (item.count - 1) * item.step + (item.size - 1) * item.apart + 1 for item in (down, across)
-    ]
+    reach = down.reach, across.reach
     planes = x
     if down.before or across.before or reach[0] > x.shape[2] or reach[1] > x.shape[3]:
         yield (stage := padded(x, down, across, *reach))

@@ -41,6 +41,16 @@ class Windows:
     before: int
     count: int
 
+    @property
+    def far(self) -> int:
+        """How far the last tap is from the first, in steps."""
+        return (self.size - 1) * self.apart // self.step
+
+    @property
+    def reach(self) -> int:
+        """How far it is from the first tap of the first window to the last of the last."""
+        return (self.count - 1) * self.step + (self.size - 1) * self.apart + 1
+
 
 def windows_of(
     kernel: str,
@@ -88,15 +98,24 @@ def _along(
     return Windows(size, step, apart, padding, (length + 2 * padding - reach) // step + 1)
 
 
-def padded(x: Buffer, down: Windows, across: Windows, height: int, width: int) -> Stage:
-    """The stage that makes planes of x that begin where its first window does."""
+def padded(
+    x: Buffer, down: Windows, across: Windows, height: int, width: int, *, in_phases: bool = False
+) -> Stage:
+    """The stage that makes planes of x that begin where its first window does.
+
+    In phases, elements as far apart as the windows are put together, in planes of their own.
+    """
     batch, channels = x.shape[:2]
-    planes = scratch((batch * channels, height, width), x.scalar)
-    given = {"top": down.before, "left": across.before}
+    steps = (down.step, across.step) if in_phases else (1, 1)
+    planes = scratch((batch * channels, steps[0] * steps[1], height, width), x.scalar)
+    given = {"down": steps[0], "across": steps[1], "top": down.before, "left": across.before}
     return Stage(_pad, [reshaped(x, (batch * channels, *x.shape[2:]))], planes, given)
 
 
 @zero_outside
-def _pad(x: Any, top: dala.const, left: dala.const) -> Any:
-    i, y, z = dala.position(3)
-    return x[i, y - top, z - left]
+def _pad(x: Any, down: dala.const, across: dala.const, top: dala.const, left: dala.const) -> Any:
+    i, phase, y, z = dala.position(4)
+    column = z * across - left
+    if across > 1:
+        column += phase % across
+    return x[i, y * down + phase // across - top, column]
