@@ -101,12 +101,22 @@ def test_neighbourhoods_follow_their_formula(run, name, params, formula, dtype):
     for shape in SHAPES:
         image = picture(shape, dtype)
         got = run(name, [image], shape, dtype, **params)
-        check(got, formula(in_units(image), "clamp"), tolerance=allowed(name, dtype))
+        check(
+            got,
+            formula(in_units(image), "clamp"),
+            tolerance=allowed(name, dtype, params.get("radius", 1)),
+        )
 
 
-def allowed(name: str, dtype: str) -> float:
-    """How far a result may be from the exact one: blurs of u8 keep 7 bits of a level's fraction."""
-    return 0.03 / 255 if name.endswith("blur") and dtype == "u8" else 2e-6
+def allowed(name: str, dtype: str, radius: int = 1) -> float:
+    """How far a result may be from the exact one: blurs of u8 keep 7 bits of a level's fraction.
+
+    Of large boxes they keep fewer.
+    """
+    if dtype != "u8" or not name.endswith("blur"):
+        return 2e-6
+    is_large = name == "box_blur" and radius > 10
+    return ((2 * radius + 1) / 512 if is_large else 0.03) / 255
 
 
 @pytest.mark.parametrize("radius", [1, 3, 7])
@@ -199,7 +209,7 @@ def test_neighbourhoods_are_filtered_in_place(device):
     for name, params, formula in FORMULAS:
         buffer = compute.from_numpy(image)
         compute.run_kernel(name, [buffer], buffer, params)
-        tolerance = allowed(name, "u8")
+        tolerance = allowed(name, "u8", params.get("radius", 1))
         check(compute.read(buffer), formula(in_units(image), "clamp"), tolerance=tolerance)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 
 from dala.devices.cpu.threads import thread_count
@@ -21,6 +20,8 @@ def share(work: Callable[[slice], None], count: int, least: int = 1) -> None:
         for part in parts:
             work(part)
         return
+    from concurrent.futures import ThreadPoolExecutor  # it cannot be imported at exit
+
     with ThreadPoolExecutor(min(threads, len(parts))) as pool:
         contexts = [copy_context() for _ in parts]  # NumPy's settings for errors are in it
         for done in [
