@@ -25,8 +25,8 @@ def bound_launch(
     pointers: Iterable[int],
 ) -> Again:
     """Returns what computes every chunk, given its arguments and which of them are pointers."""
-    kind = _Alone if chunks.count == 1 else _Shared
-    return kind(device, executable, executable.pack(*given), chunks, pointers)
+    alone = _Alone(device, executable, executable.pack(*given), chunks, pointers)
+    return alone if chunks.count == 1 else _Shared(alone, chunks)
 
 
 class _Alone:
@@ -40,13 +40,13 @@ class _Alone:
         chunks: Chunks,
         pointers: Iterable[int],
     ) -> None:
-        self._workers = device.workers
+        self.workers = device.workers
         self._pointers = tuple(pointers)
         self._slots = (ctypes.c_int64 * (len(slots) // SLOT_BYTES)).from_buffer_copy(slots)
         self._code = executable.code  # which lives as long as this does
         function, place = executable.code.addresses[ENTRY], ctypes.addressof(self._slots)
-        self._job = Job(function, place, chunks, self._workers.count)
-        self._call, self._address = self._workers.alone, self._job.address
+        self.job = Job(function, place, chunks, self.workers.count)
+        self._call, self._address = self.workers.alone, self.job.address
 
     def __call__(self) -> None:
         self._call(self._address)
@@ -56,34 +56,29 @@ class _Alone:
         return [(self._slots, place) for place in self._pointers]
 
 
-class _Shared(_Alone):
-    """A launch whose chunks are shared by threads."""
+class _Shared:
+    """A launch whose chunks are shared by threads, if others are awake or it is not small."""
 
-    def __init__(
-        self,
-        device: Cpu,
-        executable: Executable,
-        slots: bytes,
-        chunks: Chunks,
-        pointers: Iterable[int],
-    ) -> None:
-        super().__init__(device, executable, slots, chunks, pointers)
+    def __init__(self, alone: _Alone, chunks: Chunks) -> None:
+        self._alone = alone
         self._small = chunks.small
-        self._words = self._workers.prepared(self._job)
-        self._launch = ctypes.addressof(self._words)
+        self._workers = alone.workers
+        self._words = alone.workers.prepared(alone.job)
+        self._address = ctypes.addressof(self._words)
+        self.pointers = alone.pointers
 
     def __call__(self) -> None:
         workers = self._workers
         if self._small and not workers.are_awake():
-            self._call(self._address)
+            self._alone()
             return
         watch = None if self._small else workers.watch()
         look = None if watch is None else watch.address
         self._words[WATCH] = look or 0
         is_done = 0
         try:
-            is_done = workers.launch(self._launch)
+            is_done = workers.launch(self._address)
         finally:
             if not is_done:
-                workers.complete(self._job, look)
+                workers.complete(self._alone.job, look)
         workers.unwatch(watch)

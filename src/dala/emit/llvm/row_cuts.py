@@ -124,9 +124,7 @@ def vectors(
     """
     first, last = ends
     start = body.ops.intrinsic("smin", _aligned(writer, output, row, first), last)
-    room = writer.emit("i64", f"sub nsw {last}, {start.text}")
-    rest = writer.emit("i64", f"urem {room}, {lanes}")
-    middle = writer.emit("i64", f"sub nsw {last}, {rest.text}")
+    _, middle = _full_vectors(writer, lanes, start, last)
     yield from (("tail", first, start), ("fast", start, middle), ("tail", middle, last))
 
 
@@ -154,15 +152,22 @@ def vectors_and_edges(
         rest = writer.emit("i64", f"urem {far}, {lanes}")
         start = writer.emit("i64", f"sub nsw {far}, {rest.text}")
         start = writer.emit("i64", f"add nsw {start}, {first.text}")
-    room = writer.emit("i64", f"sub nsw {end}, {start.text}")
+    room, middle = _full_vectors(writer, lanes, start, end)
     fits = writer.emit("i1", f"icmp sge {room}, {lanes}")
     for source, axis, value in partition.lines_read():
         within = inside(writer, body.wide_index(value), body.size(source, axis))
         fits = body.ops.binary("and", BOOL, fits, within)
-    rest = writer.emit("i64", f"urem {room}, {lanes}")
-    middle = writer.emit("i64", f"sub nsw {end}, {rest.text}")
     start, middle = (body.ops.select(fits, item, last) for item in (start, middle))
     yield from (("edge", first, start), ("fast", start, middle), ("edge", middle, last))
+
+
+def _full_vectors(
+    writer: Writer, lanes: int, start: Operand, end: Operand
+) -> tuple[Operand, Operand]:
+    """Emits how many positions there are, and where the last full vector of them ends."""
+    room = writer.emit("i64", f"sub nsw {end}, {start.text}")
+    rest = writer.emit("i64", f"urem {room}, {lanes}")
+    return room, writer.emit("i64", f"sub nsw {end}, {rest.text}")
 
 
 def _aligned(writer: Writer, output: Output, row: tuple[str, Operand], begin: Operand) -> Operand:
