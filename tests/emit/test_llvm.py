@@ -28,6 +28,14 @@ def double(x):
 
 
 @dala.kernel
+def polynomial(x, degree: dala.const = 4):
+    total = 1.0
+    for k in range(degree):
+        total = total * x + (0.5 + k)
+    return total
+
+
+@dala.kernel
 def escape(x):
     turns = 0
     y = x * x
@@ -59,12 +67,31 @@ def test_maths_stays_in_vectors(capsys):
     x = compute.buffer_zeros((100,), "f32")
     body = vector_body(curve, x, compute.buffer_zeros((100,), "f32"))
     lanes = CPU.compiler.vector_bits // 32
-    wide = compute.buffer_zeros((1000,), "f32")
-    assert f"fmul <{2 * lanes} x float>" in vector_body(double, wide, wide)
     assert f"fmul <{lanes} x float>" in body
     assert "gather" not in body
     assert not re.search(r"call float @(exp|llvm\.exp)", body)
     assert "LLVM IR" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("kernel", "degree", "vectors"), [(double, 0, 1), (polynomial, 4, 2), (polynomial, 16, 8)]
+)
+def test_long_chains_of_operations_take_more_vectors_at_a_time(kernel, degree, vectors, capsys):
+    wide = compute.buffer_zeros((1000,), "f32")
+    explained = kernel.explain([wide], wide, {"degree": degree} if degree else {})
+    lanes = vectors * CPU.compiler.vector_bits // 32
+    assert (
+        f"fmul <{lanes} x float>"
+        in re.search(r"define internal i32 @fast.*?\n}", explained, re.S).group()
+    )
+
+
+def test_several_registers_are_stored_upwards(capsys):
+    wide = compute.buffer_zeros((1000,), "f32")
+    body = vector_body(polynomial, wide, wide)
+    assert body.count("store volatile") == 2
+    first, second = re.findall(r"getelementptr float, ptr %\w+, i64 (\d+)\n", body)
+    assert (int(first), int(second)) == (0, CPU.compiler.vector_bits // 32)
 
 
 def test_what_is_the_same_along_a_row_is_computed_once_for_it(capsys):

@@ -35,9 +35,12 @@ from dala.plan.watchdog import Shapes
 
 PAIR = 2
 """Vectors computed per iteration unless something else is known to be better."""
-MOST_PAIRED = 64
-"""The most statements of a program that is computed two vectors at a time."""
-DEEP = 48
+LEAST_PAIRED, MOST_PAIRED = 8, 64
+"""The statements of a program that is computed two vectors at a time.
+
+Less is bound by memory, which takes loads and stores one by one better than in pairs.
+"""
+DEEP = 20
 """The dependency depth from which on iterations of a loop hardly overlap."""
 LATENCY = 8
 """Operations in flight until the first one completes: two per cycle, for four cycles."""
@@ -168,13 +171,16 @@ def _vectors_at_a_time(
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
     if widest.bits != _PAIRED_BITS or divides:
         return 1
+    if len(statements) < LEAST_PAIRED:
+        return 1
+    usual = PAIR if len(statements) <= MOST_PAIRED else 1
     straight = all(isinstance(item, Apply | Load) for item in statements)
     if straight and (depth := _depth(program)) > DEEP:
         wanted = LATENCY * depth / len(statements)
         registers = 32 if vector_bits == 512 else 16
         live = max(1, _most_live(program, variance))
-        return next((n for n in (8, 4, 2) if n < 2 * wanted and n * live <= registers), 1)
-    return PAIR if len(statements) <= MOST_PAIRED else 1
+        return next((n for n in (8, 4, 2) if n < 2 * wanted and n * live <= registers), usual)
+    return usual
 
 
 def _depth(program: Program) -> int:

@@ -35,13 +35,14 @@ def _sizes() -> dict[int, int]:
     }
 
 
-def outgrows_caches(task: Task) -> bool:
-    """Whether a launch goes through more than the caches hold.
+def outgrows_caches(task: Task, times: float = 1) -> bool:
+    """Whether a launch goes through more than so many times what the caches hold.
 
     What it writes would then only evict what is still to be read.
     """
     kinds = (*task.inputs, *task.outputs)
-    return sum(math.prod(shape) * scalar.size_bytes for scalar, shape in kinds) > last_level_bytes()
+    moved = sum(math.prod(shape) * scalar.size_bytes for scalar, shape in kinds)
+    return moved > times * last_level_bytes()
 
 
 def _bytes(size: str) -> int:

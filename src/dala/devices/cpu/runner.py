@@ -26,6 +26,11 @@ from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
 if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
 
+STREAMED_CACHES = 1.75
+"""Outputs bypass the caches where a launch goes through more than so many times what they hold.
+
+Up to there, part of what the launch before read or wrote is still in them.
+"""
 WIDE_ROW = 256
 """Rows from this length on are computed two vectors at a time."""
 _EMPTY_INPUT = (ctypes.c_int64 * 8)()
@@ -44,7 +49,7 @@ class CpuRunner:
         self.total_iterations = total_iterations(task.program) if task.may_not_terminate else None
         self.pixel_bytes = pixel_bytes(task)
         bypasses = self.pixel_bytes > 0 and not task.scattered
-        self.streaming = bypasses and outgrows_caches(task)
+        self.streaming = bypasses and outgrows_caches(task, STREAMED_CACHES)
         self._executables: dict[tuple[InPlace, bool, bool], Executable] = {}
 
     def _chunks(self) -> Chunks:

@@ -150,6 +150,7 @@ class Functions(Arguments):
         writer = Writer(lanes, has_halves=target.has_halves, has_extremes=target.has_extremes)
         body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
         body.in_place, body.empty = self.target.in_place, self.target.empty
+        body.register_bytes = target.vector_bits // 8
         body.rings = set(self.rings)
         if name == "staged" and self.tiles is not None:
             body.staged = self.tiles.names()

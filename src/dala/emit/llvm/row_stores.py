@@ -17,6 +17,9 @@ class RowStores(NeighborReads):
         """Returns a value as memory holds it."""
         return self.ops.convert(value, BOOL, U8) if type == BOOL else value
 
+    register_bytes = 64
+    """The size of a vector register."""
+
     def write_row(
         self, values: Sequence[Operand], pointer: str, type: Scalar, *, streaming: bool
     ) -> None:
@@ -43,8 +46,26 @@ class RowStores(NeighborReads):
             )
         elif streaming:
             writer.line(f"store {whole}, {place}, align {min(size, 64)}, !nontemporal !0")
-        else:
+        elif size <= self.register_bytes:
             writer.line(f"store {whole}, {place}, align {type.size_bytes}")
+        else:
+            self._store_upwards(whole, place, type)
+
+    def _store_upwards(self, whole: Operand, place: Operand, type: Scalar) -> None:
+        """Emits the store of several registers in the order of their addresses.
+
+        LLVM turns it around. What is not in the cache yet then takes twice as long to write.
+        """
+        writer, element = self.writer, memory_type(type)
+        count = int(whole.type[1:].split(" x ")[0])
+        step = self.register_bytes // type.size_bytes
+        for first in range(0, count, step):
+            last = min(count, first + step)
+            picks = ", ".join(f"i32 {i}" for i in range(first, last))
+            text = f"shufflevector {whole}, {whole.type} poison, <{last - first} x i32> <{picks}>"
+            part = writer.emit(f"<{last - first} x {element}>", text)
+            there = writer.emit("ptr", f"getelementptr {element}, {place}, i64 {first}")
+            writer.line(f"store volatile {part}, {there}, align {type.size_bytes}")
 
     def _interleaved(self, values: list[Operand]) -> Operand:
         """Interleaves the channels of pixels."""
