@@ -109,7 +109,7 @@ def test_what_follows_a_running_sum_may_be_fused_with_it(device):
 
 def test_rows_that_begin_within_a_cache_line_are_not_streamed(monkeypatch):
     """Stores past the caches must not cross lines, and would fault."""
-    monkeypatch.setattr(runner, "outgrows_caches", lambda task: True)
+    monkeypatch.setattr(runner, "outgrows_caches", lambda task, times: True)
     x = given(1003, "s32")
     with compute.device("cpu"):
         assert np.array_equal(so_far(x, dtype="s32"), np.cumsum(x, 1))

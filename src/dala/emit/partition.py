@@ -38,7 +38,8 @@ PAIR = 2
 LEAST_PAIRED, MOST_PAIRED = 8, 64
 """The statements of a program that is computed two vectors at a time.
 
-Less is bound by memory, which takes loads and stores one by one better than in pairs.
+With less, one that goes element by element is bound by memory, which takes loads and stores in
+turns better than in pairs.
 """
 DEEP = 20
 """The dependency depth from which on iterations of a loop hardly overlap."""
@@ -171,7 +172,8 @@ def _vectors_at_a_time(
     divides = any(isinstance(item, Apply) and item.op in ("floordiv", "mod") for item in statements)
     if widest.bits != _PAIRED_BITS or divides:
         return 1
-    if len(statements) < LEAST_PAIRED:
+    loads = [item for item in statements if isinstance(item, Load)]
+    if len(statements) < LEAST_PAIRED and all(load.index is None for load in loads):
         return 1
     usual = PAIR if len(statements) <= MOST_PAIRED else 1
     straight = all(isinstance(item, Apply | Load) for item in statements)
