@@ -93,6 +93,13 @@ class DeferredMemory:
         return self._memory
 
 
+BriefLaunch = tuple[int, int, int, int]
+"""A launch on one thread, over before other threads of Python would notice.
+
+The addresses of its function and slots, rows and width: `function(slots, 0, rows, 0, width)`.
+"""
+
+
 class Again(Protocol):
     """Launches that are made once more when it is called, on the same memory or on other."""
 
@@ -101,6 +108,9 @@ class Again(Protocol):
 
     def pointers(self) -> Iterable[tuple[Any, int]]:
         """Returns where the addresses of memory are: arrays of words, and places in them."""
+
+    def brief(self) -> list[BriefLaunch] | None:
+        """Returns the launches, where all of them are brief."""
 
 
 class Launches:
@@ -118,6 +128,12 @@ class Launches:
 
     def pointers(self) -> Iterable[tuple[Any, int]]:
         return [place for part in self._parts for place in part.pointers()]
+
+    def brief(self) -> list[BriefLaunch] | None:
+        found = [part.brief() for part in self._parts]
+        if any(launches is None for launches in found):
+            return None
+        return [launch for launches in found if launches is not None for launch in launches]
 
 
 class Recording(Protocol):

@@ -33,7 +33,8 @@ _TURNS = 16
 class Chunks:
     """`count` chunks of `size` rows, or of `size` elements of every row, of a domain.
 
-    `small` ones are shared only with threads that are awake.
+    `small` ones are shared only with threads that are awake; `brief` work is not shared at all, and
+    over sooner than other threads of Python would notice.
     """
 
     rows: int
@@ -42,6 +43,7 @@ class Chunks:
     size: int
     by_rows: bool
     small: bool = False
+    brief: bool = False
 
 
 def cut(
@@ -60,9 +62,9 @@ def cut(
     `least_rows` rows if there are as many for each thread. `most_effort` bounds
     what a position costs; from it follows how many chunks it takes for each to end soon.
     """
-    whole = Chunks(rows, width, 1, rows, by_rows=True)
-    least = int(min(rows * width * most_effort // CHUNK_WORK, MOST_CHUNKS))
     work = rows * width * effort
+    whole = Chunks(rows, width, 1, rows, by_rows=True, brief=work < LEAST_WORK)
+    least = int(min(rows * width * most_effort // CHUNK_WORK, MOST_CHUNKS))
     if least < 2 and (threads == 1 or work < LEAST_WORK):
         return whole
     small = least < 2 and work < SMALL_WORK

@@ -6,7 +6,7 @@ import ctypes
 import platform
 import struct
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,11 +45,15 @@ _STRIP = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, *[ctypes.c_int64] * 4
 
 @record
 class Executable:
-    """A compiled program, and the format of its argument slots."""
+    """A compiled program, and what packs its argument slots.
+
+    If it has `tables`, memory that keeps them may be named before the slots.
+    """
 
     pack: Any
     call: Any
     code: Code
+    tables: int = 0
 
 
 class Cpu(Device):
@@ -184,16 +188,18 @@ class Cpu(Device):
         """Returns the program's machine code: from memory, from disk, or compiled now."""
         emitted = emit(program, target)
         formats = "".join(slot.format for slot in emitted.slots)
-        return self.compiled(emitted.text, formats, emitted.options)
+        return self.compiled(emitted.text, formats, emitted.options, emitted.tables)
 
-    def compiled(self, text: str, formats: str, options: Options) -> Executable:
+    def compiled(self, text: str, formats: str, options: Options, tables: int = 0) -> Executable:
         """Returns the machine code of a module with these slot formats."""
         key = (text, formats)  # s32 and u32 are one LLVM type, but are packed differently
         known = self._executables.get(key)
         if known is None:
             code = self.compiler.compile(text, ENTRY, options=options)
-            packer = struct.Struct("=" + formats)
-            known = Executable(packer.pack, _STRIP(code.addresses[ENTRY]), code)
+            pack = struct.Struct("=" + "Q" * bool(tables) + formats).pack
+            if tables:
+                pack = partial(pack, 0)
+            known = Executable(pack, _STRIP(code.addresses[ENTRY]), code, tables)
             self._executables[key] = known
             forget_oldest(self._executables, MOST_EXECUTABLES)
         return known

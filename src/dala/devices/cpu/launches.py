@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from dala.devices.cpu.driver import WATCH
 from dala.devices.cpu.threads import Job
-from dala.devices.device import Again, Number
+from dala.devices.device import Again, BriefLaunch, Number
 from dala.emit.argument_slots import SLOT_BYTES
-from dala.emit.llvm.module import ENTRY
+from dala.emit.llvm.module import ENTRY, STATE_BYTES
+from dala.ir.level_tables import LEVELS
 from dala.plan.chunks import Chunks
 
 if TYPE_CHECKING:
@@ -41,11 +42,18 @@ class _Alone:
         pointers: Iterable[int],
     ) -> None:
         self.workers = device.workers
-        self._pointers = tuple(pointers)
         self._slots = (ctypes.c_int64 * (len(slots) // SLOT_BYTES)).from_buffer_copy(slots)
+        self._pointers = tuple(pointers)
+        if executable.tables:  # computed by the first launch, as parameters stay the same
+            self._pointers = tuple(place + 1 for place in self._pointers)
+            size = STATE_BYTES + LEVELS * executable.tables
+            self._tables = device.allocate(size, zeroed=True)
+            self._slots[0] = self._tables.address
         self._code = executable.code  # which lives as long as this does
         function, place = executable.code.addresses[ENTRY], ctypes.addressof(self._slots)
         self.job = Job(function, place, chunks, self.workers.count)
+        brief = (function, place, chunks.rows, chunks.width)
+        self._brief = [brief] if chunks.brief else None
         self._call, self._address = self.workers.alone, self.job.address
 
     def __call__(self) -> None:
@@ -54,6 +62,10 @@ class _Alone:
     def pointers(self) -> Iterable[tuple[Any, int]]:
         """Returns where the addresses of memory are: arrays of words, and places in them."""
         return [(self._slots, place) for place in self._pointers]
+
+    def brief(self) -> list[BriefLaunch] | None:
+        """Returns the launch, where it is brief."""
+        return self._brief
 
 
 class _Shared:
@@ -65,7 +77,7 @@ class _Shared:
         self._workers = alone.workers
         self._words = alone.workers.prepared(alone.job)
         self._address = ctypes.addressof(self._words)
-        self.pointers = alone.pointers
+        self.pointers, self.brief = alone.pointers, alone.brief
 
     def __call__(self) -> None:
         workers = self._workers

@@ -13,14 +13,22 @@ from dala.ir.nodes import Program
 ENTRY = "dala_strip"
 
 
+STATE_BYTES = 64
+"""What precedes tables that are kept: a word that says whether they are computed."""
+
+
 @record
 class Emitted:
-    """An LLVM module as text, and its argument slots."""
+    """An LLVM module as text, and its argument slots.
+
+    If it has `tables`, the address of memory that keeps them, or 0, comes before the slots.
+    """
 
     text: str
     slots: tuple[Slot, ...]
     lanes: int
     options: Options
+    tables: int
 
 
 def emit(program: Program, target: Target) -> Emitted:
@@ -28,7 +36,7 @@ def emit(program: Program, target: Target) -> Emitted:
     made = functions_of(program, target)
     parts = [*made.texts(), _entry(made)]
     text = module_text(program.name, made.declarations, parts)
-    return Emitted(text, made.slots, made.lanes, made.options)
+    return Emitted(text, made.slots, made.lanes, made.options, len(made.tables))
 
 
 def module_text(name: str, declarations: set[str], parts: list[str]) -> str:
@@ -64,6 +72,12 @@ def _named(made: Functions, slot: Slot) -> str:
 
 def filled(made: Functions) -> list[str]:
     """Returns the lines that compute a program's tables."""
+    names = [f"%{made.prefix}table.{number}" for number in range(len(made.tables))]
+    places = [f"  {name} = alloca [{LEVELS} x i8], align 64" for name in names]
+    return [*places, *_fills(made)]
+
+
+def _fills(made: Functions) -> list[str]:
     lines = []
     for number, table in enumerate(made.tables):
         name = f"%{made.prefix}table.{number}"
@@ -72,18 +86,46 @@ def filled(made: Functions) -> list[str]:
             for slot in table.slots
         ]
         whole = f"i64 0, i64 1, i64 0, i64 {LEVELS}"
-        lines += [
-            f"  {name} = alloca [{LEVELS} x i8], align 64",
-            f"  {name}.status = call i32 @{table.prefix}rows({', '.join(arguments)}, {whole})",
-        ]
+        call = f"call i32 @{table.prefix}rows({', '.join(arguments)}, {whole})"
+        lines.append(f"  {name}.status = {call}")
     return lines
+
+
+def _kept(made: Functions) -> list[str]:
+    """Returns the lines that compute tables, unless they are kept from an earlier launch.
+
+    Threads that compute them at the same time write the same bytes.
+    """
+    size = STATE_BYTES + LEVELS * len(made.tables)
+    places = [
+        f"  %{made.prefix}table.{number} = getelementptr i8, ptr %tables, i64 {first}"
+        for number, first in enumerate(range(STATE_BYTES, size, LEVELS))
+    ]
+    return [
+        "  %kept = load ptr, ptr %slots",
+        f"  %own = alloca [{size} x i8], align 64",
+        "  %is.own = icmp eq ptr %kept, null",
+        "  %tables = select i1 %is.own, ptr %own, ptr %kept",
+        *places,
+        "  br i1 %is.own, label %fill, label %look",
+        "look:",
+        "  %state = load atomic i64, ptr %kept acquire, align 8",
+        "  %is.filled = icmp ne i64 %state, 0",
+        "  br i1 %is.filled, label %filled, label %fill",
+        "fill:",
+        *_fills(made),
+        "  store atomic i64 1, ptr %tables release, align 8",
+        "  br label %filled",
+        "filled:",
+    ]
 
 
 def _entry(made: Functions) -> str:
     """Returns the exported function, which unpacks the slots."""
     call = f"  %status = call i32 @{made.prefix}rows({', '.join((*given(made), *CHUNK))})"
     head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(CHUNK)}) #0 {{"
-    lines = [*unpacked(made), *filled(made), call]
+    tables = _kept(made) if made.tables else []
+    lines = [*unpacked(made, first=bool(tables)), *tables, call]
     return "\n".join([head, "entry:", *lines, "  ret i32 %status", "}"])
 
 

@@ -11,6 +11,7 @@ from dala.errors import ArgumentError, DtypeError, ShapeError, edge
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.command import Command, Status, Work
 from dala.runtime.commands.queue import Queue
+from dala.runtime.kernels import call_gate
 from dala.runtime.kernels.arguments import (
     Params,
     check_buffers,
@@ -49,7 +50,6 @@ class Submittable(Protocol):
         """Returns the call, and what it reads and writes."""
 
 
-@edge
 def run_kernel(
     kernel: str | Kernel,
     inputs: Sequence[Buffer],
@@ -66,6 +66,14 @@ def run_kernel(
     >>> compute.read_list(y)
     [-0.5, 2.0]
     """
+    if not call_gate.again(kernel, inputs, output, params):
+        _run_kernel(kernel, inputs, output, params)
+
+
+@edge
+def _run_kernel(
+    kernel: str | Kernel, inputs: Sequence[Buffer], output: Outputs, params: Params | None
+) -> None:
     found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
     found.run(inputs, output, params)
 

@@ -66,11 +66,10 @@ class Kernel(CalledKernel):
     def __init__(self, name: str, doc: str, define: Callable[[], Definition]) -> None:
         self.name = name
         self.doc = doc
-        self._define = define
+        self._define, self.calls = define, RepeatedCalls()
         self._launches: dict[tuple[Any, ...], Runner] = {}
         self._seen: dict[tuple[Any, ...], tuple[tuple[Any, ...], Values]] = {}
         """The launches and values of buffers and parameters that it was run with before."""
-        self.calls = RepeatedCalls()
 
     @cached_property
     def definition(self) -> Definition:
@@ -109,8 +108,8 @@ class Kernel(CalledKernel):
         given = tuple(scalar for scalar, _ in inputs)
         last = scalars[0] if scalars else given[0] if given else F32
         consts, types, _ = self.sort_params((*given, last), params)
-        shape = shapes[0] if shapes else None
-        found = inferred(self.name, self.definition, inputs, consts, types, shape)
+        first = shapes[0] if shapes else None
+        found = inferred(self.name, self.definition, inputs, consts, types, first)
         extents = for_each(self.name, "shape", shapes, found) if len(shapes) > 1 else ()
         dtypes = for_each(self.name, "dtype", scalars, found)
         return tuple(
@@ -144,15 +143,16 @@ class Kernel(CalledKernel):
         outputs = outputs_of(output)
         device = check_buffers(self.name, self.inputs, inputs, outputs)
         key = tuple([(item.scalar.name, item.shape) for item in (*inputs, *outputs)])
-        runner, values = self.prepared(device, key, params)
         memories, targets = [item.memory for item in inputs], [item.memory for item in outputs]
+        runner, values = self.prepared(device, key, params)
         given = (memories, targets, values)
         if ACTIVE:
             measure(self.name, device, memories, tuple(targets), partial(runner.run, *given))
             return
         runner.run(*given)
         if call is not None:
-            self.calls.made(call, [*outputs, *inputs], partial(device.bound, runner, *given))
+            again = partial(device.bound, runner, *given)
+            self.calls.made(self, call, (*outputs, *inputs), params, again)
 
     def prepared(self, device: Device, key: Specs, params: Params | None) -> tuple[Runner, Values]:
         """Returns a runner for such buffers, and the values of the run-time parameters."""

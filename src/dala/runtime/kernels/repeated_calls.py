@@ -7,12 +7,13 @@ themselves are what is left to do. They are told the addresses of the memory.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dala.base.lru_cache import LruCache
 from dala.devices.device import Again
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.kernels import call_gate
 from dala.runtime.kernels.arguments import params_key
 from dala.runtime.profiling.profile import ACTIVE
 
@@ -43,20 +44,21 @@ def call_of(inputs: Any, output: Any, params: object) -> Call | None:
     return tuple(key), places
 
 
-class _Known:
+class BoundCall:
     """A call that was made before: its launches, and where they hold which address."""
 
     def __init__(self, again: Again, places: list[int], sizes: list[int]) -> None:
-        self._again = again
+        self.again = again
         self._bound = self._places = places
         self._sizes = sizes
         self._is_apart = len(set(places)) == len(places)
         self._busy = threading.Lock()
-        self._pointers = []
+        self.pointers: list[tuple[Any, int, int, int]] = []
+        """An array, a place in it, the number of a memory, and how far behind its start it is."""
         for words, word in again.pointers():
             for number, (place, size) in enumerate(zip(places, sizes, strict=True)):
                 if place <= words[word] < place + size:
-                    self._pointers.append((words, word, number, words[word] - place))
+                    self.pointers.append((words, word, number, words[word] - place))
                     break
 
     def __call__(self, places: list[int]) -> bool:
@@ -67,10 +69,10 @@ class _Known:
             if places != self._places:
                 if not self._may_move(places):
                     return False
-                for words, word, number, offset in self._pointers:
+                for words, word, number, offset in self.pointers:
                     words[word] = places[number] + offset
                 self._places = places
-            self._again()
+            self.again()
         finally:
             self._busy.release()
         return True
@@ -97,8 +99,8 @@ class RepeatedCalls:
     """The calls of a kernel that were made before."""
 
     def __init__(self) -> None:
-        self._known: LruCache[tuple[Any, ...], _Known | bool] = LruCache(MOST_CALLS)
-        self._latest: tuple[tuple[Any, ...], _Known] | None = None
+        self._known: LruCache[tuple[Any, ...], BoundCall | bool] = LruCache(MOST_CALLS)
+        self._latest: tuple[tuple[Any, ...], BoundCall] | None = None
 
     def repeat(self, call: Call | None) -> bool:
         """Makes a call again, if it is known what it comes to; a profile wants to see it all."""
@@ -109,19 +111,24 @@ class RepeatedCalls:
         if latest is not None and latest[0] == key:
             return latest[1](places)
         known = self._known.get(key)
-        if not isinstance(known, _Known):
+        if not isinstance(known, BoundCall):
             return False
         self._latest = (key, known)
         return known(places)
 
     def knows(self, call: Call | None) -> bool:
         """Whether a call was made before on such memory, so that all about it was checked."""
-        return call is not None and isinstance(self._known.get(call[0]), _Known)
+        return call is not None and isinstance(self._known.get(call[0]), BoundCall)
 
     def made(
-        self, call: Call, buffers: Sequence[Buffer], bound: Callable[[], Again | None]
+        self,
+        kernel: object,
+        call: Call,
+        buffers: Sequence[Buffer],
+        params: Mapping[str, Any] | None,
+        bound: Callable[[], Again | None],
     ) -> None:
-        """Notes a call, on an output and inputs.
+        """Notes a call of a kernel, on an output and inputs.
 
         Of one that is made a second time, `bound` says what it comes to.
         """
@@ -134,4 +141,6 @@ class RepeatedCalls:
             self._known.put(key, True)
         elif seen is True:
             again = bound()
-            self._known.put(key, False if again is None else _Known(again, places, sizes))
+            self._known.put(key, False if again is None else BoundCall(again, places, sizes))
+            if again is not None and again.brief() and (own := bound()) is not None:
+                call_gate.learn(kernel, buffers, params, BoundCall(own, places, sizes))

@@ -171,7 +171,9 @@ class CompositeKernel(Kernel):
                 known.run([*inputs, output])
                 if call is not None:
                     given = [*inputs, output]
-                    self.calls.made(call, [output, *inputs], lambda: known.bound(given))
+                    self.calls.made(
+                        self, call, [output, *inputs], params, lambda: known.bound(given)
+                    )
             else:
                 self._run_stages(device, list(self.stages(inputs, output, params)))
 
