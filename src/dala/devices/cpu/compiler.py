@@ -72,6 +72,11 @@ class Compiler:
         """Whether there are minima and maxima of floats that give NaN and order zeros."""
         return _IS_ARM
 
+    @property
+    def has_ranges(self) -> bool:
+        """Whether there are minima and maxima of vectors that order zeros."""
+        return self.vector_bits == 512 and bool(self.features.get("avx512dq"))
+
     @cached_property
     def _key(self) -> str:
         """Returns what machine code depends on besides its LLVM IR."""

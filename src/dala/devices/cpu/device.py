@@ -166,10 +166,9 @@ class Cpu(Device):
         empty: bool = False,
     ) -> Target:
         """Returns the code generation target: this CPU, and a launch's memory access and loops."""
-        bits, halves = self.compiler.vector_bits, self.compiler.has_halves
-        extremes, permutes = self.compiler.has_extremes, self.compiler.permutes
-        memory = (streaming, in_place, tee, watched, empty)
-        return Target(bits, wide, *memory, halves, extremes, permutes)
+        cpu, memory = self.compiler, (streaming, in_place, tee, watched, empty)
+        has = (cpu.has_halves, cpu.has_extremes, cpu.has_ranges, cpu.permutes)
+        return Target(cpu.vector_bits, wide, *memory, *has)
 
     def explain(self, program: Program, target: Target, *, assembly: bool = False) -> str:
         """Returns the LLVM IR of a program, and its assembly if asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dala.emit.extreme_networks import Networks
 from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.emit.llvm.lookups import Lookups
 from dala.emit.llvm.ops import Ops
@@ -46,6 +47,7 @@ class Body(Statements[Operand]):
         self.ops = Ops(writer)
         self.free_order = free_order
         self.wide: dict[Value, Operand] = {}
+        self.networks: Networks = {}
         self.mask: Operand | None = None
         self.lookups = Lookups(writer, "")
         self.carried: dict[Apply, Operand] = {}
@@ -103,7 +105,16 @@ class Body(Statements[Operand]):
             term, carried = self.value(node.args[0]), self.carried[node]
             found, self.carried[node] = emit_running_fold(self.ops, node, term, carried)
             return found
-        return self.ops.apply(node, tuple(self.value(arg) for arg in node.args))
+        args = tuple(self.value(arg) for arg in node.args)
+        if node in self.networks and self.varies(node):
+            return self._in_network(node, args)
+        return self.ops.apply(node, args)
+
+    def _in_network(self, node: Apply, args: tuple[Operand, ...]) -> Operand:
+        """Emits a minimum or maximum of a network, and NaN where one of its inputs is."""
+        found = self.ops.ranged(node.op, node.type, *self.writer.alike(*args))
+        leaves = [self.value(leaf) for leaf in self.networks[node]]
+        return self.ops.unless_nan(leaves, found, node.type) if leaves else found
 
     # -- branches --------------------------------------------------------------------------------
 

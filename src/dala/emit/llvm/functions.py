@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dala.base.record import changed
 from dala.emit.argument_slots import Slot, layout_of
+from dala.emit.extreme_networks import extreme_networks
 from dala.emit.llvm import watchdog
 from dala.emit.llvm.arguments import Arguments
 from dala.emit.llvm.body import Body
@@ -161,8 +162,10 @@ class Functions(Arguments):
             body.steps = self.partition.reads.steps
             body.bounded = set(self.partition.reads.bounded(self.partition.of_row))
             body.neighbors = self.neighbors
+        if lanes > 1 and target.has_ranges:
+            body.networks = extreme_networks(self.program)
         if name == "fast":
-            body.shared = SharedReads(self.program, lanes, self.target.vector_bits)
+            body.shared = SharedReads(self.program, lanes, target.vector_bits, target.permutes)
         body.watched = self._refuel
         for i, (key, type) in enumerate(self.passed):
             body.values[key] = Operand(f"%row.{i}", llvm_type(type))

@@ -107,6 +107,28 @@ class Writer:
         zeros = f"<{count} x i32> zeroinitializer"
         return self.emit(type, f"shufflevector {one}, {type} poison, {zeros}")
 
+    def joined(self, parts: list[Operand], element: str) -> Operand:
+        """Returns one vector of several of the same length, one after another."""
+        count = int(parts[0].type[1:].split(" x ")[0])
+        total = count * len(parts)
+        while len(parts) > 1:
+            if len(parts) % 2:
+                parts = [*parts, Operand("poison", parts[0].type, vector=True)]
+            count *= 2
+            picks = ", ".join(f"i32 {i}" for i in range(count))
+            parts = [
+                self.emit(
+                    f"<{count} x {element}>", f"shufflevector {a}, {b}, <{count} x i32> <{picks}>"
+                )
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        (whole,) = parts
+        if count != total:
+            picks = ", ".join(f"i32 {i}" for i in range(total))
+            text = f"shufflevector {whole}, {whole.type} poison, <{total} x i32> <{picks}>"
+            whole = self.emit(f"<{total} x {element}>", text)
+        return Operand(whole.text, whole.type, vector=True)
+
     def gather(
         self, function: str, type: str, places: Operand, align: int, mask: Operand, rest: Operand
     ) -> Operand:

@@ -120,6 +120,37 @@ class Ops:
         same = self.emit(both, a.type, f"bitcast {both} to {a.type}")
         return self.select(self._compared("ueq", a, b), same, found)
 
+    def ranged(self, op: str, scalar: Scalar, a: Operand, b: Operand) -> Operand:
+        """Emits the minimum or maximum of vectors, in which there is no NaN, on AVX-512."""
+        count = 512 // scalar.bits
+        type, suffix = f"<{count} x {scalar.llvm}>", "ps" if scalar.bits == 32 else "pd"
+        name = f"llvm.x86.avx512.mask.range.{suffix}.512"
+        control = Operand("4" if op == "min" else "5", "i32")  # the sign is that of the result
+        mask = Operand("-1", f"i{count}")
+        writer, found = self.writer, []
+        for first in range(0, writer.lanes, count):
+            picks = ", ".join(f"i32 {first + i}" for i in range(count))
+            pair = [
+                writer.emit(
+                    type, f"shufflevector {item}, {item.type} poison, <{count} x i32> <{picks}>"
+                )
+                for item in (a, b)
+            ]
+            undefined = Operand("zeroinitializer", type)
+            rounding = Operand("4", "i32")
+            found.append(writer.call(name, type, *pair, control, undefined, mask, rounding))
+        return writer.joined(found, scalar.llvm)
+
+    def unless_nan(self, inputs: list[Operand], found: Operand, scalar: Scalar) -> Operand:
+        """Emits what was found, or NaN where one of the inputs is."""
+        ordered: Operand | None = None
+        inputs = [self.writer.splat(item) for item in inputs]
+        for a, b in zip(inputs[::2], [*inputs[1::2], inputs[-1]], strict=False):
+            both = self._compared("ord", a, b)
+            ordered = both if ordered is None else self.binary("and", BOOL, ordered, both)
+        assert ordered is not None
+        return self.select(ordered, found, self.number(found, scalar, float("nan")))
+
     def _compared(self, kind: str, a: Operand, b: Operand) -> Operand:
         return self.emit(a, self.type_like(a, "i1"), f"fcmp {kind} {a}, {b.text}")
 

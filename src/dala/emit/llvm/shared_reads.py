@@ -7,81 +7,126 @@ are. Those of one row consist of the same elements.
 from __future__ import annotations
 
 from dala.base.record import value
-from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
+from dala.emit.llvm.ir_writer import Operand, Writer
+from dala.emit.llvm.lookups import Permutes
 from dala.ir.access import offsets_of
 from dala.ir.nodes import Apply, Load, Program, walk
+from dala.ir.types import Scalar
 
 REGISTER_BITS = 512
 """Where registers are whole cache lines; of smaller ones, most do not lie across two lines."""
-ELEMENT_BITS = 32
-"""The size of elements that one instruction shifts from register to register."""
+LEAST_COLUMNS = 4
+"""Fewer vectors of one register are loaded as fast: those at the ends have to be, anyway."""
+LOADED = 3
+"""Of vectors of one register, one of so many is loaded: that takes as long as to shift two."""
+
+Row = tuple[str, tuple[int, ...]]
+"""An input, and a row of it, as seen from this one."""
 
 
 @value
 class Shared:
     """A read of a row, and how far its column is from the one that is loaded for all of them."""
 
-    row: tuple[str, tuple[int, ...]]
+    row: Row
     shift: int
 
 
 class SharedReads:
-    """Emits the reads of a program that share their row with others, several registers at a time.
+    """Emits the reads of a program that share their row with others.
 
-    Of a shifted vector, one register is loaded, and the others are made of what there is.
+    The vectors of a row are made of that at one column, and of what lies beyond its ends.
     """
 
-    def __init__(self, program: Program, lanes: int, vector_bits: int) -> None:
+    def __init__(self, program: Program, lanes: int, vector_bits: int, permutes: Permutes) -> None:
         self._lanes = lanes
-        self._part = REGISTER_BITS // ELEMENT_BITS
-        is_wide = vector_bits == REGISTER_BITS and lanes > self._part and lanes % self._part == 0
-        self.reads = _shared_reads(program, self._part - 1) if is_wide else {}
-        self._loaded: dict[tuple[str, tuple[int, ...]], Operand] = {}
+        self.reads: dict[Load, Shared] = {}
+        if vector_bits == REGISTER_BITS:
+            least = 8 if permutes == "vbmi" else 16
+            self.reads = _shared_reads(program, lanes, least)
+        self._whole: dict[Row, Operand] = {}
+        self._ends: dict[tuple[Row, bool], tuple[Operand, int]] = {}
+        self._shifted = 0
+        self._reach: dict[Row, tuple[int, int]] = {}
+        for read in self.reads.values():
+            low, high = self._reach.get(read.row, (0, 0))
+            self._reach[read.row] = min(low, read.shift), max(high, read.shift)
 
     def load(self, writer: Writer, node: Load, place: Operand) -> Operand:
         """Emits the vector that begins at a place."""
-        read, part, lanes, name = self.reads[node], self._part, self._lanes, llvm_type(node.type)
-        whole = self._loaded.get(read.row)
-        if whole is None:
-            first = writer.emit("ptr", f"getelementptr {name}, {place}, i64 {-read.shift}")
-            whole = _load(writer, lanes, name, first)
-            self._loaded[read.row] = whole
+        read, type = self.reads[node], node.type
+        origin = writer.emit("ptr", f"getelementptr {type.llvm}, {place}, i64 {-read.shift}")
+        if read.row not in self._whole:
+            self._whole[read.row] = _load(writer, self._lanes, type, origin)
+        whole = self._whole[read.row]
         if not read.shift:
             return whole
-        start = lanes - part if read.shift > 0 else 0
-        at = writer.emit("ptr", f"getelementptr {name}, {place}, i64 {start}")
-        new = _load(writer, part, name, at)
-        padding = ", ".join([*(f"i32 {i}" for i in range(part)), *["i32 poison"] * (lanes - part)])
-        text = f"shufflevector {new}, {new.type} poison, <{lanes} x i32> <{padding}>"
-        padded = writer.emit(whole.type, text)
-        picks = ", ".join(
-            f"i32 {lanes + i - start if 0 <= i - start < part else i + read.shift}"
-            for i in range(lanes)
-        )
-        text = f"shufflevector {whole}, {padded}, <{lanes} x i32> <{picks}>"
-        return writer.emit(whole.type, text)
+        part = REGISTER_BITS // type.bits
+        registers = []
+        for first in range(0, self._lanes, part):
+            wanted = range(first + read.shift, first + read.shift + part)
+            if wanted[0] >= 0 and wanted[-1] < self._lanes:
+                registers.append(_picked(writer, whole, whole, list(wanted), type))
+            elif self._is_loaded(part):
+                at = writer.emit("ptr", f"getelementptr {type.llvm}, {place}, i64 {first}")
+                registers.append(_load(writer, part, type, at))
+            else:
+                end, start = self._end(writer, read.row, type, origin, above=read.shift > 0)
+                places = [at if 0 <= at < part else part + at - start for at in wanted]
+                registers.append(_picked(writer, whole, end, places, type))
+        return writer.joined(registers, type.llvm)
+
+    def _is_loaded(self, part: int) -> bool:
+        """Whether the next register at an end is loaded: one of several, or in its turn."""
+        self._shifted += 1
+        return self._lanes > part or self._shifted % LOADED == 0
+
+    def _end(
+        self, writer: Writer, row: Row, type: Scalar, origin: Operand, *, above: bool
+    ) -> tuple[Operand, int]:
+        """Returns the register with the farthest elements that are read, and where it begins."""
+        known = self._ends.get((row, above))
+        if known is None:
+            low, high = self._reach[row]
+            start = self._lanes - REGISTER_BITS // type.bits + high if above else low
+            at = writer.emit("ptr", f"getelementptr {type.llvm}, {origin}, i64 {start}")
+            known = _load(writer, REGISTER_BITS // type.bits, type, at), start
+            self._ends[row, above] = known
+        return known
 
 
-def _load(writer: Writer, count: int, name: str, place: Operand) -> Operand:
-    type = f"<{count} x {name}>"
-    return writer.emit(type, f"load {type}, {place}, align {ELEMENT_BITS // 8}")
+def _load(writer: Writer, count: int, type: Scalar, place: Operand) -> Operand:
+    vector = f"<{count} x {type.llvm}>"
+    return writer.emit(vector, f"load {vector}, {place}, align {type.size_bytes}")
 
 
-def _shared_reads(program: Program, most: int) -> dict[Load, Shared]:
-    """Returns the reads that share a row with others, none farther away than `most` columns."""
+def _picked(writer: Writer, a: Operand, b: Operand, places: list[int], type: Scalar) -> Operand:
+    """Emits elements of two vectors; below 0 there may be any."""
+    picks = ", ".join(f"i32 {place}" if place >= 0 else "i32 poison" for place in places)
+    text = f"shufflevector {a}, {b}, <{len(places)} x i32> <{picks}>"
+    return writer.emit(f"<{len(places)} x {type.llvm}>", text)
+
+
+def _shared_reads(program: Program, lanes: int, least_bits: int) -> dict[Load, Shared]:
+    """Returns the reads that share a row with others, less than a register away."""
     statements = walk(program.body)
     if not all(isinstance(item, Apply | Load) for item in statements):
         return {}
-    rows: dict[tuple[str, tuple[int, ...]], dict[Load, int]] = {}
+    rows: dict[Row, dict[Load, int]] = {}
     for load in statements:
         if isinstance(load, Load):
             item, offsets = program.input(load.source), offsets_of(load, program.rank)
-            if offsets is not None and item.type.bits == ELEMENT_BITS and not item.channels:
+            bits = item.type.bits
+            fits = least_bits <= bits <= 32 and lanes % (REGISTER_BITS // bits) == 0
+            if offsets is not None and fits and not item.channels:
                 rows.setdefault((load.source, offsets[:-1]), {})[load] = offsets[-1]
     found = {}
     for row, columns in rows.items():
         base = min(columns.values(), key=abs)
+        part = REGISTER_BITS // program.input(row[0]).type.bits
+        if len(set(columns.values())) < (2 if lanes > part else LEAST_COLUMNS):
+            continue
         for load, column in columns.items():
-            if len(set(columns.values())) > 1 and abs(column - base) <= most:
+            if abs(column - base) < part:
                 found[load] = Shared(row, column - base)
     return found

@@ -16,7 +16,8 @@ class Target:
     stored to a second memory, whose address is the last slot; `watched` loops are run under the
     watchdog; with `empty`, an input has no elements, so that no index is surely inside; a CPU that
     `has_halves` converts from and to f16 by an instruction, and one that `has_extremes` finds the
-    less of two floats by one, whatever they are; `permutes` are those by which it looks bytes up.
+    less of two floats by one, whatever they are, one that `has_ranges` if none of them is NaN;
+    `permutes` are those by which it looks bytes up.
     """
 
     vector_bits: int
@@ -28,6 +29,7 @@ class Target:
     empty: bool = False
     has_halves: bool = False
     has_extremes: bool = False
+    has_ranges: bool = False
     permutes: Permutes = ""
 
 
