@@ -106,11 +106,28 @@ def test_a_single_minimum_is_no_network():
         return min(max(x, 0.0), 1.0)
 
     x, out = (compute.buffer_zeros((3, 300), "f32") for _ in range(2))
-    assert not extreme_networks(program_of(clamped, x, out))
-    assert extreme_networks(program_of(median_of_three, x, out))
+    assert not networks_of(clamped, x, out)
+    assert networks_of(median_of_three, x, out)
 
 
-def program_of(kernel, x, out):
-    """The program that a kernel is on these buffers."""
+def networks_of(kernel, x, out):
+    """The networks of what a kernel is on these buffers."""
     compute.run_kernel(kernel, [x], out)
-    return list(kernel._launches.values())[-1].task.program
+    body = list(kernel._launches.values())[-1].task.program.body
+    return extreme_networks(body.statements, body)
+
+
+@pytest.mark.parametrize("level", [0.25, np.nan])
+def test_minima_of_whole_rows_are_inputs_of_a_network(device, level):
+    @dala.kernel
+    def held(x, level: dala.f32):
+        i, j = dala.position(2)
+        limit = max(float(i), level)
+        return max(min(limit, x[i, j - 1], x[i, j], x[i, j + 1]), x[i, j] - 1)
+
+    x = values("float32", 300)
+    rows = np.repeat(np.arange(9, dtype=np.float32)[:, None], 300, 1)
+    limit = extreme("max", [rows, np.full_like(x, level)])
+    least = extreme("min", [limit, *(shifted(x, 0, d) for d in (-1, 0, 1))])
+    with np.errstate(invalid="ignore"):
+        assert is_same(device, held(x, level=level), extreme("max", [least, x - 1]))

@@ -6,7 +6,18 @@ a window has, each may give whatever it likes for NaN, and the inputs are looked
 
 from __future__ import annotations
 
-from dala.ir.nodes import Apply, Const, Program, Value, blocks_of, operands_of, walk
+from collections.abc import Iterable
+
+from dala.ir.nodes import (
+    Apply,
+    Block,
+    Const,
+    Statement,
+    Value,
+    blocks_of,
+    operands_of,
+    walk,
+)
 
 ALONE, WITH_CONSTANT = 3, 2
 """What a minimum takes by itself, in instructions."""
@@ -16,12 +27,12 @@ Networks = dict[Apply, tuple[Value, ...]]
 """The minima and maxima of networks; for those that others use, the inputs they depend on."""
 
 
-def extreme_networks(program: Program) -> Networks:
-    """Returns the networks of a program if they take less than minima by themselves."""
-    members = [item for item in program.body.statements if isinstance(item, Apply) and _fits(item)]
+def extreme_networks(statements: Iterable[Statement], body: Block) -> Networks:
+    """Returns the networks among statements of a body if they take less than minima alone."""
+    members = [item for item in statements if isinstance(item, Apply) and _fits(item)]
     inside = set(members)
-    outside: set[Value] = set(program.body.results)
-    for item in walk(program.body):
+    outside: set[Value] = set(body.results)
+    for item in walk(body):
         if item not in inside:
             outside.update(operands_of(item))
         for block in blocks_of(item):

@@ -163,7 +163,7 @@ class Functions(Arguments):
             body.bounded = set(self.partition.reads.bounded(self.partition.of_row))
             body.neighbors = self.neighbors
         if lanes > 1 and target.has_ranges:
-            body.networks = extreme_networks(self.program)
+            body.networks = extreme_networks(self.partition.of_position, self.program.body)
         if name == "fast":
             body.shared = SharedReads(self.program, lanes, target.vector_bits, target.permutes)
         body.watched = self._refuel
