@@ -12,6 +12,7 @@ from dala.ir.level_plans import LARGEST_ERROR
 SHAPE = (9, 83, 4)
 random = np.random.default_rng(3)
 IMAGE = random.integers(0, 256, SHAPE, np.uint8)
+DEEP = random.integers(0, 65536, SHAPE, np.uint16)
 
 
 def code_of(kernel, shape=SHAPE, **params) -> str:
@@ -26,10 +27,9 @@ def shifted(image: np.ndarray, down: int, across: int) -> np.ndarray:
     return padded[4 + down : 4 + down + h, 4 + across : 4 + across + w]
 
 
-@pytest.mark.parametrize("seed", range(24))
-def test_a_weighted_sum_is_rounded_to_the_level_that_it_is_nearest_to(device, seed):
+def weighted_sum(seed: int, count: int, image: np.ndarray):
+    """A kernel that adds up weighted neighbors, and what it should give."""
     draw = np.random.default_rng(seed)
-    count = int(draw.integers(1, 10))
     weights = draw.normal(0, 1 / count, count) if seed % 2 else draw.random(count) / count
     if seed % 3 == 0:
         weights = np.round(weights * 16) / 16
@@ -39,32 +39,45 @@ def test_a_weighted_sum_is_rounded_to_the_level_that_it_is_nearest_to(device, se
     terms = [f"{w!r} * image[y + {dy}, x + {dx}]" for w, (dy, dx) in pairs]
     text = "def k(image: dala.Image):\n    y, x = dala.position(2)\n    return "
     kernel = compute.Kernel.register("k", text + " + ".join([*terms, repr(offset)]))
-    real = sum(w * shifted(IMAGE, *place) for w, place in pairs) + 255 * offset
-    out = kernel(IMAGE, dtype="u8")
-    is_exact = seed % 3 == 0
-    assert np.abs(out - real.clip(0, 255)).max() <= 0.5 + (1e-4 if is_exact else LARGEST_ERROR)
+    real = sum(w * shifted(image, *place) for w, place in pairs)
+    highest = np.iinfo(image.dtype).max
+    return kernel, (real + highest * offset).clip(0, highest)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_weighted_sum_is_rounded_to_the_level_that_it_is_nearest_to(device, seed):
+    kernel, want = weighted_sum(seed, 1 + seed * 7 % 9, IMAGE)
+    error = 1e-4 if seed % 3 == 0 else LARGEST_ERROR
+    assert np.abs(kernel(IMAGE, dtype="u8") - want).max() <= 0.5 + error
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_weighted_sum_of_16_bits_is_rounded_to_the_nearest_level(device, seed):
+    kernel, want = weighted_sum(seed, 1 + seed * 7 % 19, DEEP)
+    assert np.abs(kernel(DEEP, dtype="u16") - want).max() <= 0.5 + 0.05
 
 
 @pytest.mark.parametrize("value", [0.1, -0.3, 2.0, -2.0, float("inf"), float("-inf"), float("nan")])
-def test_what_a_parameter_adds_saturates_and_nothing_wraps(device, value):
+@pytest.mark.parametrize("image", [IMAGE, DEEP], ids=["u8", "u16"])
+def test_what_a_parameter_adds_saturates_and_nothing_wraps(device, value, image):
     @dala.kernel
     def lift(image: dala.Image, value: dala.f32):
         p = image.pixel
         return dala.rgba(p.r + value, p.g - 2.0 * value, 1.0 - p.b + value, p.a)
 
-    x = IMAGE.astype(float)
+    x, highest = image.astype(float), np.iinfo(image.dtype).max
     with np.errstate(invalid="ignore"):
         real = np.stack(
             [
-                x[..., 0] + 255 * value,
-                x[..., 1] - 510 * value,
-                255 - x[..., 2] + 255 * value,
+                x[..., 0] + highest * value,
+                x[..., 1] - 2 * highest * value,
+                highest - x[..., 2] + highest * value,
                 x[..., 3],
             ],
             -1,
         )
-    want = np.nan_to_num(real, nan=0.0).clip(0, 255)
-    assert np.abs(lift(IMAGE, value=value) - want).max() <= 0.5 + LARGEST_ERROR
+    want = np.nan_to_num(real, nan=0.0).clip(0, highest)
+    assert np.abs(lift(image, value=value) - want).max() <= 0.5 + LARGEST_ERROR
 
 
 @pytest.mark.parametrize("low", [0.0, 0.2])

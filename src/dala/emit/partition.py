@@ -28,6 +28,7 @@ from dala.ir.nodes import (
     used,
     walk,
 )
+from dala.ir.ops import CONVERT
 from dala.ir.types import Scalar
 from dala.ir.writes import own_elements
 from dala.plan.chunks import MEMORY_COST, effort_of
@@ -156,7 +157,27 @@ def _left(node: If | For | While) -> tuple[Value, ...]:
 def _runs_alone(program: Program, variance: Variance, reads: RowReads) -> bool:
     """Whether positions are computed one by one, as inner loops access memory better, or must."""
     shares_elements = program.output.scattered and not own_elements(program)
-    return bool(program.sites) or shares_elements or _walks_along_loops(program, variance, reads)
+    walks = _walks_along_loops(program, variance, reads)
+    return bool(program.sites) or shares_elements or walks or _looks_up(program, variance, reads)
+
+
+def _looks_up(program: Program, variance: Variance, reads: RowReads) -> bool:
+    """Whether all it does is to read narrow elements anywhere: no CPU gathers these in vectors."""
+    statements = walk(program.body)
+    if not all(isinstance(item, Load) or _is_conversion(item) for item in statements):
+        return False
+    anywhere = [
+        item
+        for item in statements
+        if isinstance(item, Load) and item.index is not None and item not in reads.steps
+    ]
+    return any(item in variance for item in anywhere) and all(
+        item.type.bits < _PAIRED_BITS for item in anywhere
+    )
+
+
+def _is_conversion(item: Statement) -> bool:
+    return isinstance(item, Apply) and item.op == CONVERT
 
 
 def _vectors_at_a_time(

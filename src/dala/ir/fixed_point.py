@@ -18,6 +18,8 @@ from dala.ir.ops import CONVERT, SELECT
 from dala.ir.simplify import Rewriter, drop_dead
 from dala.ir.types import F32, F64, S32, U8, U16, Scalar
 
+MOST_TERMS = 16
+"""The most levels that a sum in floats is written down for."""
 MOST_APART = 512
 """The largest odd denominator whose fractions are farther from a half than float errors are."""
 
@@ -202,6 +204,8 @@ class _Fixed(Rewriter):
             if plan is not None:
                 self.plans[old] = plan
                 level = self.sums.rounded(form, plan)
+            elif level is None and old.type == U16 and 0 < len(form.weights) <= MOST_TERMS:
+                level = self.sums.in_floats(form)
             if level is not None:
                 self._new[old] = level
                 self.rounded.add(old)

@@ -1,4 +1,4 @@
-"""Builds weighted sums of levels in 16 bits, as they were planned."""
+"""Builds weighted sums of levels: in 16 bits, as they were planned, or in floats."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dala.ir.builder import Builder
 from dala.ir.level_forms import Form, Level
 from dala.ir.level_plans import Close, Exact, is_binary, offset_bounds
 from dala.ir.nodes import Value
-from dala.ir.types import F64, S32, U8, U16
+from dala.ir.types import F32, F64, S32, U8, U16
 
 
 class LevelSums:
@@ -23,6 +23,36 @@ class LevelSums:
         least, most = (round(min(max(limit, 0.0), 255.0)) for limit in form.limits)
         level = self._apply("min", level, most)
         return self.builder.convert(self._apply("max", level, least), U8)
+
+    def in_floats(self, form: Form) -> Value:
+        """Returns a sum in f32, rounded to a level of 16 bits and held to its limits.
+
+        Levels of the same weight are added up as integers first.
+        """
+        build = self.builder
+        groups: dict[float, list[Value]] = {}
+        for level, weight in form.weights.items():
+            groups.setdefault(weight, []).append(build.convert(level.value, S32))
+        total = self._held(form)
+        for weight, levels in groups.items():
+            part = levels[0]
+            for value in levels[1:]:
+                part = build.apply("add", part, value)
+            scaled = build.const(F32, weight)
+            total = build.apply("fma", build.convert(part, F32), scaled, total)
+        for op, limit in zip(("max", "min"), form.limits, strict=True):
+            if math.isfinite(limit):
+                total = build.apply(op, total, build.const(F32, limit))
+        return build.convert(total, U16)
+
+    def _held(self, form: Form) -> Value:
+        """Returns what is added to the levels."""
+        build = self.builder
+        total: Value = build.const(F32, form.constant)
+        for uniform, weight in form.uniforms.items():
+            part = build.apply("mul", build.convert(uniform, F32), build.const(F32, weight))
+            total = build.apply("add", total, part)
+        return total
 
     def total(self, plan: Close, start: int) -> Value:
         """Returns a close sum with `start` added to it."""

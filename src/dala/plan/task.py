@@ -7,7 +7,7 @@ import math
 from dala.base.record import changed, remembered
 from dala.errors import ShapeError
 from dala.ir.access import Access, accesses, is_elementwise
-from dala.ir.nodes import OUTPUT, Load, Program, domain_of, walk
+from dala.ir.nodes import OUTPUT, Load, Program, Write, domain_of, walk
 from dala.ir.types import Scalar
 from dala.ir.writes import covers_output, rows_write_own_elements, writes_own_elements
 from dala.plan.watchdog import STEP_LIMIT, WATCHED_ITERATIONS, max_iterations
@@ -52,6 +52,11 @@ class Task:
             self.program, self.domain, self.shapes
         )
         """Whether it scatters to every element of the output, which need not hold zeros first."""
+        writes = sum(isinstance(item, Write) for item in walk(self.program.body))
+        self.stores_once = self.covers_output and writes * math.prod(self.domain) == math.prod(
+            self.shapes[OUTPUT]
+        )
+        """Whether it scatters to every element once, and nowhere else."""
         self.starts_from_zeros = (
             self.scattered and not self.accumulates and (self.empty or not self.covers_output)
         )

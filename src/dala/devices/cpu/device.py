@@ -164,9 +164,10 @@ class Cpu(Device):
         tee: bool = False,
         watched: bool = False,
         empty: bool = False,
+        covers: bool = False,
     ) -> Target:
         """Returns the code generation target: this CPU, and a launch's memory access and loops."""
-        cpu, memory = self.compiler, (streaming, in_place, tee, watched, empty)
+        cpu, memory = self.compiler, (streaming, in_place, tee, watched, empty, covers)
         has = (cpu.has_halves, cpu.has_extremes, cpu.has_ranges, cpu.permutes)
         return Target(cpu.vector_bits, wide, *memory, *has)
 

@@ -26,7 +26,7 @@ from dala.plan.watchdog import TIMEOUT, TOO_FAR, TOTAL_TIMEOUT, total_iterations
 if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
 
-STREAMED_CACHES = 1.75
+STREAMED_CACHES = 1.7
 """Outputs bypass the caches where a launch goes through more than so many times what they hold.
 
 Up to there, part of what the launch before read or wrote is still in them.
@@ -176,6 +176,7 @@ class CpuRunner:
             tee=tee,
             watched=self.task.watched,
             empty=has_empty_input(self.task),
+            covers=self.task.stores_once,
         )
 
     def executable(

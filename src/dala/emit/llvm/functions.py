@@ -150,7 +150,7 @@ class Functions(Arguments):
         target = self.target
         writer = Writer(lanes, has_halves=target.has_halves, has_extremes=target.has_extremes)
         body = Reports(self.program, writer, self.variance, free_order=self.lanes == 1)
-        body.in_place, body.empty = self.target.in_place, self.target.empty
+        body.in_place, body.empty, body.covers = target.in_place, target.empty, target.covers
         body.register_bytes = target.vector_bits // 8
         body.rings = set(self.rings)
         if name == "staged" and self.tiles is not None:
@@ -191,6 +191,8 @@ class Functions(Arguments):
             short = writer.emit("i32", f"trunc {body.left} to i32")
             body.mask = writer.below(lanes, short)
         body.statements(self.partition.of_position)
+        if target.covers and lanes > 1:
+            body.cover()
         if not self.program.output.scattered:
             outputs = self.program.outputs
             results = [body.value(value) for value in self.program.body.results]

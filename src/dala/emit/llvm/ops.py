@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dala.emit.llvm.half import narrowed, widened
-from dala.emit.llvm.intervals import surely_fits
+from dala.emit.llvm.intervals import surely_fits, surely_rounds_to
 from dala.emit.llvm.ir_writer import Operand, Writer, constant, llvm_type
 from dala.ir.nodes import Apply
 from dala.ir.ops import BITCAST, CONVERT, OPS, SELECT
@@ -15,6 +15,7 @@ _FLOAT = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 _INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor"}
 _ORDER = {"lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _WHOLE = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven"}
+_NARROW = (U8, U16, S8, S16)
 _NAMES = {**_WHOLE, "popcount": "ctpop", "reverse_bits": "bitreverse"}
 
 
@@ -32,7 +33,8 @@ class Ops:
         if node.op == CONVERT:
             whole = isinstance(node.args[0], Apply) and node.args[0].op in _WHOLE
             to_integer = node.type.is_integer and scalar.is_float
-            inside = to_integer and surely_fits(node.args[0], node.type)
+            fits = surely_rounds_to if node.type in _NARROW else surely_fits
+            inside = to_integer and fits(node.args[0], node.type)
             return self.convert(args[0], scalar, node.type, whole=whole, fits=inside)
         if node.op == BITCAST:
             to = self.type_like(args[0], llvm_type(node.type))
@@ -220,7 +222,10 @@ class Ops:
     def convert(
         self, a: Operand, source: Scalar, to: Scalar, *, whole: bool = False, fits: bool = False
     ) -> Operand:
-        """Emits a conversion; a float may be known to be integral, or to fit unless NaN."""
+        """Emits a conversion; a float may be known to be integral, or to fit.
+
+        One that fits a narrow integer is no NaN, either.
+        """
         type = self.type_like(a, llvm_type(to))
         if source == to:
             return a
@@ -248,9 +253,9 @@ class Ops:
     def _float_to_integer(
         self, a: Operand, source: Scalar, to: Scalar, whole: bool, fits: bool
     ) -> Operand:
+        if to in _NARROW:
+            return self._saturated(a, source, to, fits=fits)
         rounded = a if whole else self.intrinsic("roundeven", a)
-        if to in (U8, U16, S8, S16):
-            return self._saturated(rounded, source, to)
         type = self.type_like(a, llvm_type(to))
         bounded = rounded
         if not fits:
@@ -267,21 +272,27 @@ class Ops:
         is_nan = self.emit(a, self.type_like(a, "i1"), f"fcmp uno {rounded}, {rounded.text}")
         return self.select(is_nan, self.number(integer, to, 0), integer)
 
-    def _saturated(self, rounded: Operand, source: Scalar, to: Scalar) -> Operand:
-        """Emits the conversion of a rounded float to a narrow integer: by s32, for vectors."""
-        least, most = (self.number(rounded, source, float(x)) for x in (to.lowest, to.highest))
+    def _saturated(self, a: Operand, source: Scalar, to: Scalar, *, fits: bool) -> Operand:
+        """Emits the conversion of a float to a narrow integer: the nearest one that there is.
+
+        Added to a number so large that its last bit is worth 1, it is rounded to even there.
+        """
+        bounded = a if fits else self._bounded(a, source, to)
+        bits = S32 if source.bits == 32 else S64
+        large = 1.5 * 2 ** (23 if source.bits == 32 else 52)
+        rounded = self.binary("add", source, bounded, self.number(a, source, large))
+        wide = self.type_like(a, llvm_type(bits))
+        return self.convert(self.emit(a, wide, f"bitcast {rounded} to {wide}"), bits, to)
+
+    def _bounded(self, a: Operand, source: Scalar, to: Scalar) -> Operand:
+        """Emits a float held to the bounds of an integer type; NaN is held to 0."""
+        least, most = (self.number(a, source, float(x)) for x in (to.lowest, to.highest))
         if to.kind == "s":
-            zero = self.number(rounded, source, 0.0)
-            is_nan = f"fcmp uno {rounded}, {rounded.text}"
-            rounded = self.select(
-                self.emit(rounded, self.type_like(rounded, "i1"), is_nan), zero, rounded
-            )
+            is_nan = self._compared("uno", a, a)
+            a = self.select(is_nan, self.number(a, source, 0.0), a)
         # `ogt` is false for NaN, which thus becomes 0 if that is the least.
-        raised = self.select(self.compare("gt", source, rounded, least), rounded, least)
-        bounded = self.select(self.compare("lt", source, raised, most), raised, most)
-        wide = self.type_like(rounded, llvm_type(S32))
-        integer = self.emit(rounded, wide, f"fptosi {bounded} to {wide}")
-        return self.convert(integer, S32, to)
+        raised = self.select(self.compare("gt", source, a, least), a, least)
+        return self.select(self.compare("lt", source, raised, most), raised, most)
 
 
 def _largest_below(scalar: Scalar, limit: int) -> float:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dala.emit.llvm.ir_writer import Operand
 from dala.emit.llvm.memory import memory_type, vector_suffix
 from dala.emit.llvm.neighbor_reads import NeighborReads
+from dala.emit.llvm.registers import gathered, length_of, parts_of
 from dala.ir.types import BOOL, U8, Scalar
 
 
@@ -35,37 +36,58 @@ class RowStores(NeighborReads):
                 target = writer.emit("ptr", step) if channel else place
                 writer.line(f"store {value}, {target}, align {type.size_bytes}")
             return
-        whole = self._interleaved([writer.splat(value) for value in values])
-        size = writer.lanes * channels * type.size_bytes
+        vectors = [writer.splat(value) for value in values]
+        size = writer.lanes * type.size_bytes
         if self.left is not None:
             align = Operand(str(type.size_bytes), "i32")
             name = vector_suffix(writer.lanes * channels, element)
             writer.call_void(
-                *(f"llvm.masked.store.{name}.p0", whole, place, align),
+                *(f"llvm.masked.store.{name}.p0", self._interleaved(vectors), place, align),
                 self._there(writer.lanes * channels, self.left, channels),
             )
-        elif streaming:
-            writer.line(f"store {whole}, {place}, align {min(size, 64)}, !nontemporal !0")
-        elif size <= self.register_bytes:
-            writer.line(f"store {whole}, {place}, align {type.size_bytes}")
+            return
+        count = self.register_bytes // type.size_bytes
+        if channels > 1 and size % self.register_bytes == 0:
+            parts = self._interleaved_registers(vectors, element, count)
         else:
-            self._store_upwards(whole, place, type)
+            parts = parts_of(writer, self._interleaved(vectors), element, count)
+        self.store_parts(parts, place, type, streaming=streaming)
 
-    def _store_upwards(self, whole: Operand, place: Operand, type: Scalar) -> None:
+    def store_parts(
+        self, parts: list[Operand], place: Operand, type: Scalar, *, streaming: bool
+    ) -> None:
         """Emits the store of several registers in the order of their addresses.
 
         LLVM turns it around. What is not in the cache yet then takes twice as long to write.
         """
-        writer, element = self.writer, memory_type(type)
-        count = int(whole.type[1:].split(" x ")[0])
-        step = self.register_bytes // type.size_bytes
-        for first in range(0, count, step):
-            last = min(count, first + step)
-            picks = ", ".join(f"i32 {i}" for i in range(first, last))
-            text = f"shufflevector {whole}, {whole.type} poison, <{last - first} x i32> <{picks}>"
-            part = writer.emit(f"<{last - first} x {element}>", text)
-            there = writer.emit("ptr", f"getelementptr {element}, {place}, i64 {first}")
-            writer.line(f"store volatile {part}, {there}, align {type.size_bytes}")
+        writer, done = self.writer, 0
+        for part in parts:
+            there = place
+            if done:
+                there = writer.emit(
+                    "ptr", f"getelementptr {memory_type(type)}, {place}, i64 {done}"
+                )
+            if streaming:
+                size = length_of(part) * type.size_bytes
+                writer.line(f"store {part}, {there}, align {size & -size}, !nontemporal !0")
+            else:
+                kind = "store volatile" if len(parts) > 1 else "store"
+                writer.line(f"{kind} {part}, {there}, align {type.size_bytes}")
+            done += length_of(part)
+
+    def _interleaved_registers(
+        self, values: list[Operand], element: str, count: int
+    ) -> list[Operand]:
+        """Interleaves the channels of pixels, a register of the result at a time."""
+        writer, channels = self.writer, len(values)
+        sources = [part for value in values for part in parts_of(writer, value, element, count)]
+        each = len(sources) // channels
+        found = []
+        for first in range(0, len(sources) * count, count):
+            places = [divmod(first + i, channels) for i in range(count)]
+            picks = [(channel * each + pixel // count, pixel % count) for pixel, channel in places]
+            found.append(gathered(writer, sources, picks, element))
+        return found
 
     def _interleaved(self, values: list[Operand]) -> Operand:
         """Interleaves the channels of pixels."""

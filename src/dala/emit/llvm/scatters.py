@@ -9,7 +9,9 @@ from __future__ import annotations
 from dala.emit.llvm.borders import inside
 from dala.emit.llvm.ir_writer import Operand
 from dala.emit.llvm.memory import memory_type, turned, vector_suffix
+from dala.emit.llvm.registers import parts_of, woven
 from dala.emit.llvm.row_stores import RowStores
+from dala.emit.store_groups import store_groups
 from dala.ir.nodes import AtomicUpdate, Store
 from dala.ir.polynomials import polynomial, position_of
 from dala.ir.types import BOOL
@@ -18,8 +20,13 @@ from dala.ir.types import BOOL
 class Scatters(RowStores):
     """Adds writes to any element; those outside the output are skipped."""
 
+    covers = False
+    """Whether all elements of the output are stored to once, and nothing else is."""
+
     def store(self, node: Store | AtomicUpdate) -> None:
         writer = self.writer
+        if self.covers and writer.lanes > 1:
+            return
         fits: Operand | None = None
         element: Operand | None = None
         for axis, value in enumerate(node.index):
@@ -64,6 +71,45 @@ class Scatters(RowStores):
             old = writer.emit(name, f"load {name}, {place}")
             value = self._updated(node, old, value)
         writer.line(f"store {value}, {place}")
+
+    # -- all elements ----------------------------------------------------------------------------
+
+    def cover(self) -> None:
+        """Emits the stores of a position's elements, none of which is outside.
+
+        As none is read either, this is done when all else is.
+        """
+        writer, scalar = self.writer, self.program.output.type
+        for group in store_groups(self.program):
+            values = [
+                writer.splat(self.stored(self.value(item.value), scalar)) for item in group.stores
+            ]
+            elements = [writer.splat(self._written(item)) for item in group.stores]
+            if group.step > 1 and self.mask is None:
+                self._write_woven(values, self._lane(elements[0], 0))
+                continue
+            for item, element, value in zip(group.stores, elements, values, strict=True):
+                if abs(group.step) == 1:
+                    self._write_row(item, element, value, backward=group.step < 0)
+                else:
+                    mask = self.mask or Operand("splat (i1 true)", writer.vector_type("i1"))
+                    self._scatter(item, element, value, mask)
+
+    def _written(self, node: Store) -> Operand:
+        first, *others = map(self.wide_index, node.index)
+        for axis, index in enumerate(others, 1):
+            first = self.row_major(first, Operand(f"%out.size.{axis}", "i64"), index)
+        return first
+
+    def _write_woven(self, values: list[Operand], first: Operand) -> None:
+        """Emits a write of interleaved vectors, register by register, from an element on."""
+        writer, scalar = self.writer, self.program.output.type
+        name = memory_type(scalar)
+        place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {first}")
+        count = min(writer.lanes, self.register_bytes // scalar.size_bytes)
+        rows = zip(*(parts_of(writer, value, name, count) for value in values), strict=True)
+        parts = [part for row in rows for part in woven(writer, row, name)]
+        self.store_parts(parts, place, scalar, streaming=False)
 
     # -- lanes -----------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dala.base.record import value
 from dala.emit.llvm.ir_writer import Operand, Writer
 from dala.emit.llvm.lookups import Permutes
+from dala.emit.llvm.registers import shuffled
 from dala.ir.access import offsets_of
 from dala.ir.nodes import Apply, Load, Program, walk
 from dala.ir.types import Scalar
@@ -66,14 +67,14 @@ class SharedReads:
         for first in range(0, self._lanes, part):
             wanted = range(first + read.shift, first + read.shift + part)
             if wanted[0] >= 0 and wanted[-1] < self._lanes:
-                registers.append(_picked(writer, whole, whole, list(wanted), type))
+                registers.append(shuffled(writer, whole, whole, wanted, type.llvm))
             elif self._is_loaded(part):
                 at = writer.emit("ptr", f"getelementptr {type.llvm}, {place}, i64 {first}")
                 registers.append(_load(writer, part, type, at))
             else:
                 end, start = self._end(writer, read.row, type, origin, above=read.shift > 0)
                 places = [at if 0 <= at < part else part + at - start for at in wanted]
-                registers.append(_picked(writer, whole, end, places, type))
+                registers.append(shuffled(writer, whole, end, places, type.llvm))
         return writer.joined(registers, type.llvm)
 
     def _is_loaded(self, part: int) -> bool:
@@ -98,13 +99,6 @@ class SharedReads:
 def _load(writer: Writer, count: int, type: Scalar, place: Operand) -> Operand:
     vector = f"<{count} x {type.llvm}>"
     return writer.emit(vector, f"load {vector}, {place}, align {type.size_bytes}")
-
-
-def _picked(writer: Writer, a: Operand, b: Operand, places: list[int], type: Scalar) -> Operand:
-    """Emits elements of two vectors; below 0 there may be any."""
-    picks = ", ".join(f"i32 {place}" if place >= 0 else "i32 poison" for place in places)
-    text = f"shufflevector {a}, {b}, <{len(places)} x i32> <{picks}>"
-    return writer.emit(f"<{len(places)} x {type.llvm}>", text)
 
 
 def _shared_reads(program: Program, lanes: int, least_bits: int) -> dict[Load, Shared]:

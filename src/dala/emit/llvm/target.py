@@ -14,7 +14,8 @@ class Target:
     Wide rows are computed two vectors at a time; streaming stores bypass the caches; inputs named
     in `in_place` share the memory of the output with that number; with `tee`, the output is also
     stored to a second memory, whose address is the last slot; `watched` loops are run under the
-    watchdog; with `empty`, an input has no elements, so that no index is surely inside; a CPU that
+    watchdog; with `empty`, an input has no elements, so that no index is surely inside; a program
+    that scatters and `covers` the output stores to each of its elements once; a CPU that
     `has_halves` converts from and to f16 by an instruction, and one that `has_extremes` finds the
     less of two floats by one, whatever they are, one that `has_ranges` if none of them is NaN;
     `permutes` are those by which it looks bytes up.
@@ -27,6 +28,7 @@ class Target:
     tee: bool = False
     watched: bool = False
     empty: bool = False
+    covers: bool = False
     has_halves: bool = False
     has_extremes: bool = False
     has_ranges: bool = False
