@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from dala.emit.llvm.ir_writer import Operand, Writer
 
+PIXEL = 4
+"""So few are gathered from where they are, which LLVM merges with the shuffles before."""
+
 Pick = tuple[int, int]
 """A register, and the place of an element in it."""
 
@@ -63,12 +66,12 @@ def gathered(
 def woven(writer: Writer, registers: Sequence[Operand], element: str) -> list[Operand]:
     """Emits the first elements of all registers, then the second ones, and so on.
 
-    Of a power of two of them, those with even and with odd numbers are woven first.
+    Of many, those with even and with odd numbers are woven first.
     """
     count = length_of(registers[0])
     if len(registers) == 1:
         return list(registers)
-    if len(registers) % 2:
+    if len(registers) % 2 or len(registers) <= PIXEL:
         places = [divmod(i, len(registers)) for i in range(len(registers) * count)]
         picks = [(source, place) for place, source in places]
         return [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dala.emit.llvm.ir_writer import Operand
 from dala.emit.llvm.memory import memory_type, vector_suffix
 from dala.emit.llvm.neighbor_reads import NeighborReads
-from dala.emit.llvm.registers import gathered, length_of, parts_of
+from dala.emit.llvm.registers import length_of, parts_of, woven
 from dala.ir.types import BOOL, U8, Scalar
 
 
@@ -48,7 +48,7 @@ class RowStores(NeighborReads):
             return
         count = self.register_bytes // type.size_bytes
         if channels > 1 and size % self.register_bytes == 0:
-            parts = self._interleaved_registers(vectors, element, count)
+            parts = self.woven_parts(vectors, type)
         else:
             parts = parts_of(writer, self._interleaved(vectors), element, count)
         self.store_parts(parts, place, type, streaming=streaming)
@@ -75,19 +75,12 @@ class RowStores(NeighborReads):
                 writer.line(f"{kind} {part}, {there}, align {type.size_bytes}")
             done += length_of(part)
 
-    def _interleaved_registers(
-        self, values: list[Operand], element: str, count: int
-    ) -> list[Operand]:
-        """Interleaves the channels of pixels, a register of the result at a time."""
-        writer, channels = self.writer, len(values)
-        sources = [part for value in values for part in parts_of(writer, value, element, count)]
-        each = len(sources) // channels
-        found = []
-        for first in range(0, len(sources) * count, count):
-            places = [divmod(first + i, channels) for i in range(count)]
-            picks = [(channel * each + pixel // count, pixel % count) for pixel, channel in places]
-            found.append(gathered(writer, sources, picks, element))
-        return found
+    def woven_parts(self, vectors: list[Operand], type: Scalar) -> list[Operand]:
+        """Interleaves vectors; returns the registers of what they come to."""
+        name = memory_type(type)
+        count = min(self.writer.lanes, self.register_bytes // type.size_bytes)
+        rows = zip(*(parts_of(self.writer, vector, name, count) for vector in vectors), strict=True)
+        return [part for row in rows for part in woven(self.writer, row, name)]
 
     def _interleaved(self, values: list[Operand]) -> Operand:
         """Interleaves the channels of pixels."""

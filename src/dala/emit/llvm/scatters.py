@@ -9,7 +9,6 @@ from __future__ import annotations
 from dala.emit.llvm.borders import inside
 from dala.emit.llvm.ir_writer import Operand
 from dala.emit.llvm.memory import memory_type, turned, vector_suffix
-from dala.emit.llvm.registers import parts_of, woven
 from dala.emit.llvm.row_stores import RowStores
 from dala.emit.store_groups import store_groups
 from dala.ir.nodes import AtomicUpdate, Store
@@ -86,7 +85,12 @@ class Scatters(RowStores):
             ]
             elements = [writer.splat(self._written(item)) for item in group.stores]
             if group.step > 1 and self.mask is None:
-                self._write_woven(values, self._lane(elements[0], 0))
+                first = self._lane(elements[0], 0)
+                place = writer.emit(
+                    "ptr", f"getelementptr {memory_type(scalar)}, ptr %out, {first}"
+                )
+                parts = self.woven_parts(values, scalar)
+                self.store_parts(parts, place, scalar, streaming=False)
                 continue
             for item, element, value in zip(group.stores, elements, values, strict=True):
                 if abs(group.step) == 1:
@@ -100,16 +104,6 @@ class Scatters(RowStores):
         for axis, index in enumerate(others, 1):
             first = self.row_major(first, Operand(f"%out.size.{axis}", "i64"), index)
         return first
-
-    def _write_woven(self, values: list[Operand], first: Operand) -> None:
-        """Emits a write of interleaved vectors, register by register, from an element on."""
-        writer, scalar = self.writer, self.program.output.type
-        name = memory_type(scalar)
-        place = writer.emit("ptr", f"getelementptr {name}, ptr %out, {first}")
-        count = min(writer.lanes, self.register_bytes // scalar.size_bytes)
-        rows = zip(*(parts_of(writer, value, name, count) for value in values), strict=True)
-        parts = [part for row in rows for part in woven(writer, row, name)]
-        self.store_parts(parts, place, scalar, streaming=False)
 
     # -- lanes -----------------------------------------------------------------------------------
 
