@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dala.errors import InternalError
-from dala.ir.access import Access, accesses, is_elementwise
+from dala.ir.access import Access, accesses, is_elementwise, is_flat
 from dala.ir.builder import Builder
 from dala.ir.dump import dump
 from dala.ir.nodes import Apply, Block, Const, For, If, Load, Output, Program, Reduce, While, walk
@@ -82,6 +82,14 @@ def test_only_kernels_that_know_no_position_are_elementwise():
     assert is_elementwise(program("def k(x):\n    return x * 2.0"))
     assert not is_elementwise(program("def k(x):\n    (i,) = position(1)\n    return x * i"))
     assert not is_elementwise(program("def k(x):\n    return x * len(x)"))
+
+
+def test_what_is_looked_up_in_other_inputs_needs_no_rows():
+    look_up = "def k(x, table):\n    return table[int(x)]"
+    assert is_flat(program(look_up, ROW, ROW))
+    assert not is_elementwise(program(look_up, ROW, ROW))
+    assert not is_flat(program("def k(x):\n    return x[0] + x"))
+    assert not is_flat(program("def k(x, table):\n    return table[len(x)] + x", ROW, ROW))
 
 
 def test_the_dump_names_inputs_reads_and_statements():

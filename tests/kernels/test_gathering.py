@@ -53,6 +53,14 @@ def test_no_kernel_joins_many_inputs_or_empty_ones(device, computed_by):
     assert all(0 not in part.shape for stage in stages for part in stage.inputs)
 
 
+@pytest.mark.parametrize("dtype", ["f32", "s16", "u8"])
+def test_large_inputs_are_joined_by_threads(monkeypatch, run, dtype):
+    monkeypatch.setattr(gathering, "SHARED_BYTES", 100)
+    parts = [small((count, 7), dtype, count) for count in (900, 0, 3, 2000)]
+    want = np.concatenate(parts)
+    np.testing.assert_array_equal(run("concat", parts, want.shape, dtype), want)
+
+
 @pytest.mark.usefixtures("computed_by")
 def test_concat_may_write_over_an_input(device):
     x = sample((4,), "f32")

@@ -92,3 +92,21 @@ def is_elementwise(program: Program) -> bool:
     if program.output.scattered or program.sites or leaves(program) & {Position, Extent}:
         return False
     return all(access.kind in ("unused", "own") for access in accesses(program).values())
+
+
+def is_flat(program: Program) -> bool:
+    """Whether it is elementwise, but for elements of other inputs that it looks up."""
+    if program.output.scattered or program.sites or leaves(program) & {Position, Extent}:
+        return False
+    return all(
+        access.kind in ("unused", "own") or not reads_own(program, name)
+        for name, access in accesses(program).items()
+    )
+
+
+def reads_own(program: Program, source: str) -> bool:
+    """Whether an input is read at each position's own element."""
+    return any(
+        isinstance(item, Load) and item.source == source and item.index is None
+        for item in walk(program.body)
+    )

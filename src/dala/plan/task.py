@@ -6,8 +6,8 @@ import math
 
 from dala.base.record import changed, remembered
 from dala.errors import ShapeError
-from dala.ir.access import Access, accesses, is_elementwise
-from dala.ir.nodes import OUTPUT, Load, Program, Write, domain_of, walk
+from dala.ir.access import Access, accesses, is_flat, reads_own
+from dala.ir.nodes import OUTPUT, Program, Write, domain_of, walk
 from dala.ir.types import Scalar
 from dala.ir.writes import covers_output, rows_write_own_elements, writes_own_elements
 from dala.plan.watchdog import STEP_LIMIT, WATCHED_ITERATIONS, max_iterations
@@ -40,7 +40,7 @@ class Task:
         self.reports = bool(program.sites)
         """Whether it checks or prints."""
         self._check_shapes()
-        if is_elementwise(program):
+        if is_flat(program):
             self.program = flattened(program)
             self.domain = (math.prod(self.domain),)
         self.empty = 0 in self.domain
@@ -81,7 +81,7 @@ class Task:
                     f"Give outputs of one shape, or write a kernel for each."
                 )
         for item, (_, shape) in zip(self.program.inputs, self.inputs, strict=True):
-            own = self.access[item.name].kind == "own" or _reads_own(self.program, item.name)
+            own = self.access[item.name].kind == "own" or reads_own(self.program, item.name)
             if own and domain_of(shape, item.channels) != self.domain:
                 where = "its first input" if self.scattered else "the output"
                 raise ShapeError(
@@ -121,17 +121,13 @@ class Task:
 
 @remembered
 def flattened(program: Program) -> Program:
-    """Returns an elementwise program over one axis: its rows need not be told apart."""
+    """Returns a program over one axis, if its rows need not be told apart."""
     return changed(
         program,
         rank=1,
-        inputs=tuple(changed(item, rank=1) for item in program.inputs),
+        inputs=tuple(
+            changed(item, rank=1) if reads_own(program, item.name) else item
+            for item in program.inputs
+        ),
         outputs=tuple(changed(item, rank=1) for item in program.outputs),
-    )
-
-
-def _reads_own(program: Program, source: str) -> bool:
-    return any(
-        isinstance(item, Load) and item.source == source and item.index is None
-        for item in walk(program.body)
     )

@@ -24,13 +24,15 @@ from dala.kernels.base.shapes import (
 )
 from dala.kernels.tensor.reductions import accumulator, averaging, reduced
 from dala.lang.language_names import SCALARS
-from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.buffer import Buffer, over, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
 COUNTED_ROWS, FEWEST_TIMES = 16, 64
 """Rows that are counted by themselves, where they have so many times as many elements as bins."""
+SHARED_BYTES = 1 << 23
+"""How much threads copy faster than NumPy alone."""
 MOST_JOINED = 4
 """Inputs that one kernel joins: a device may give it few buffers at a time."""
 
@@ -71,8 +73,21 @@ def _joined_shape(shapes: Sequence[Shape], params: Given) -> Shape:
 
 @host_call("*inputs")
 def join(*inputs: np.ndarray, out: np.ndarray, axis: int) -> None:
-    """NumPy's concatenation, which copies whole rows."""
-    np.concatenate(inputs, axis, out=out)
+    """NumPy's concatenation, which copies whole rows; threads copy large inputs."""
+    if math.prod(out.shape[:axis]) > 1 or out.nbytes < SHARED_BYTES:
+        np.concatenate(inputs, axis, out=out)
+        return
+    rest = out.reshape(-1).view(np.uint8)
+    for part in inputs:
+        given = np.ascontiguousarray(part).reshape(-1).view(np.uint8)
+        if given.size:
+            _same.run([over(given)], over(rest[: given.size]))
+        rest = rest[given.size :]
+
+
+@helper
+def _same(x: Any) -> Any:
+    return x
 
 
 def _joined(parts: Sequence[Buffer], output: Buffer, axis: int) -> Iterator[Stage]:
