@@ -296,3 +296,19 @@ def test_calls_are_made_where_python_is_another(monkeypatch, saxpy):
     called(saxpy, [x, y], out, times=5)
     assert compute.read_list(out) == [11.0, 22.0]
     assert call_gate._gate is None
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_table_among_the_inputs_is_read_anew(in_place):
+    @dala.kernel
+    def look_up(x, table):
+        return dala.u8(table[int(x)] * 255.0)
+
+    levels = np.arange(64 * 64).reshape(64, 64).astype(np.uint8)
+    image, table = levels.copy(), np.zeros(256, np.float32)
+    x, given = over(image), over(table)
+    out = x if in_place else compute.buffer_zeros(levels.shape, "u8")
+    for shift in range(6):
+        image[...], table[...] = levels, (np.arange(256) + shift) % 256 / 255
+        compute.run_kernel(look_up, [x, given], out)
+        np.testing.assert_array_equal(compute.read(out), levels + np.uint8(shift))

@@ -14,10 +14,13 @@ from dala.devices.cpu.memory import HostMemory
 from dala.devices.cpu.report_block import ReportBlock
 from dala.devices.device import Again, Number, check_sizes
 from dala.emit.argument_slots import layout_of, sizes_of
+from dala.emit.llvm.lookups import COSTS
 from dala.emit.llvm.target import Target
 from dala.emit.partition import effort_per_position, loops_over_rows
 from dala.emit.running_folds import with_running_folds
 from dala.errors import KernelTimeoutError
+from dala.ir.fixed_point import in_fixed_point
+from dala.ir.level_tables import with_tables
 from dala.ir.nodes import AtomicUpdate, walk
 from dala.plan.chunks import MEMORY_COST, Chunks, cut
 from dala.plan.task import InPlace, Task
@@ -60,7 +63,10 @@ class CpuRunner:
         in_order = task.reports or (by_rows and not task.rows_own_elements)
         # In a fixed order: the same bits and lines every time, and no atomics needed.
         threads = 1 if in_order else self.device.threads
-        effort = effort_per_position(task.program, task.shapes, width)
+        # Functions of a level that are looked up take little, whatever they compute.
+        tabled = with_tables(in_fixed_point(task.program), COSTS[self.device.compiler.permutes])
+        program = tabled if tabled.tables else task.program
+        effort = effort_per_position(program, task.shapes, width)
         read = max((math.prod(shape) for _, shape in task.inputs), default=0)
         positions = max(1, math.prod(task.domain))
         whole = by_rows or loops_over_rows(task.program)

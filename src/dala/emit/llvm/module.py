@@ -8,7 +8,7 @@ from dala.emit.llvm.boxes import functions_of
 from dala.emit.llvm.functions import CHUNK, Functions
 from dala.emit.llvm.target import Options, Target
 from dala.ir.level_tables import LEVELS
-from dala.ir.nodes import Program
+from dala.ir.nodes import Load, Program, walk
 
 ENTRY = "dala_strip"
 
@@ -36,7 +36,7 @@ def emit(program: Program, target: Target) -> Emitted:
     made = functions_of(program, target)
     parts = [*made.texts(), _entry(made)]
     text = module_text(program.name, made.declarations, parts)
-    return Emitted(text, made.slots, made.lanes, made.options, len(made.tables))
+    return Emitted(text, made.slots, made.lanes, made.options, _tables_kept(made))
 
 
 def module_text(name: str, declarations: set[str], parts: list[str]) -> str:
@@ -91,6 +91,12 @@ def _fills(made: Functions) -> list[str]:
     return lines
 
 
+def _tables_kept(made: Functions) -> int:
+    """Returns how many tables may be kept: none if they depend on what inputs hold."""
+    statements = (item for table in made.program.tables for item in walk(table.body))
+    return 0 if any(isinstance(item, Load) for item in statements) else len(made.tables)
+
+
 def _kept(made: Functions) -> list[str]:
     """Returns the lines that compute tables, unless they are kept from an earlier launch.
 
@@ -124,8 +130,8 @@ def _entry(made: Functions) -> str:
     """Returns the exported function, which unpacks the slots."""
     call = f"  %status = call i32 @{made.prefix}rows({', '.join((*given(made), *CHUNK))})"
     head = f"define i32 @{ENTRY}(ptr %slots, {', '.join(CHUNK)}) #0 {{"
-    tables = _kept(made) if made.tables else []
-    lines = [*unpacked(made, first=bool(tables)), *tables, call]
+    kept = _tables_kept(made) > 0
+    lines = [*unpacked(made, first=kept), *(_kept(made) if kept else filled(made)), call]
     return "\n".join([head, "entry:", *lines, "  ret i32 %status", "}"])
 
 

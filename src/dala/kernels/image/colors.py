@@ -6,19 +6,17 @@ Channels are numbers in 0..1. Of a gray image the one channel is red, green and 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from dala.devices import Device, current_device, using
-from dala.devices.device import forget_oldest
 from dala.ir.types import U8, U16
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, builtin, dispatch, helper
 from dala.kernels.base.limits import ABOVE_0, FROM_0, SHARE, Limit
 from dala.kernels.base.parameters import number
-from dala.runtime.buffers.buffer import Buffer, from_numpy
+from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.kernel import function
 from dala.runtime.pipelines.composite import Stage
 
@@ -127,12 +125,7 @@ def sepia(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 )
 def gamma(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """x^(1/value), and 0 where x is negative"""
-    exponent = 1 / params["value"]
-    if inputs[0].scalar == U8:
-        table = _table(lambda x: x**exponent, ("gamma", exponent), current_device())
-        yield Stage(_look_up, [*inputs, table], output)
-    else:
-        yield Stage(_raise, inputs, output, {"exponent": exponent})
+    yield Stage(_raise, inputs, output, {"exponent": 1 / params["value"]})
 
 
 @dispatch(
@@ -164,12 +157,7 @@ def hdr(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """Highlights tamed: (1 - exp(-exposure · x)) / (1 - exp(-exposure))"""
     half = params["exposure"] / 2
     scale = (1 + math.tanh(half)) / math.tanh(half)
-    if inputs[0].scalar == U8:
-        curve = lambda x: -np.expm1(-2 * half * x) / -np.expm1(-2 * half)  # noqa: E731
-        table = _table(curve, ("hdr", half), current_device())
-        yield Stage(_look_up, [*inputs, table], output)
-    else:
-        yield Stage(_tone_map, inputs, output, {"half": half, "scale": scale})
+    yield Stage(_tone_map, inputs, output, {"half": half, "scale": scale})
 
 
 @dispatch(
@@ -209,30 +197,7 @@ def entries(matrix: np.ndarray, columns: str = "rgb") -> dict[str, float]:
     return {f"{to}{of}": x for to, row in rows for of, x in zip(columns, row, strict=True)}
 
 
-# -- what 256 levels become ------------------------------------------------------------------------
-
-_tables: dict[tuple[object, ...], Buffer] = {}
-MOST_TABLES = 32
-"""Tables that are remembered, the latest ones."""
-
-
-def _table(
-    curve: Callable[[np.ndarray], np.ndarray], name: tuple[object, ...], device: Device
-) -> Buffer:
-    """What a curve makes of each level of a u8 channel, on a device; known by its name."""
-    known = _tables.get((*name, device))
-    if known is None:
-        with using(device):
-            known = from_numpy(curve(np.arange(256) / 255).astype(np.float32))
-        _tables[(*name, device)] = known
-        forget_oldest(_tables, MOST_TABLES)
-    return known
-
-
-@helper
-def _look_up(image: dala.Image, table: Any) -> Any:
-    p = image.levels.pixel
-    return dala.rgba(table[p.r], table[p.g], table[p.b], image.pixel.a)
+# -- kernels ---------------------------------------------------------------------------------------
 
 
 @helper

@@ -7,7 +7,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from dala.devices.device import Memory
-from dala.errors import ArgumentError, DtypeError, ShapeError, edge
+from dala.errors import ArgumentError, DtypeError, KernelError, ShapeError, edge, without_frames
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.command import Command, Status, Work
 from dala.runtime.commands.queue import Queue
@@ -66,16 +66,13 @@ def run_kernel(
     >>> compute.read_list(y)
     [-0.5, 2.0]
     """
-    if not call_gate.again(kernel, inputs, output, params):
-        _run_kernel(kernel, inputs, output, params)
-
-
-@edge
-def _run_kernel(
-    kernel: str | Kernel, inputs: Sequence[Buffer], output: Outputs, params: Params | None
-) -> None:
-    found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
-    found.run(inputs, output, params)
+    if call_gate.again(kernel, inputs, output, params):
+        return
+    try:
+        found = kernel if isinstance(kernel, Kernel) else Kernel.lookup(kernel)
+        found.run(inputs, output, params)
+    except KernelError as error:
+        raise without_frames(error) from None
 
 
 def submit(
