@@ -7,7 +7,6 @@ bilinearly, with half-pixel centers, as models give smaller ones.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 from dala.errors import ShapeError
@@ -19,7 +18,7 @@ from dala.kernels.image.blurs import gaussian, spread_of
 from dala.kernels.image.images import require_image
 from dala.kernels.image.parameters import border_param, spread_params
 from dala.runtime.buffers.buffer import Buffer, scratch
-from dala.runtime.kernels.kernel import Kernel, function
+from dala.runtime.kernels.kernel import function
 from dala.runtime.pipelines.composite import Stage
 
 LEAST_WEIGHT = 1e-6
@@ -41,10 +40,19 @@ def background_blur(inputs: Inputs, output: Buffer, params: Given) -> Iterator[S
     _require_fitting(name, image, output)
     sampled, mask = _sampled(name, image, mask)
     yield from sampled
+    spread = (params["border"], radius, sigma, image.scalar.white)
+    if len(image.shape) == 2:
+        light, weight, blurred, total = (scratch(image.shape, F32) for _ in range(4))
+        yield Stage(_weigh_light, [image, mask], light)
+        yield Stage(_weight, [mask], weight)
+        yield from gaussian(light, blurred, *spread)
+        yield from gaussian(weight, total, *spread)
+        yield Stage(_reveal_light, [image, blurred, total, mask], output)
+        return
     behind, blurred = (scratch((*image.shape[:2], 4), F32) for _ in range(2))
     yield Stage(_weigh, [image, mask], behind)
-    yield from gaussian(behind, blurred, params["border"], radius, sigma, image.scalar.white)
-    yield Stage(_reveal_kernel(len(image.shape) == 2), [image, blurred, mask], output)
+    yield from gaussian(behind, blurred, *spread)
+    yield Stage(_reveal, [image, blurred, mask], output)
 
 
 @composite("image", "background", "mask", group="compositing")
@@ -65,7 +73,7 @@ def background_replace(inputs: Inputs, output: Buffer, params: Given) -> Iterato
         )
     sampled, mask = _sampled(name, image, mask)
     yield from sampled
-    yield Stage(_mix_kernel(len(image.shape) == 2), [image, background, mask], output)
+    yield Stage(_mix_light if len(image.shape) == 2 else _mix, [image, background, mask], output)
 
 
 def _require_fitting(kernel: str, image: Buffer, output: Buffer) -> None:
@@ -117,38 +125,44 @@ def _weigh(image: dala.Image, mask: dala.Image) -> Any:
     return dala.rgba(p.r * weight, p.g * weight, p.b * weight, weight)
 
 
-@cache
-def _merging(is_gray: bool) -> Any:
-    """What moves a pixel towards what is behind it, where the mask is not 1."""
-
-    @function
-    def merge(p: Any, behind: Any, mask: Any) -> Any:
-        share = 1.0 - dala.clamp(mask, 0.0, 1.0)
-        if is_gray:
-            light = p.r + share * (dala.luma(behind) - p.r)
-            return dala.rgba(light, light, light)
-        return p + share * (behind - p)
-
-    return merge
+@function
+def _merge(p: Any, behind: Any, mask: Any) -> Any:
+    """What is in front, or what is behind it as far as the mask is not 1."""
+    return p + (1.0 - dala.clamp(mask, 0.0, 1.0)) * (behind - p)
 
 
-@cache
-def _reveal_kernel(is_gray: bool) -> Kernel:
-    merge = _merging(is_gray)
-
-    def reveal(image: dala.Image, blurred: dala.Image, mask: dala.Image) -> Any:
-        p, b = image.pixel, blurred.pixel
-        shown = merge(p, b / b.a if b.a > LEAST_WEIGHT else p, mask.pixel.r)
-        return dala.rgba(shown.r, shown.g, shown.b, p.a)
-
-    return helper(reveal)
+@helper
+def _reveal(image: dala.Image, blurred: dala.Image, mask: dala.Image) -> Any:
+    p, b = image.pixel, blurred.pixel
+    behind = b / b.a if b.a > LEAST_WEIGHT else p
+    shown = _merge(p, behind, mask.pixel.r)
+    return dala.rgba(shown.r, shown.g, shown.b, p.a)
 
 
-@cache
-def _mix_kernel(is_gray: bool) -> Kernel:
-    merge = _merging(is_gray)
+@helper
+def _weigh_light(image: dala.Image, mask: dala.Image) -> Any:
+    return image.pixel.r * (1.0 - dala.clamp(mask.pixel.r, 0.0, 1.0))
 
-    def mix(image: dala.Image, background: dala.Image, mask: dala.Image) -> Any:
-        return merge(image.pixel, background.pixel, mask.pixel.r)
 
-    return helper(mix)
+@helper
+def _weight(mask: dala.Image) -> Any:
+    return 1.0 - dala.clamp(mask.pixel.r, 0.0, 1.0)
+
+
+@helper
+def _reveal_light(image: dala.Image, blurred: Any, weight: Any, mask: dala.Image) -> Any:
+    light = image.pixel.r
+    behind = blurred / weight if weight > LEAST_WEIGHT else light
+    shown = _merge(light, behind, mask.pixel.r)
+    return dala.rgba(shown, shown, shown)
+
+
+@helper
+def _mix(image: dala.Image, background: dala.Image, mask: dala.Image) -> Any:
+    return _merge(image.pixel, background.pixel, mask.pixel.r)
+
+
+@helper
+def _mix_light(image: dala.Image, background: dala.Image, mask: dala.Image) -> Any:
+    light = _merge(image.pixel.r, dala.luma(background.pixel), mask.pixel.r)
+    return dala.rgba(light, light, light)
