@@ -8,12 +8,14 @@ values stay as they are.
 
 from __future__ import annotations
 
+import numpy as np
+
 from dala.base.record import changed, record, remembered
 from dala.ir.level_forms import Form, Level, form_of, leaf_form
 from dala.ir.level_plans import CLOSE, Close, Exact, plan_of
 from dala.ir.level_sums import LevelSums
 from dala.ir.loop_forms import Place, loop_forms
-from dala.ir.nodes import Apply, For, Load, Program, Reduce, Result, Statement, Value, walk
+from dala.ir.nodes import Apply, Const, For, Load, Program, Reduce, Result, Statement, Value, walk
 from dala.ir.ops import CONVERT, SELECT
 from dala.ir.simplify import Rewriter, drop_dead
 from dala.ir.types import F32, F64, S32, U8, U16, Scalar
@@ -146,6 +148,19 @@ def _is_rounded(value: Value | Statement) -> bool:
     return value.args[0].type.is_float
 
 
+def _unscaled(value: Value) -> Value | None:
+    """Returns what is divided by white and then multiplied with it again, if a value is that."""
+    scales = []
+    for _ in range(2):
+        if not isinstance(value, Apply) or value.op != "mul" or value.type != F32:
+            return None
+        value, scale = value.args
+        if not isinstance(scale, Const):
+            return None
+        scales.append(np.float32(scale.value))
+    return value if scales[0] * scales[1] == 1 else None
+
+
 class _Decoding(Rewriter):
     """Copies statements; reads of one input are multiplied by their unit."""
 
@@ -208,6 +223,11 @@ class _Fixed(Rewriter):
                 level = self.sums.in_floats(form)
             if level is not None:
                 self._new[old] = level
+                self.rounded.add(old)
+        if _is_rounded(old) and old not in self.rounded:
+            plain = _unscaled(old.args[0])
+            if plain is not None:
+                self._new[old] = self.builder.convert(self.value(plain), old.type)
                 self.rounded.add(old)
 
     def _level(self, old: Load, places: tuple[Place, ...] | None) -> Level | None:

@@ -43,6 +43,7 @@ from dala.ir.fixed_point import in_fixed_point
 from dala.ir.level_tables import with_tables
 from dala.ir.nodes import For, Program, Reduce, by_output
 from dala.ir.pixel_words import as_words
+from dala.ir.short_integers import in_short_integers
 from dala.plan.watchdog import has_loops
 
 CHUNK = ("i64 %row0", "i64 %row1", "i64 %x0", "i64 %x1")
@@ -66,7 +67,7 @@ class Functions(Arguments):
         running = running_folds(self.program)
         self.carried = Carried(running)
         if not is_part and not running:
-            narrow = as_words(in_fixed_point(program))
+            narrow = as_words(in_short_integers(in_fixed_point(program)))
             self.program = with_tables(narrow, COSTS[target.permutes])
         self.target = target
         self.prefix = prefix

@@ -160,7 +160,7 @@ def _sharpen_kernel(border: Border, white: int) -> Kernel:
         levels = image.levels
         here = levels[y, x]
         around = levels[y - 1, x] + levels[y + 1, x] + levels[y, x - 1] + levels[y, x + 1]
-        return (here + amount * (here * 4 - around)) * unit
+        return dala.fma(amount, dala.f32(here * 4 - around), dala.f32(here)) * unit
 
     return helper(sharpen, border)
 
