@@ -55,20 +55,6 @@ def calling_beside_running() -> Duration:
     )
 
 
-def elementwise_add() -> Comparison:
-    a, b = random_f32(N), random_f32(N)[::-1].copy()
-    want = np.empty_like(a)
-    inputs = [compute.from_numpy(a), compute.from_numpy(b)]
-    out = compute.buffer_zeros(a.shape, "f32")
-    return Comparison(
-        "elementwise_add, 16 M f32 : np.add(out=)",
-        0.55,
-        ours=lambda: compute.run_kernel("elementwise_add", inputs, out, {}),
-        peer=lambda: np.add(a, b, out=want),
-        check=lambda: np.testing.assert_array_equal(np.asarray(out), want),
-    )
-
-
 def add_by_hand() -> Comparison:
     """What reads and writes memory once, past the caches, is as fast as memory is."""
     from benchmarks.streaming_add import aligned, compiled
@@ -202,7 +188,6 @@ ROWS: dict[str, Callable[[], Row]] = {
     "first-run-cached": start_up.first_run_from_the_disk_cache,
     "call": call_on_three_elements,
     "call-out": calling_beside_running,
-    "add": elementwise_add,
     "add-by-hand": add_by_hand,
     "fused": five_fused_operations,
     "sum": reduce_sum,
