@@ -47,7 +47,7 @@ def outcome_of(case: Any) -> tuple[str, str]:
         model = ml.gpu.load_model(case.model.SerializeToString(), engine="dala")
         for inputs, expected in case.data_sets:
             names = [item.name for item in model.takes]
-            given = dict(zip(names, map(np.asarray, inputs), strict=True))
+            given = dict(zip(names, map(_array, inputs), strict=True))
             # Arrays in the order of the graph's outputs, whatever predict makes of a single one.
             made = model.outputs([given[name] for name in names])
             reason = difference(case, list(made.values()), expected)
@@ -64,7 +64,7 @@ def difference(case: Any, made: list[np.ndarray], expected: list[Any]) -> str:
     """Returns in what outputs differ from those that a test expects; empty if they do not."""
     if len(made) != len(expected):
         return f"{len(made)} outputs for {len(expected)}"
-    for got, want in zip(made, map(np.asarray, expected), strict=True):
+    for got, want in zip(made, map(_array, expected), strict=True):
         if got.dtype != want.dtype or got.shape != want.shape:
             return f"{got.dtype} {got.shape} for {want.dtype} {want.shape}"
         if want.dtype.kind in "fV":
@@ -75,6 +75,13 @@ def difference(case: Any, made: list[np.ndarray], expected: list[Any]) -> str:
         if not near.all():
             return f"{got[~near][:3]} for {want[~near][:3]}"
     return ""
+
+
+def _array(given: Any) -> np.ndarray:
+    """Returns what a test gives or expects: an array, a number, or a tensor as files have it."""
+    from onnx import TensorProto, numpy_helper
+
+    return numpy_helper.to_array(given) if isinstance(given, TensorProto) else np.asarray(given)
 
 
 def _f64(array: np.ndarray) -> np.ndarray:

@@ -14,7 +14,9 @@ from dala.ml.onnx.contents import Node
 from dala.ml.onnx.tensors import NUMPY_DTYPES
 
 Arrays = Sequence[np.ndarray | None]
-Fold = Callable[[Node, Arrays], np.ndarray]
+Folded = np.ndarray | tuple[np.ndarray, ...]
+Fold = Callable[[Node, Arrays], Folded]
+"""What NumPy makes of a node: its result, or several."""
 
 
 def applied(function: Callable[..., Any]) -> Fold:
@@ -35,6 +37,29 @@ def constant(node: Node, _: Arrays) -> np.ndarray:
 
 def cast(node: Node, given: Arrays) -> np.ndarray:
     return np.asarray(given[0]).astype(NUMPY_DTYPES[node.get("to")])
+
+
+def cast_like(_: Node, given: Arrays) -> np.ndarray:
+    return np.asarray(given[0]).astype(np.asarray(given[1]).dtype)
+
+
+def clipped(node: Node, given: Arrays) -> np.ndarray:
+    low, high = [*given[1:], None, None][:2]
+    if node.opset < 11:
+        low, high = node.get("min"), node.get("max")
+    x = np.asarray(given[0])
+    x = x if low is None else np.maximum(x, np.asarray(low, x.dtype))
+    return x if high is None else np.minimum(x, np.asarray(high, x.dtype))
+
+
+def raised(_: Node, given: Arrays) -> np.ndarray:
+    x, by = (np.asarray(item) for item in given)
+    return np.power(x, by).astype(x.dtype)
+
+
+def shifted(node: Node, given: Arrays) -> np.ndarray:
+    shift = np.left_shift if node.get("direction") == "LEFT" else np.right_shift
+    return np.asarray(shift(*given))
 
 
 def divided(_: Node, given: Arrays) -> np.ndarray:
@@ -122,11 +147,16 @@ def transposed(node: Node, given: Arrays) -> np.ndarray:
     return np.transpose(np.asarray(given[0]), node.get("perm"))
 
 
-def folded(fold: Fold, node: Node, given: Arrays) -> np.ndarray:
-    """What a node makes of arrays; a ModelError where they do not fit it or each other."""
+def folded(fold: Fold, node: Node, given: Arrays) -> dict[str, np.ndarray]:
+    """What a node makes of arrays, by name; a ModelError where they do not fit it or each other."""
     try:
-        return np.asarray(fold(node, given))
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        with np.errstate(all="ignore"):
+            made = fold(node, given)
+        results = made if isinstance(made, tuple) else (made,)
+        return {
+            name: np.asarray(it) for name, it in zip(node.outputs, results, strict=False) if name
+        }
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
         shapes = ", ".join(str(np.shape(item)) for item in given if item is not None)
         raise ModelError(f"{node} of constants {shapes} cannot be computed: {error}.") from error
 

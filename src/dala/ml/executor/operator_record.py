@@ -38,21 +38,29 @@ class Operator:
     """What NumPy makes of a node whose inputs are all constants."""
     passes_on: bool = False
     """Whether the result is the first input."""
+    on_host: bool = False
+    """Whether NumPy computes a node of inputs that are no constants, too, with values read back."""
     is_known_from_shapes: bool = False
     """Whether the result is a constant once shapes are known, whatever the inputs are."""
     constants: tuple[int, ...] = ()
-    """The numbers of inputs that have to be known before a model runs."""
+    """The numbers of inputs that decide what is computed: their values are read before."""
     takes_integers: bool = False
-    """Whether elements may be integers as well as floats."""
+    """Whether elements may be of any dtype as well as floats."""
+    takes_doubles: bool = False
+    """Whether stages compute f64 in f64; expressions always do."""
     gives: Callable[[Node], Scalar | None] = _as_given
-    """The dtype of a node's result; None for that of its first input."""
+    """The dtype of a node's result; None for that of an input."""
+    like: int = 0
+    """The number of the input whose dtype the result has; those before it may have others."""
+    mixed: bool = False
+    """Whether inputs may be of different dtypes."""
     check: checks.Check = checks.nothing
     """Why kernels cannot compute a node; empty if they can."""
 
     @property
     def has_kernels(self) -> bool:
         """Whether inputs may be other than constants."""
-        return self.passes_on or self.expand is not None or self.write is not None
+        return self.passes_on or self.on_host or self.expand is not None or self.write is not None
 
 
 def pointwise(text: str, fold: Callable[..., object] | None = None, **defaults: float) -> Operator:

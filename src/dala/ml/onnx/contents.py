@@ -31,9 +31,16 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     opset: int
+    captures: tuple[str, ...] = ()
+    """Values that graphs inside of it take from around it."""
 
     def __str__(self) -> str:
         return f"{self.op} ({self.name or self.outputs[0]})"
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The values that it takes: its inputs, and what graphs inside of it take from outside."""
+        return (*self.inputs, *self.captures)
 
     def has(self, index: int) -> bool:
         """Returns whether the input of that number is given; optional ones may be left out."""
