@@ -89,7 +89,9 @@ def unsqueezed(node: Node, given: Arrays) -> np.ndarray:
 
 def reshaped(node: Node, given: Arrays) -> np.ndarray:
     x = np.asarray(given[0])
-    wanted = np.asarray(given[1]).tolist()
+    wanted = np.asarray(given[1]).reshape(-1).tolist()
+    if node.get("allowzero", 0):
+        return x.reshape(wanted)
     return x.reshape([x.shape[i] if size == 0 else size for i, size in enumerate(wanted)])
 
 
@@ -159,6 +161,24 @@ def folded(fold: Fold, node: Node, given: Arrays) -> dict[str, np.ndarray]:
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
         shapes = ", ".join(str(np.shape(item)) for item in given if item is not None)
         raise ModelError(f"{node} of constants {shapes} cannot be computed: {error}.") from error
+
+
+def accumulating(node: Node, given: Arrays) -> np.ndarray:
+    """CumSum."""
+    x, axis = np.asarray(given[0]), int(np.asarray(given[1]).reshape(()))
+    turned = np.flip(x, axis) if node.get("reverse", 0) else x
+    made = np.cumsum(turned, axis, x.dtype)
+    made = made - turned if node.get("exclusive", 0) else made
+    return np.flip(made, axis) if node.get("reverse", 0) else made
+
+
+def split(node: Node, given: Arrays) -> tuple[np.ndarray, ...]:
+    x, axis = np.asarray(given[0]), node.get("axis", 0)
+    sizes = node.get("split") if len(given) < 2 or given[1] is None else np.asarray(given[1])
+    count = len(node.outputs)
+    each = -(-x.shape[axis] // count)
+    ends = [each * i for i in range(1, count)] if sizes is None else np.cumsum(sizes)[:-1]
+    return tuple(np.split(x, ends, axis))
 
 
 def axes_of(node: Node, given: Arrays, index: int) -> list[int] | None:

@@ -48,7 +48,7 @@ class Deferred:
 
 Value = np.ndarray | Buffer | Deferred
 Values = Mapping[str, Value]
-Order = Mapping[str, int]
+Order = Mapping[str, tuple[int, ...]]
 """Which node each value is made by."""
 
 

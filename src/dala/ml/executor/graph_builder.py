@@ -38,7 +38,9 @@ from dala.runtime.pipelines.composite import Stage
 if TYPE_CHECKING:
     from dala.ml.executor.operator_record import Operator
 
-AFTERWARDS = -1
+Place = tuple[int, ...]
+"""A node's place in the order; those that it was written as come after it, before the next."""
+AFTERWARDS: Place = ()
 """The user of what is wanted of the graph."""
 
 Upload = Callable[[Any, Callable[[], np.ndarray]], Buffer]
@@ -73,11 +75,9 @@ class GraphBuilder:
         self.stages: list[Stage] = []
         self._given = constants
         self._upload = upload
-        self._users: dict[str, set[int]] = {name: {AFTERWARDS} for name in wanted}
-        self._made_by = {name: i for i, node in enumerate(nodes) for name in node.outputs}
-        for i, node in enumerate(nodes):
-            for name in node.uses:
-                self._users.setdefault(name, set()).add(i)
+        self._users: dict[str, set[Place]] = {name: {AFTERWARDS} for name in wanted}
+        self._made_by: dict[str, Place] = {}
+        self._arrange(nodes, ())
 
     # -- values ----------------------------------------------------------------------------------
 
@@ -129,18 +129,34 @@ class GraphBuilder:
 
     # -- nodes -----------------------------------------------------------------------------------
 
-    def add(self, node: Node, operator: Operator | None) -> None:
-        """Lay out one node: fold it, put it off, or add its stages."""
+    def _arrange(self, nodes: Sequence[Node], within: Place) -> None:
+        for i, node in enumerate(nodes):
+            self._made_by.update(dict.fromkeys(node.outputs, (*within, i)))
+            for name in node.uses:
+                self._users.setdefault(name, set()).add((*within, i))
+
+    def add(self, node: Node, operator: Operator | None) -> Sequence[Node]:
+        """Lay out one node: fold it, put it off, or add its stages.
+
+        Returns the nodes that are to be laid out in its place.
+        """
         if operator is None:
             raise ModelError(f"{node} cannot be computed by kernels.")
         given = [self.values[name] if name else None for name in node.inputs]
         arrays = [item for item in given if isinstance(item, np.ndarray) or item is None]
         if operator.fold is not None and len(arrays) == len(given):
             self.values.update(folded(operator.fold, node, arrays))
-            return
+            return ()
         unknown = [i for i in operator.constants if node.has(i) and self._is_unknown(node, i)]
         if unknown:
             raise ValueNeeded([node.inputs[i] for i in unknown])
+        if operator.parts is not None:
+            parts = tuple(operator.parts(NodeContext(self, node)))
+            place = self._made_by[next(filter(None, node.outputs))]
+            for name in node.uses:
+                self._users[name].discard(place)
+            self._arrange(parts, place)
+            return parts
         if operator.passes_on:
             self.values[node.outputs[0]] = self.values[node.inputs[0]]
         elif operator.write is not None:
@@ -153,6 +169,7 @@ class GraphBuilder:
             raise ModelError(f"{node} cannot be computed by kernels.")
         else:
             self._expand(node, operator)
+        return ()
 
     def _is_unknown(self, node: Node, index: int) -> bool:
         return node.has(index) and not isinstance(self.values[node.inputs[index]], np.ndarray)

@@ -32,6 +32,8 @@ class Operator:
     """The expression of a node, for an operator that goes element by element."""
     write_integers: Write | None = None
     """The same where the elements are integers, if it is another."""
+    parts: Callable[[NodeContext], Iterable[Node]] | None = None
+    """The nodes of other operators that a node stands for."""
     rewrite: Callable[[NodeContext], Iterable[Node]] = rewriting.unchanged
     """The nodes that an elementwise node is first written as."""
     fold: folds.Fold | None = None
@@ -60,7 +62,8 @@ class Operator:
     @property
     def has_kernels(self) -> bool:
         """Whether inputs may be other than constants."""
-        return self.passes_on or self.on_host or self.expand is not None or self.write is not None
+        ways = (self.expand, self.write, self.parts)
+        return self.passes_on or self.on_host or any(way is not None for way in ways)
 
 
 def pointwise(text: str, fold: Callable[..., object] | None = None, **defaults: float) -> Operator:
@@ -68,8 +71,3 @@ def pointwise(text: str, fold: Callable[..., object] | None = None, **defaults: 
     return Operator(
         write=template(text, **defaults), fold=None if fold is None else folds.applied(fold)
     )
-
-
-def on_constants(fold: folds.Fold) -> Operator:
-    """Returns an operator that no kernel computes."""
-    return Operator(fold=fold)

@@ -61,13 +61,16 @@ class Segment:
         self.needs: ValueNeeded | None = None
         self._rest: tuple[Node, ...] = ()
         wanted: Mapping[str, Scalar | None] = plan.wanted
-        for place, node in enumerate(plan.nodes):
+        waiting = list(reversed(plan.nodes))
+        while waiting:
             try:
-                builder.add(node, plan.operators.get(node.op))
+                node = waiting[-1]
+                parts = builder.add(node, plan.operators.get(node.op))
             except ValueNeeded as needs:
-                self.needs, self._rest = needs, plan.nodes[place:]
+                self.needs, self._rest = needs, tuple(reversed(waiting))
                 wanted = self._kept(builder, stand_ins)
                 break
+            waiting[-1:] = reversed(parts)
         self.made = tuple(wanted)
         self.outputs = builder.finished(wanted, [*stand_ins.values()])
         self.compiled = CompiledGraph(builder.stages, [*stand_ins.values()], self.outputs)
