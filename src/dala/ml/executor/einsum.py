@@ -25,9 +25,8 @@ def einsum(context: NodeContext) -> Iterator[Stage]:
     for term, item in zip(terms, given, strict=True):
         for label, size in zip(term, item.shape, strict=True):
             known = sizes.get(label, 1)
-            require(
-                node, known in (1, size) or size == 1, f"{label} is {known}, and {size} as well"
-            )
+            alike = known in (1, size) or size == 1
+            require(node, alike, f"{label} is {known}, and {size} as well")
             sizes[label] = max(known, size)
     ones = tuple(
         tuple(item.shape[i] == 1 < sizes[label] for i, label in enumerate(term))
@@ -56,9 +55,9 @@ def labels(context: NodeContext, ranks: list[int]) -> tuple[list[str], str]:
     more = "".join(spare[: max(*counts, 0)])
     found = []
     for term, rank, count in zip(terms, ranks, counts, strict=True):
-        term = term.replace("...", more[len(more) - count :] if count else "")
-        require(context.node, len(term) == rank, f"{equation!r} has not {rank} axes of an input")
-        found.append(term)
+        whole = term.replace("...", more[len(more) - count :] if count else "")
+        require(context.node, len(whole) == rank, f"{equation!r} has not {rank} axes of an input")
+        found.append(whole)
     if not arrow:
         every = list(chain(*found))
         right = more + "".join(sorted({x for x in every if every.count(x) == 1 and x not in more}))

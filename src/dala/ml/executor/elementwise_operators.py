@@ -24,6 +24,7 @@ from dala.ml.executor.pointwise import (
     joined,
     nested,
     power,
+    shifted,
     template,
 )
 
@@ -68,7 +69,8 @@ ELEMENTWISE: dict[str, Operator] = {
     "Atan": pointwise("dala.atan({0})", np.arctan),
     "Atanh": pointwise("dala.atanh({0})", np.arctanh),
     "BitShift": Operator(
-        write=chosen("direction", "LEFT", {"LEFT": joined("<<"), "RIGHT": joined(">>")}),
+        write=shifted,
+        rewrite=rewriting.with_bits,
         fold=folds.shifted,
         takes_integers=True,
     ),

@@ -26,11 +26,12 @@ from dala.ml.executor.deferred import (
     root_of,
     scalar_of,
 )
-from dala.ml.executor.dtypes import stored
+from dala.ml.executor.dtypes import NUMBERS, stored
 from dala.ml.executor.epilogue import Shape, pointwise_stage
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.pointwise import Write, conversion
 from dala.ml.executor.sizes import broadcast
+from dala.ml.onnx.bodies import Kind, function_nodes, has_function
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
@@ -141,7 +142,7 @@ class GraphBuilder:
         Returns the nodes that are to be laid out in its place.
         """
         if operator is None:
-            raise ModelError(f"{node} cannot be computed by kernels.")
+            return self._written_out(node)
         given = [self.values[name] if name else None for name in node.inputs]
         arrays = [item for item in given if isinstance(item, np.ndarray) or item is None]
         if operator.fold is not None and len(arrays) == len(given):
@@ -151,12 +152,7 @@ class GraphBuilder:
         if unknown:
             raise ValueNeeded([node.inputs[i] for i in unknown])
         if operator.parts is not None:
-            parts = tuple(operator.parts(NodeContext(self, node)))
-            place = self._made_by[next(filter(None, node.outputs))]
-            for name in node.uses:
-                self._users[name].discard(place)
-            self._arrange(parts, place)
-            return parts
+            return self._in_place_of(node, tuple(operator.parts(NodeContext(self, node))))
         if operator.passes_on:
             self.values[node.outputs[0]] = self.values[node.inputs[0]]
         elif operator.write is not None:
@@ -170,6 +166,23 @@ class GraphBuilder:
         else:
             self._expand(node, operator)
         return ()
+
+    def _written_out(self, node: Node) -> Sequence[Node]:
+        """Returns the nodes that ONNX itself defines one by, for inputs of these types."""
+        if not has_function(node):
+            raise ModelError(f"{node} cannot be computed by kernels.")
+        kinds = [
+            Kind(NUMBERS[scalar_of(self.values[name]).name], self.shape(name)) if name else None
+            for name in node.inputs
+        ]
+        return self._in_place_of(node, tuple(function_nodes(node, kinds)))
+
+    def _in_place_of(self, node: Node, parts: tuple[Node, ...]) -> Sequence[Node]:
+        place = self._made_by[next(filter(None, node.outputs))]
+        for name in node.uses:
+            self._users[name].discard(place)
+        self._arrange(parts, place)
+        return parts
 
     def _is_unknown(self, node: Node, index: int) -> bool:
         return node.has(index) and not isinstance(self.values[node.inputs[index]], np.ndarray)

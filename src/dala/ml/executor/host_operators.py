@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dala.ml.executor import control_flow
 from dala.ml.executor.constant_folding import Arrays, Fold
 from dala.ml.executor.operator_record import Operator
 from dala.ml.onnx.contents import Node
@@ -72,6 +73,12 @@ def on_host(fold: Fold) -> Operator:
     """Returns an operator that NumPy computes, of values read back where they are no constants."""
     return Operator(fold=fold, on_host=True, takes_integers=True)
 
+
+FLOW: dict[str, Operator] = {
+    "If": Operator(parts=control_flow.branch, constants=(0,), takes_integers=True),
+    "Loop": Operator(parts=control_flow.loop, constants=(0, 1), takes_integers=True),
+    "Scan": Operator(parts=control_flow.scan, takes_integers=True),
+}
 
 HOST: dict[str, Operator] = {
     "NonMaxSuppression": on_host(suppressed),

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from dala.ir.types import dtype_of
 from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.operators import OPERATORS
+from dala.ml.onnx.bodies import has_function
 from dala.ml.onnx.contents import Contents, Node
 
 
@@ -18,7 +20,7 @@ def obstacles_in(contents: Contents) -> list[str]:
         for name, dtype in contents.unreadable.items()
     ]
     known = {*contents.constants, *contents.unreadable, ""}
-    integers = {item.name for item in contents.inputs if item.numpy.kind != "f"}
+    integers = {item.name for item in contents.inputs if not dtype_of(item.numpy).is_float}
     for node in contents.nodes:
         operator = OPERATORS.get(node.op, Operator())
         is_folded = operator.fold is not None and known.issuperset(node.inputs)
@@ -27,7 +29,7 @@ def obstacles_in(contents: Contents) -> list[str]:
             continue
         reason = _obstacle(node, operator, contents.constants)
         takes_integers = not integers.isdisjoint(node.inputs[operator.like : operator.like + 1])
-        if not reason and takes_integers and not operator.takes_integers:
+        if not reason and takes_integers and operator.has_kernels and not operator.takes_integers:
             reason = "it is computed of floats only"
         result = operator.gives(node)
         if takes_integers if result is None else not result.is_float:
@@ -39,6 +41,6 @@ def obstacles_in(contents: Contents) -> list[str]:
 
 def _obstacle(node: Node, operator: Operator, constants: Mapping[str, np.ndarray]) -> str:
     """Why kernels cannot compute a node; empty if they can."""
-    if not operator.has_kernels:
+    if not operator.has_kernels and not has_function(node):
         return "no kernel computes it"
     return operator.check(node, constants)

@@ -98,6 +98,15 @@ def integer_power(node: Node, given: Sequence[str]) -> str:
     return f"dala.round(dala.pow(dala.{wide}({x}), dala.{wide}({by})))"
 
 
+def shifted(node: Node, given: Sequence[str]) -> str:
+    """BitShift, by any count: one that is too large leaves nothing but the sign."""
+    x, by = given
+    bits, right = node.get("bits", 32), node.get("direction") == "RIGHT"
+    fits = f"{by} >= 0 and {by} < {bits}"
+    beyond = f"{x} >> {bits - 1}" if right else "0"
+    return f"({x} {'>>' if right else '<<'} {by} if {fits} else {beyond})"
+
+
 def averaged(node: Node, given: Sequence[str]) -> str:
     """Mean: the sum, divided where it is whole."""
     count = node.get("whole", len(given) if len(given) < 3 else 0)

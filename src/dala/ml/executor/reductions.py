@@ -1,4 +1,4 @@
-"""Operators that reduce axes: sums and means, extremes, softmax, places of extremes, running sums."""
+"""Operators that reduce axes: sums, means, extremes and their places, softmax, running sums."""
 
 from __future__ import annotations
 

@@ -34,6 +34,12 @@ def pairwise(context: NodeContext) -> Iterator[Node]:
     yield changed(node, inputs=(before, last), attributes=whole)
 
 
+def with_bits(context: NodeContext) -> Iterator[Node]:
+    """Yields the node with the width of its elements beside its attributes."""
+    bits = {"bits": context.dtype().bits}
+    yield changed(context.node, attributes={**context.node.attributes, **bits})
+
+
 def cast_like(context: NodeContext) -> Iterator[Node]:
     """Yields a Cast to the type of the second input."""
     node = context.node
