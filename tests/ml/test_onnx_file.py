@@ -187,7 +187,7 @@ def test_a_function_of_an_opset_that_is_not_known_is_refused(opset):
 
 
 def test_a_format_that_is_not_known_is_refused():
-    with pytest.raises(errors.ModelError, match="version 99 of the ONNX format; known are 1 to 13"):
+    with pytest.raises(errors.ModelError, match="version 99 of the ONNX format; known are 1 to 14"):
         check_onnx(of_nodes(node("Relu", "x", "y"), ir_version=99))
 
 

@@ -9,7 +9,11 @@ from onnx import defs
 from dala.gpu import compute
 from dala.ir.types import F32, S32
 from dala.ml.executor import operator_checks, rewriting
+from dala.ml.executor.elementwise_operators import ELEMENTWISE as ELEMENTWISE_RECORDS
+from dala.ml.executor.layer_operators import LAYERS
+from dala.ml.executor.movement_operators import MOVEMENT
 from dala.ml.executor.operators import OPERATORS
+from dala.ml.executor.reduction_operators import REDUCTIONS
 from dala.ml.onnx.contents import Node
 from dala.runtime.kernels.kernel import from_source
 
@@ -28,8 +32,12 @@ def node_of(name: str, **attributes) -> Node:
     return Node(name, "", ("a", "b", "c"), ("y",), attributes, NEWEST)
 
 
-def test_records_stand_in_the_order_of_their_names():
-    assert list(OPERATORS) == sorted(OPERATORS)
+FAMILIES = (ELEMENTWISE_RECORDS, MOVEMENT, REDUCTIONS, LAYERS)
+
+
+def test_records_stand_in_the_order_of_their_names_in_one_family_each():
+    assert all(list(family) == sorted(family) for family in FAMILIES)
+    assert sum(map(len, FAMILIES)) == len(OPERATORS)
 
 
 @EVERY

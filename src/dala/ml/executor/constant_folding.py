@@ -14,7 +14,9 @@ from dala.ml.onnx.contents import Node
 from dala.ml.onnx.tensors import NUMPY_DTYPES
 
 Arrays = Sequence[np.ndarray | None]
-Fold = Callable[[Node, Arrays], np.ndarray]
+Folded = np.ndarray | tuple[np.ndarray, ...]
+Fold = Callable[[Node, Arrays], Folded]
+"""What NumPy makes of a node: its result, or several."""
 
 
 def applied(function: Callable[..., Any]) -> Fold:
@@ -35,6 +37,29 @@ def constant(node: Node, _: Arrays) -> np.ndarray:
 
 def cast(node: Node, given: Arrays) -> np.ndarray:
     return np.asarray(given[0]).astype(NUMPY_DTYPES[node.get("to")])
+
+
+def cast_like(_: Node, given: Arrays) -> np.ndarray:
+    return np.asarray(given[0]).astype(np.asarray(given[1]).dtype)
+
+
+def clipped(node: Node, given: Arrays) -> np.ndarray:
+    low, high = [*given[1:], None, None][:2]
+    if node.opset < 11:
+        low, high = node.get("min"), node.get("max")
+    x = np.asarray(given[0])
+    x = x if low is None else np.maximum(x, np.asarray(low, x.dtype))
+    return x if high is None else np.minimum(x, np.asarray(high, x.dtype))
+
+
+def raised(_: Node, given: Arrays) -> np.ndarray:
+    x, by = (np.asarray(item) for item in given)
+    return np.power(x, by).astype(x.dtype)
+
+
+def shifted(node: Node, given: Arrays) -> np.ndarray:
+    shift = np.left_shift if node.get("direction") == "LEFT" else np.right_shift
+    return np.asarray(shift(*given))
 
 
 def divided(_: Node, given: Arrays) -> np.ndarray:
@@ -64,7 +89,9 @@ def unsqueezed(node: Node, given: Arrays) -> np.ndarray:
 
 def reshaped(node: Node, given: Arrays) -> np.ndarray:
     x = np.asarray(given[0])
-    wanted = np.asarray(given[1]).tolist()
+    wanted = np.asarray(given[1]).reshape(-1).tolist()
+    if node.get("allowzero", 0):
+        return x.reshape(wanted)
     return x.reshape([x.shape[i] if size == 0 else size for i, size in enumerate(wanted)])
 
 
@@ -122,13 +149,36 @@ def transposed(node: Node, given: Arrays) -> np.ndarray:
     return np.transpose(np.asarray(given[0]), node.get("perm"))
 
 
-def folded(fold: Fold, node: Node, given: Arrays) -> np.ndarray:
-    """What a node makes of arrays; a ModelError where they do not fit it or each other."""
+def folded(fold: Fold, node: Node, given: Arrays) -> dict[str, np.ndarray]:
+    """What a node makes of arrays, by name; a ModelError where they do not fit it or each other."""
     try:
-        return np.asarray(fold(node, given))
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        with np.errstate(all="ignore"):
+            made = fold(node, given)
+        results = made if isinstance(made, tuple) else (made,)
+        return {
+            name: np.asarray(it) for name, it in zip(node.outputs, results, strict=False) if name
+        }
+    except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
         shapes = ", ".join(str(np.shape(item)) for item in given if item is not None)
         raise ModelError(f"{node} of constants {shapes} cannot be computed: {error}.") from error
+
+
+def accumulating(node: Node, given: Arrays) -> np.ndarray:
+    """CumSum."""
+    x, axis = np.asarray(given[0]), int(np.asarray(given[1]).reshape(()))
+    turned = np.flip(x, axis) if node.get("reverse", 0) else x
+    made = np.cumsum(turned, axis, x.dtype)
+    made = made - turned if node.get("exclusive", 0) else made
+    return np.flip(made, axis) if node.get("reverse", 0) else made
+
+
+def split(node: Node, given: Arrays) -> tuple[np.ndarray, ...]:
+    x, axis = np.asarray(given[0]), node.get("axis", 0)
+    sizes = node.get("split") if len(given) < 2 or given[1] is None else np.asarray(given[1])
+    count = len(node.outputs)
+    each = -(-x.shape[axis] // count)
+    ends = [each * i for i in range(1, count)] if sizes is None else np.cumsum(sizes)[:-1]
+    return tuple(np.split(x, ends, axis))
 
 
 def axes_of(node: Node, given: Arrays, index: int) -> list[int] | None:

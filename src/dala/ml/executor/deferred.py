@@ -12,9 +12,10 @@ import numpy as np
 
 from dala.base.record import record
 from dala.errors import InternalError
-from dala.ir.types import F32, S32, Scalar
+from dala.ir.types import F32, Scalar
+from dala.ml.executor.dtypes import scalar_of_array
 from dala.ml.executor.epilogue import Epilogue, Shape
-from dala.ml.executor.pointwise import STORED, Write, literal
+from dala.ml.executor.pointwise import Write, constant
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import Stage
@@ -47,7 +48,7 @@ class Deferred:
 
 Value = np.ndarray | Buffer | Deferred
 Values = Mapping[str, Value]
-Order = Mapping[str, int]
+Order = Mapping[str, tuple[int, ...]]
 """Which node each value is made by."""
 
 
@@ -114,7 +115,7 @@ def epilogue_of(
             return ""
         found = values[source]
         if isinstance(found, np.ndarray) and found.size == 1 and np.isfinite(found).all():
-            return literal(found.reshape(-1)[0])
+            return constant(found)
         if source not in known:
             known[source] = f"x{len(names)}"
             names.append(source)
@@ -132,6 +133,4 @@ def epilogue_of(
 
 def scalar_of(value: Value) -> Scalar:
     """Returns the type of a value on the device."""
-    if isinstance(value, np.ndarray):
-        return STORED.get(value.dtype, F32 if value.dtype.kind == "f" else S32)
-    return value.scalar
+    return scalar_of_array(value) if isinstance(value, np.ndarray) else value.scalar

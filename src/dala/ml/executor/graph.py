@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -12,14 +13,15 @@ from dala.base.suggestions import hint
 from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
-from dala.ml.executor.compiled import CompiledGraph
-from dala.ml.executor.graph_builder import GraphBuilder
+from dala.ir.types import Scalar, dtype_of
+from dala.kernels.tensor.elementwise import cast
+from dala.ml.executor.dtypes import on_device
 from dala.ml.executor.obstacles import obstacles_in
 from dala.ml.executor.operators import OPERATORS
-from dala.ml.executor.pointwise import STORED
+from dala.ml.executor.segments import Plan, Segment
 from dala.ml.onnx.contents import Contents, Node
 from dala.ml.onnx.signature import Tensor
-from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
+from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.pipelines.composite import Stage
 
 MOST_COMPILED = 8
@@ -31,12 +33,17 @@ class _Placed:
 
     def __init__(self) -> None:
         self.constants: dict[Any, Buffer] = {}
-        self.compiled: dict[Any, CompiledGraph] = {}
+        self.shared: WeakValueDictionary[Any, Buffer] = WeakValueDictionary()
+        """Constants that follow from shapes or values: kept by those who use them."""
+        self.compiled: dict[Any, Segment] = {}
 
     def constant(self, key: Any, make: Callable[[], np.ndarray]) -> Buffer:
-        if key not in self.constants:
-            self.constants[key] = from_numpy(np.asarray(make(), order="C"))
-        return self.constants[key]
+        fixed = isinstance(key, str) or isinstance(key[0], str)
+        held = self.constants if fixed else self.shared
+        found = held.get(key)
+        if found is None:
+            found = held[key] = from_numpy(np.asarray(make(), order="C"))
+        return found
 
 
 class Graph:
@@ -62,60 +69,72 @@ class Graph:
         """The nodes that kernels cannot compute, each with the reason; empty if all can be."""
         return obstacles_in(self._contents)
 
+    def compute(self, inputs: Mapping[str, Buffer]) -> dict[str, Buffer]:
+        """Returns all outputs, as large as they come out for these inputs.
+
+        They have the declared dtypes; where a device has no integers of 64 bits, s32 and u32.
+        """
+        wanted = {item.name: on_device(dtype_of(item.numpy)) for item in self.outputs}
+        made = self._segment(inputs, wanted).run(inputs, {})
+        return {name: made[name] for name in wanted}
+
     def run(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
         """Computes these outputs on the current device.
 
-        Only what they need is computed. Integers of 64 bits are s32 on a device; an output may be
-        of any dtype, and is converted. No output shares memory with an input.
+        Only what they need is computed. An output may be of any dtype, and is converted. No output
+        shares memory with an input.
         """
-        self._compiled(inputs, outputs).run((*inputs.values(), *outputs.values()))
+        segment = self._segment_for(inputs, outputs)
+        if segment.needs is None:
+            segment.run(inputs, outputs)
+            return
+        made = segment.run(inputs, {})
+        for name, target in outputs.items():
+            _check_room(name, made[name], target)
+            cast.run([made[name]], target)
 
     def stages(
         self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
     ) -> Iterator[Stage]:
         """Returns the stages of a pipeline that does what `run` does."""
-        return self._compiled(inputs, outputs).stages((*inputs.values(), *outputs.values()))
+        segment = self._segment_for(inputs, outputs)
+        segment.require_whole()
+        ordered = [inputs[name] for name in segment.inputs]
+        return segment.compiled.stages((*ordered, *(outputs[name] for name in segment.made)))
 
-    def _compiled(
-        self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
-    ) -> CompiledGraph:
-        """Returns the graph for buffers of these shapes, compiled when they are first met."""
-        self._check(inputs, outputs)
-        key = (_kinds(inputs), _kinds(outputs))
+    def _segment_for(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> Segment:
+        """Returns the first segment for these buffers, whose outputs have room for the results."""
+        _check_names("output", outputs, self.outputs)
+        segment = self._segment(inputs, {name: item.scalar for name, item in outputs.items()})
+        if segment.needs is None:
+            for name, made in zip(segment.made, segment.outputs, strict=True):
+                _check_room(name, made, outputs[name])
+        return segment
+
+    def _segment(self, inputs: Mapping[str, Buffer], wanted: Mapping[str, Scalar]) -> Segment:
+        """Returns the graph for inputs of these shapes, laid out when they are first met."""
+        self._check(inputs)
+        kinds = tuple((name, item.shape, item.dtype) for name, item in inputs.items())
+        key = (kinds, tuple((name, scalar.name) for name, scalar in wanted.items()))
         with self._lock:
             self._placed = {known: held for known, held in self._placed.items() if not known.lost}
             placed = self._placed.setdefault(current_device(), _Placed())
             found = placed.compiled.get(key)
             if found is None:
-                found = placed.compiled[key] = self._compile(placed, inputs, outputs)
+                nodes = _needed(self._contents.nodes, wanted)
+                plan = Plan(nodes, self._contents.constants, wanted, placed.constant, OPERATORS)
+                found = placed.compiled[key] = Segment(plan, {}, inputs)
                 forget_oldest(placed.compiled, MOST_COMPILED)
         return found
 
-    def _compile(
-        self, placed: _Placed, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]
-    ) -> CompiledGraph:
-        stand_ins, targets = (
-            {name: scratch(item.shape, item.scalar) for name, item in group.items()}
-            for group in (inputs, outputs)
-        )
-        nodes = _needed(self._contents.nodes, outputs)
-        constants = self._contents.constants
-        builder = GraphBuilder(nodes, constants, stand_ins, targets, placed.constant)
-        for node in nodes:
-            builder.add(node, OPERATORS.get(node.op))
-        builder.finish()
-        return CompiledGraph(builder.stages, [*stand_ins.values()], [*targets.values()])
-
-    def _check(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
+    def _check(self, inputs: Mapping[str, Buffer]) -> None:
         _check_names("input", inputs, self.inputs)
-        _check_names("output", outputs, self.outputs)
         free: dict[str, int] = {}
         for wanted in self.inputs:
             if wanted.name not in inputs:
                 raise ArgumentError(f"input {wanted.name!r} of the model is not given.")
             given = inputs[wanted.name]
-            scalar = STORED.get(wanted.numpy)
-            if given.scalar != scalar:
+            if given.scalar != on_device(dtype_of(wanted.numpy)):
                 raise DtypeError(
                     f"input {wanted.name!r} is {wanted.numpy}, but {given.dtype} was given."
                 )
@@ -138,8 +157,12 @@ def _check_names(side: str, given: Mapping[str, Buffer], declared: tuple[Tensor,
             )
 
 
-def _kinds(buffers: Mapping[str, Buffer]) -> tuple[Any, ...]:
-    return tuple((name, item.shape, item.dtype) for name, item in buffers.items())
+def _check_room(name: str, made: Buffer, target: Buffer) -> None:
+    if made.shape != target.shape:
+        raise ShapeError(
+            f"output {name!r} of these inputs is {made.shape}, but there is room for "
+            f"{target.shape}."
+        )
 
 
 def _needed(nodes: tuple[Node, ...], wanted: Mapping[str, Any]) -> tuple[Node, ...]:
@@ -148,6 +171,6 @@ def _needed(nodes: tuple[Node, ...], wanted: Mapping[str, Any]) -> tuple[Node, .
     found = []
     for node in reversed(nodes):
         if needed & set(node.outputs):
-            needed |= set(node.inputs)
+            needed |= set(node.uses)
             found.append(node)
     return tuple(reversed(found))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dala.base.record import changed
-from dala.errors import DtypeError, ModelError, ShapeError
-from dala.ir.types import F32, Scalar
+from dala.errors import DtypeError, ModelError
+from dala.ir.types import BF16, F16, F32, F64, Scalar
 from dala.kernels.tensor.elementwise import cast
 from dala.ml.executor.constant_folding import folded
 from dala.ml.executor.deferred import (
@@ -26,21 +26,38 @@ from dala.ml.executor.deferred import (
     root_of,
     scalar_of,
 )
+from dala.ml.executor.dtypes import NUMBERS, stored
 from dala.ml.executor.epilogue import Shape, pointwise_stage
 from dala.ml.executor.node_context import NodeContext
+from dala.ml.executor.pointwise import Write, conversion
 from dala.ml.executor.sizes import broadcast
+from dala.ml.onnx.bodies import Kind, function_nodes, has_function
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
 
 if TYPE_CHECKING:
-    from dala.ml.executor.operators import Operator
+    from dala.ml.executor.operator_record import Operator
 
-AFTERWARDS = -1
+Place = tuple[int, ...]
+"""A node's place in the order; those that it was written as come after it, before the next."""
+AFTERWARDS: Place = ()
 """The user of what is wanted of the graph."""
 
 Upload = Callable[[Any, Callable[[], np.ndarray]], Buffer]
 """A constant on the device, known by a key, made if it is not there yet."""
+
+
+class ValueNeeded(Exception):
+    """Raised by a layout that cannot go on before values were computed and read.
+
+    With `on_host` a node is computed of them there.
+    """
+
+    def __init__(self, names: Sequence[str], on_host: Node | None = None) -> None:
+        super().__init__(*names)
+        self.names = tuple(names)
+        self.on_host = on_host
 
 
 class GraphBuilder:
@@ -50,26 +67,31 @@ class GraphBuilder:
         self,
         nodes: Sequence[Node],
         constants: Mapping[str, np.ndarray],
+        known: Mapping[str, np.ndarray],
         inputs: Mapping[str, Buffer],
-        targets: Mapping[str, Buffer],
+        wanted: Sequence[str],
         upload: Upload,
     ) -> None:
-        self.values: dict[str, Value] = {**constants, **inputs}
+        self.values: dict[str, Value] = {**constants, **known, **inputs}
         self.stages: list[Stage] = []
-        self.targets = targets
         self._given = constants
         self._upload = upload
-        self._users: dict[str, set[int]] = {name: {AFTERWARDS} for name in targets}
-        self._made_by = {name: i for i, node in enumerate(nodes) for name in node.outputs}
-        for i, node in enumerate(nodes):
-            for name in node.inputs:
-                self._users.setdefault(name, set()).add(i)
+        self._users: dict[str, set[Place]] = {name: {AFTERWARDS} for name in wanted}
+        self._made_by: dict[str, Place] = {}
+        self._arrange(nodes, ())
 
     # -- values ----------------------------------------------------------------------------------
 
     def shape(self, name: str) -> Shape:
         """Returns how large a value is, whether it was computed yet or not."""
         return tuple(self.values[name].shape)
+
+    def array(self, name: str) -> np.ndarray:
+        """Returns a value that is known already; the layout waits for another."""
+        found = self.values[name]
+        if not isinstance(found, np.ndarray):
+            raise ValueNeeded([name])
+        return found
 
     def buffer(self, name: str) -> Buffer:
         """Returns a value on the device; what was deferred is computed first."""
@@ -84,17 +106,15 @@ class GraphBuilder:
 
     def uploaded(self, name: str, array: np.ndarray) -> Buffer:
         """Returns a constant on the device, in the type that values of its kind have there."""
-        stored = array.astype(np.float32 if array.dtype.kind == "f" else np.int32)
         fixed = array is self._given.get(name)
-        key = name if fixed else (stored.shape, stored.dtype.str, stored.tobytes())
-        return self._upload(key, lambda: stored)
+        key = name if fixed else (array.shape, array.dtype.str, array.tobytes())
+        return self._upload(key, lambda: stored(f"constant {name!r}", array))
 
     def weight(self, name: str, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
         """Returns a constant in another arrangement, by the role that it plays."""
-        array = self.values[name]
-        assert isinstance(array, np.ndarray)
+        array = self.array(name)
         fixed = array is self._given.get(name)
-        key = (name if fixed else (array.shape, array.tobytes()), role)
+        key = (name if fixed else (array.shape, array.dtype.str, array.tobytes()), role)
         return self._upload(key, lambda: make(array.astype(np.float32)))
 
     def zeros(self, count: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
@@ -102,70 +122,159 @@ class GraphBuilder:
         return self._upload(("zeros", count, role), lambda: make(np.zeros(count, np.float32)))
 
     def made(self, name: str, shape: Shape, scalar: Scalar) -> Buffer:
-        """Returns the buffer that a value goes to: where it is wanted, or one between stages."""
-        target = self.targets.get(name)
-        fits = target is not None and target.shape == tuple(shape) and target.scalar == scalar
-        found = target if target is not None and fits else scratch(shape, scalar)
-        self.values[name] = found
+        """Returns the buffer that a value goes to."""
+        found = scratch(shape, scalar)
+        if name:
+            self.values[name] = found
         return found
 
     # -- nodes -----------------------------------------------------------------------------------
 
-    def add(self, node: Node, operator: Operator | None) -> None:
-        """Lay out one node: fold it, put it off, or add its stages."""
+    def _arrange(self, nodes: Sequence[Node], within: Place) -> None:
+        for i, node in enumerate(nodes):
+            self._made_by.update(dict.fromkeys(node.outputs, (*within, i)))
+            for name in node.uses:
+                self._users.setdefault(name, set()).add((*within, i))
+
+    def add(self, node: Node, operator: Operator | None) -> Sequence[Node]:
+        """Lay out one node: fold it, put it off, or add its stages.
+
+        Returns the nodes that are to be laid out in its place.
+        """
         if operator is None:
-            raise ModelError(f"{node} cannot be computed by kernels.")
+            return self._written_out(node)
         given = [self.values[name] if name else None for name in node.inputs]
         arrays = [item for item in given if isinstance(item, np.ndarray) or item is None]
         if operator.fold is not None and len(arrays) == len(given):
-            self.values[node.outputs[0]] = folded(operator.fold, node, arrays)
-        elif operator.passes_on:
+            self.values.update(folded(operator.fold, node, arrays))
+            return ()
+        unknown = [i for i in operator.constants if node.has(i) and self._is_unknown(node, i)]
+        if unknown:
+            raise ValueNeeded([node.inputs[i] for i in unknown])
+        if operator.parts is not None:
+            return self._in_place_of(node, tuple(operator.parts(NodeContext(self, node))))
+        if operator.passes_on:
             self.values[node.outputs[0]] = self.values[node.inputs[0]]
         elif operator.write is not None:
             for part in operator.rewrite(NodeContext(self, node)):
                 self._defer(part, operator)
+        elif operator.on_host:
+            missing = [name for i, name in enumerate(node.inputs) if self._is_unknown(node, i)]
+            raise ValueNeeded(missing, node)
         elif operator.expand is None:
             raise ModelError(f"{node} cannot be computed by kernels.")
         else:
-            self.stages.extend(operator.expand(NodeContext(self, node)))
+            self._expand(node, operator)
+        return ()
 
-    def split_off(self, node: Node, number: int) -> str:
+    def _written_out(self, node: Node) -> Sequence[Node]:
+        """Returns the nodes that ONNX itself defines one by, for inputs of these types."""
+        if not has_function(node):
+            raise ModelError(f"{node} cannot be computed by kernels.")
+        kinds = [
+            Kind(NUMBERS[scalar_of(self.values[name]).name], self.shape(name)) if name else None
+            for name in node.inputs
+        ]
+        return self._in_place_of(node, tuple(function_nodes(node, kinds)))
+
+    def _in_place_of(self, node: Node, parts: tuple[Node, ...]) -> Sequence[Node]:
+        place = self._made_by[next(filter(None, node.outputs))]
+        for name in node.uses:
+            self._users[name].discard(place)
+        self._arrange(parts, place)
+        return parts
+
+    def _is_unknown(self, node: Node, index: int) -> bool:
+        return node.has(index) and not isinstance(self.values[node.inputs[index]], np.ndarray)
+
+    def _expand(self, node: Node, operator: Operator) -> None:
+        """Add the stages of a node; what they compute in f32 only is converted before and after."""
+        assert operator.expand is not None
+        narrow: Scalar | None = None
+        if not operator.takes_integers:
+            floats = {scalar_of(self.values[name]) for name in node.inputs[:1] if name}
+            wrong = [item for item in floats if item.kind != "f"]
+            doubles = F64 in floats and not operator.takes_doubles
+            if wrong or doubles:
+                listed = ", ".join(item.name for item in floats)
+                raise DtypeError(f"{node} of {listed} is not computed by kernels: give it f32.")
+            narrow = next((item for item in floats if item in (F16, BF16)), None)
+        if narrow is None:
+            self.stages.extend(list(operator.expand(NodeContext(self, node))))
+            return
+        inputs = [self._converted(node, name, narrow, F32) for name in node.inputs]
+        outputs = [self.split_off(node, f"{i} in f32") for i in range(len(node.outputs))]
+        wide = changed(node, inputs=tuple(inputs), outputs=tuple(outputs))
+        self.stages.extend(list(operator.expand(NodeContext(self, wide))))
+        for name, made in zip(node.outputs, outputs, strict=True):
+            found = self.values.get(made)
+            if found is not None and name:
+                self.values[name] = found
+                if scalar_of(found) == F32:
+                    self.values[name] = self._conversion(node, made, name, narrow)
+
+    def _converted(self, node: Node, name: str, of: Scalar, to: Scalar) -> str:
+        """Returns the name of a value that is converted, if it is of the one type."""
+        if not name or scalar_of(self.values[name]) != of:
+            return name
+        made = self.split_off(node, f"{name} as {to.name}")
+        self.values[made] = self._conversion(node, name, made, to)
+        return made
+
+    def _conversion(self, node: Node, name: str, made: str, to: Scalar) -> Value:
+        found = self.values[name]
+        if isinstance(found, np.ndarray):
+            return found.astype(to.numpy)
+        part = changed(node, inputs=(name,), outputs=(made,))
+        return Deferred(part, self.shape(name), to, lambda _, given: conversion(to, given[0]))
+
+    def split_off(self, node: Node, part: Any) -> str:
         """Returns a name for a part of what a node makes, which only the node itself needs."""
-        made, place = f"{node.outputs[0]} {number}", self._made_by[node.outputs[0]]
+        made, place = f"{node.outputs[0]} {part}", self._made_by[node.outputs[0]]
         self._made_by[made], self._users[made] = place, {place}
         return made
 
     def _defer(self, node: Node, operator: Operator) -> None:
         if all(isinstance(self.values[name], np.ndarray) for name in node.inputs if name):
             # What no fold computes is computed on the device, of a constant that is brought there.
-            first, *others = node.inputs
+            place = operator.like
             held = f"{node.outputs[0]} of"
-            self.values[held] = self.buffer(first)
-            node = changed(node, inputs=(held, *others))
+            self.values[held] = self.buffer(node.inputs[place])
+            inputs = (*node.inputs[:place], held, *node.inputs[place + 1 :])
+            node = changed(node, inputs=inputs)
         given = [self.values[name] for name in node.inputs if name]
-        scalars = [scalar_of(item) for item in given if not isinstance(item, np.ndarray)]
-        integers = [item for item in scalars if item != F32]
-        if (integers and not operator.takes_integers) or len({*scalars}) > 1:
+        alike = [scalar_of(self.values[name]) for name in node.inputs[operator.like :] if name]
+        first = alike[0]
+        if (first.kind != "f" and not operator.takes_integers) or (
+            len({*alike}) > 1 and not operator.mixed
+        ):
             raise DtypeError(
-                f"{node} of {', '.join(item.name for item in scalars)} is not computed by kernels: "
-                f"give it f32."
+                f"{node} of {', '.join(item.name for item in alike)} is not computed by kernels"
+                f"{'' if operator.takes_integers else ': give it f32'}."
             )
-        write = (operator.write_integers if integers else None) or operator.write
+        write = (None if first.kind == "f" else operator.write_integers) or operator.write
         shape = broadcast(node, [item.shape for item in given])
-        result = operator.gives(node) or scalars[0]
+        result = operator.gives(node) or first
+        if operator.mixed and len({*alike}) > 1:
+            write = _converting(write, result)
         self.values[node.outputs[0]] = Deferred(node, shape, result, write)
 
-    def finish(self) -> None:
-        """Have every wanted value where it is wanted."""
-        for name, target in self.targets.items():
-            found = self.buffer(name)
-            if found.shape != target.shape:
-                raise ShapeError(
-                    f"output {name!r} of these inputs is {found.shape}, but there is room for "
-                    f"{target.shape}."
-                )
-            if found is not target:
-                self.stages.append(Stage(cast, [found], target))
+    def finished(
+        self, wanted: Mapping[str, Scalar | None], inputs: Sequence[Buffer]
+    ) -> list[Buffer]:
+        """Returns a buffer of its own for each wanted value, in these types or those they have."""
+        taken = {id(item.place) for item in inputs}
+        found = []
+        for name, scalar in wanted.items():
+            item = self.buffer(name)
+            alone = item.is_scratch and id(item.place) not in taken
+            if not alone or scalar not in (None, item.scalar):
+                target = scratch(item.shape, scalar or item.scalar)
+                self.stages.append(Stage(cast, [item], target))
+                item = target
+            taken.add(id(item.place))
+            found.append(item)
+        return found
 
     # -- what was deferred ------------------------------------------------------------------------
 
@@ -191,3 +300,9 @@ class GraphBuilder:
             self.stages.append(pointwise_stage(epilogue, operands, output))
         else:
             self.stages.extend(root.finish(epilogue, operands, output))
+
+
+def _converting(write: Write | None, to: Scalar) -> Write:
+    """Returns an expression whose inputs meet in another type than its result has."""
+    assert write is not None
+    return lambda node, given: conversion(to, write(node, given))

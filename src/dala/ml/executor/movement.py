@@ -8,17 +8,20 @@ from functools import cache
 
 import numpy as np
 
+from dala.errors import ModelError
 from dala.ir.nodes import Border
 from dala.kernels.base import language
-from dala.kernels.base.builtin import written
+from dala.kernels.tensor.elementwise import fill as filled
 from dala.kernels.tensor.gathering import concat as joined
 from dala.kernels.tensor.gathering import gather as gathered
 from dala.kernels.tensor.matmul import transposed
 from dala.lang.lower import Definition
 from dala.lang.source import from_text
 from dala.ml.executor.constant_folding import axes_of, slices_of
+from dala.ml.executor.dtypes import CASTS
 from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
 from dala.ml.executor.node_context import NodeContext
+from dala.ml.executor.placement import check_places
 from dala.ml.executor.sizes import (
     axes_in,
     axis_in,
@@ -28,11 +31,16 @@ from dala.ml.executor.sizes import (
     require,
 )
 from dala.runtime.buffers.buffer import Buffer
-from dala.runtime.buffers.views import reshaped
+from dala.runtime.buffers.views import reshaped, view
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-BORDERS: dict[str, Border] = {"constant": "zero", "edge": "clamp", "reflect": "mirror"}
+BORDERS: dict[str, Border] = {
+    "constant": "zero",
+    "edge": "clamp",
+    "reflect": "mirror",
+    "wrap": "wrap",
+}
 """What each mode of Pad is called as a border rule."""
 
 
@@ -61,6 +69,8 @@ def flatten(context: NodeContext) -> Iterable[Stage]:
 def squeeze(context: NodeContext) -> Iterable[Stage]:
     shape, axes = context.shape(), axes_of(context.node, context.arrays(), 1)
     gone = None if axes is None else axes_in(context.node, axes, len(shape))
+    alone = all(shape[axis] == 1 for axis in gone or ())
+    require(context.node, alone, f"axes {axes} of {shape} are not all one long")
     return context.view(
         [n for i, n in enumerate(shape) if (n != 1 if gone is None else i not in gone)]
     )
@@ -120,8 +130,12 @@ def space_to_depth(context: NodeContext) -> Iterator[Stage]:
     require(context.node, whole, f"{height} × {width} are no blocks of {size} × {size}")
     out = context.output((n, channels * size**2, down, across), x.scalar)
     apart = reshaped(x, (n, channels, down, size, across, size))
-    target = reshaped(out, (n, size, size, channels, down, across))
-    yield from transposed(apart, target, (0, 3, 5, 1, 2, 4))
+    if context.node.get("mode", "DCR") == "DCR":
+        target = reshaped(out, (n, size, size, channels, down, across))
+        yield from transposed(apart, target, (0, 3, 5, 1, 2, 4))
+    else:
+        target = reshaped(out, (n, channels, size, size, down, across))
+        yield from transposed(apart, target, (0, 1, 3, 5, 2, 4))
 
 
 def concat(context: NodeContext) -> Iterator[Stage]:
@@ -142,35 +156,9 @@ def concat(context: NodeContext) -> Iterator[Stage]:
 def gather(context: NodeContext) -> Iterator[Stage]:
     x, indices = context.input(0), context.input(1)
     axis = axis_in(context.node, context.node.get("axis", 0), len(x.shape))
+    check_places(context, 1, [x.shape[axis]])
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     yield Stage(gathered, [x, indices], context.output(shape, x.scalar), {"axis": axis})
-
-
-def gather_places(context: NodeContext) -> Iterator[Stage]:
-    """GatherND: what lies at places that are named by a row of positions each."""
-    x, indices = context.input(0), context.input(1)
-    rank = indices.shape[-1] if indices.shape else 0
-    fits = 1 <= rank <= len(x.shape)
-    require(context.node, fits, f"places of {rank} numbers are none in {x.shape}")
-    rest = x.shape[rank:]
-    out = context.output((*indices.shape[:-1], *rest), x.scalar)
-    count, inner = math.prod(indices.shape[:-1]), math.prod(rest)
-    inputs = [
-        reshaped(x, (*x.shape[:rank], inner)),
-        reshaped(indices, (count, rank)),
-    ]
-    yield Stage(_gathering_kernel(rank), inputs, reshaped(out, (count, inner)))
-
-
-@cache
-def _gathering_kernel(rank: int) -> Kernel:
-    lines = ["i, j = dala.position(2)"]
-    for axis in range(rank):
-        lines.append(f"p{axis} = indices[i, {axis}]")
-        lines.append(f"p{axis} = p{axis} + x.shape[{axis}] if p{axis} < 0 else p{axis}")
-    index = ", ".join(f"p{axis}" for axis in range(rank))
-    lines.append(f"return x[{index}, j]")
-    return written("gather", "def gather(x, indices):\n    " + "\n    ".join(lines))
 
 
 def expand(context: NodeContext) -> Iterator[Stage]:
@@ -190,7 +178,8 @@ def slice_(context: NodeContext) -> Iterator[Stage]:
     ]
     shape = [len(range(*item)) for item in taken]
     out = context.output(shape, x.scalar)
-    yield _picked(x, out, [start for start, _, _ in taken], [step for _, _, step in taken])
+    if 0 not in shape:
+        yield picked(x, out, [start for start, _, _ in taken], [step for _, _, step in taken])
 
 
 def split(context: NodeContext) -> Iterator[Stage]:
@@ -209,7 +198,7 @@ def split(context: NodeContext) -> Iterator[Stage]:
         starts = [first if j == axis else 0 for j in range(len(shape))]
         first += size
         if node.outputs[i]:
-            yield _picked(x, context.output(shape, x.scalar, i), starts, [1] * len(shape))
+            yield picked(x, context.output(shape, x.scalar, i), starts, [1] * len(shape))
 
 
 def pad(context: NodeContext) -> Iterator[Stage]:
@@ -224,27 +213,46 @@ def pad(context: NodeContext) -> Iterator[Stage]:
     for i, axis in enumerate(axes):
         before[axis], after[axis] = pads[i], pads[i + len(axes)]
     given = node.get("value", 0.0) if node.opset < 11 else context.array(2)
-    fill = 0.0 if given is None else float(np.asarray(given).reshape(()))
+    fill = 0.0 if given is None or np.size(given) == 0 else np.asarray(given).reshape(()).item()
     shape = [n + a + b for n, a, b in zip(x.shape, before, after, strict=True)]
     require(node, min(shape, default=0) >= 0, f"pads of {pads} leave nothing of {x.shape}")
-    out = context.output(shape, x.scalar)
     mode = node.get("mode", "constant")
-    stage = _picked(x, out, [-count for count in before], [1] * rank, BORDERS[mode])
+    check_border(context, mode, before, after)
+    out = context.output(shape, x.scalar)
+    if 0 in out.shape:
+        return
+    if 0 in x.shape:
+        yield Stage(filled, [], out, {"value": fill})
+        return
+    stage = picked(x, out, [-count for count in before], [1] * rank, BORDERS[mode])
     if mode == "constant" and fill:
-        value = fill if x.scalar.is_float else int(fill)
+        value = float(fill) if x.scalar.is_float else int(fill)
         kernel = _filling_kernel(len(stage.output.shape))
         stage = Stage(kernel, stage.inputs, stage.output, {**stage.params, "fill": value})
     yield stage
+
+
+def check_border(
+    context: NodeContext, mode: str, before: Sequence[int], after: Sequence[int]
+) -> None:
+    """Refuse to take more from inside than there is."""
+    shape = context.shape()
+    least = {"constant": None, "edge": 1, "wrap": 1, "reflect": 2}[mode]
+    for size, *pads in zip(shape, before, after, strict=True):
+        if least is None or max(pads) <= 0:
+            continue
+        fits = size >= least and (mode != "reflect" or max(pads) < size)
+        require(context.node, fits, f"pads of {pads} are more than {size} elements have to {mode}")
 
 
 def tile(context: NodeContext) -> Iterator[Stage]:
     x = context.input()
     counts = numbers_of(context.node, "repeats", context.array(1), len(x.shape), 0)
     out = context.output([a * b for a, b in zip(x.shape, counts, strict=True)], x.scalar)
-    yield _picked(x, out, [0] * len(x.shape), [1] * len(x.shape), "wrap")
+    yield picked(x, out, [0] * len(x.shape), [1] * len(x.shape), "wrap")
 
 
-def _picked(
+def picked(
     x: Buffer, out: Buffer, starts: Sequence[int], steps: Sequence[int], border: Border = "clamp"
 ) -> Stage:
     """Returns the stage that reads each element of the output from start + step · position."""
@@ -283,6 +291,47 @@ def _moving_kernel(rank: int, more: str, line: str, border: Border) -> Kernel:
     text = f"def pick(x, {params}{more}):\n    ({names},) = dala.position({rank})\n    {line}"
     source = from_text(text, {"dala": language}, "<pick>")
     return Kernel("pick", "", lambda: Definition(source, border))
+
+
+def bit_cast(context: NodeContext) -> Iterable[Stage]:
+    """BitCast: the same bits as another type."""
+    x, to = context.input(), CASTS[context.node.get("to")]
+    require(context.node, x.scalar.bits == to.bits, f"{x.dtype} has other bits than {to.name}")
+    context.builder.values[context.node.outputs[0]] = view(x, to, x.shape)
+    return ()
+
+
+def dropout(context: NodeContext) -> Iterator[Stage]:
+    """Dropout outside of training, which leaves all as it is; its mask is true everywhere."""
+    node, training = context.node, context.array(2)
+    ratio = context.array(1)
+    dropped = 0.5 if ratio is None else float(ratio.reshape(()))
+    if training is not None and training.any() and dropped:
+        raise ModelError(
+            f"{node} is in training mode, in which it is random: export it for inference."
+        )
+    yield from context.view(context.shape())
+    if len(node.outputs) > 1 and node.outputs[1]:
+        mask = np.ones(context.shape(), bool)
+        context.builder.values[node.outputs[1]] = mask if node.opset >= 10 else mask.astype("f4")
+
+
+def eye_like(context: NodeContext) -> Iterable[Stage]:
+    """EyeLike: ones on a diagonal, known from the shape alone."""
+    node, shape = context.node, context.shape()
+    require(node, len(shape) == 2, f"{shape} has not two axes")
+    to = node.get("dtype")
+    dtype = context.dtype().numpy if to is None else CASTS[to].numpy
+    made = np.eye(*shape, node.get("k", 0), dtype=np.float32).astype(dtype)
+    context.builder.values[node.outputs[0]] = made
+    return ()
+
+
+def size_of(context: NodeContext) -> Iterable[Stage]:
+    """Size: known before anything runs."""
+    count = np.asarray(math.prod(context.shape()), np.int64)
+    context.builder.values[context.node.outputs[0]] = count
+    return ()
 
 
 def shape_of(context: NodeContext) -> Iterable[Stage]:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dala.base.record import record
-from dala.errors import ModelError
 from dala.ir.types import F32, Scalar
-from dala.ml.executor.deferred import Deferred, Finish, Root, Takes
+from dala.ml.executor.deferred import Deferred, Finish, Root, Takes, scalar_of
 from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.sizes import check_count
 from dala.ml.onnx.contents import Node
@@ -32,21 +31,20 @@ class NodeContext:
     def shape(self, index: int = 0) -> Shape:
         return self.builder.shape(self.node.inputs[index])
 
+    def dtype(self, index: int = 0) -> Scalar:
+        """Returns the type of an input on the device."""
+        return scalar_of(self.builder.values[self.node.inputs[index]])
+
     def input(self, index: int = 0) -> Buffer:
         """Returns an input on the device."""
         return self.builder.buffer(self.node.inputs[index])
 
     def array(self, index: int) -> np.ndarray | None:
-        """Returns an input that is known already; None where it was left out."""
-        if not self.node.has(index):
-            return None
-        found = self.builder.values[self.node.inputs[index]]
-        if not isinstance(found, np.ndarray):
-            raise ModelError(
-                f"{self.node}: its input {self.node.inputs[index]!r} is computed, but has to be "
-                f"known before the model runs."
-            )
-        return found
+        """Returns the value of an input; None where it was left out.
+
+        One that is not known yet ends the layout: it goes on when the value was computed and read.
+        """
+        return self.builder.array(self.node.inputs[index]) if self.node.has(index) else None
 
     def arrays(self) -> list[np.ndarray | None]:
         """Returns the first input left out, and all others as they are known."""
@@ -57,7 +55,7 @@ class NodeContext:
 
     def weight(self, index: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
         """Returns a constant input, arranged in the way that its role asks for."""
-        self.array(index)  # an error where it is computed
+        self.array(index)  # known from here on
         return self.builder.weight(self.node.inputs[index], (self.node.op, role), make)
 
     def bias(

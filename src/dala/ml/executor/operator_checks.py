@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.ml.executor.pointwise import CASTS
+from dala.ml.executor.dtypes import CASTS
 from dala.ml.onnx.contents import Node
 
 Check = Callable[[Node, Mapping[str, np.ndarray]], str]

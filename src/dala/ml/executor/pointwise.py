@@ -1,8 +1,4 @@
-"""Operators that go element by element, as expressions that kernels and WGSL texts both take.
-
-An expression is written in the kernel language. It keeps to what reads the same in WGSL, but for
-the prefix of functions: choices are made by min and max.
-"""
+"""Operators that go element by element, as expressions of the kernel language."""
 
 from __future__ import annotations
 
@@ -12,27 +8,34 @@ from typing import Any
 
 import numpy as np
 
-from dala.ir.types import F32, S32, U8
+from dala.devices import current_device
+from dala.ir.types import BOOL, F32, Scalar, dtype_of
+from dala.ml.executor.dtypes import CASTS, on_device
 from dala.ml.onnx.contents import Node
 
 Write = Callable[[Node, Sequence[str]], str]
 """The expression of a node, given those of its inputs; "" stands for one that is left out."""
 
-ONNX_F32, ONNX_S32, ONNX_S64 = 1, 6, 7
-CASTS = {ONNX_F32: F32, ONNX_S32: S32, ONNX_S64: S32}
-"""What a Cast can lead to; positions and counts fit 32 bits, which every device has."""
-STORED = {np.dtype(np.float32): F32, np.dtype(np.uint8): U8, np.dtype(np.int32): S32}
-"""Elements that values on a device have."""
+INFINITY = "1e999"
+"""The language reads a number that is too large for any float as Python does."""
 
 
 def literal(value: Any) -> str:
-    """Returns a number as it is written in both languages."""
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    number = float(np.float32(value))
-    bound = float(np.finfo(np.float32).max)
-    # Neither language has a word for infinity; a bound that means "none" is as good at the last.
-    return repr(min(max(number, -bound), bound))
+    """Returns a number as it is written in the kernel language."""
+    if isinstance(value, int | np.integer | np.bool_):
+        return str(value)
+    number = float(value) if isinstance(value, np.float64) else float(np.float32(value))
+    if math.isnan(number):
+        return f"({INFINITY} - {INFINITY})"
+    return repr(number).replace("inf", INFINITY)
+
+
+def constant(array: np.ndarray) -> str:
+    """Returns the only element of an array, in the type that it has on the device."""
+    number = literal(array.reshape(-1)[0])
+    scalar = on_device(dtype_of(array.dtype))
+    # Alone these types are what a number is taken for; floats of 16 bits are computed as f32.
+    return number if scalar.computed in (F32, BOOL) else f"dala.{scalar.name}({number})"
 
 
 def joined(operator: str) -> Write:
@@ -62,6 +65,11 @@ def template(text: str, **defaults: float) -> Write:
     return write
 
 
+def chosen(attribute: str, default: Any, writes: dict[Any, Write]) -> Write:
+    """Returns what the value of an attribute chooses."""
+    return lambda node, given: writes[node.get(attribute, default)](node, given)
+
+
 def clip(node: Node, given: Sequence[str]) -> str:
     """Clip, whose bounds are attributes before opset 11."""
     low, high = [*given[1:], "", ""][:2]
@@ -75,12 +83,62 @@ def clip(node: Node, given: Sequence[str]) -> str:
 
 def power(node: Node, given: Sequence[str]) -> str:
     """Pow, by plain arithmetic for the exponents that are met most."""
-    x, power = given
+    x, by = given
     plain = {"2.0": f"{x} * {x}", "0.5": f"dala.sqrt({x})", "1.0": x, "-1.0": f"1.0 / {x}"}
-    return plain.get(power, f"dala.pow({x}, {power})")
+    return plain.get(by, f"dala.pow({x}, {by})")
+
+
+def integer_power(node: Node, given: Sequence[str]) -> str:
+    """Pow of integers: in f64, which is exact to 53 bits, unless it is a few products."""
+    x, by = given
+    number = by.split("(")[-1].rstrip(")")
+    if number.removesuffix(".0") in ("1", "2", "3"):
+        return " * ".join([x] * int(number.removesuffix(".0")))
+    wide = "f64" if current_device().supports("f64") else "f32"
+    return f"dala.round(dala.pow(dala.{wide}({x}), dala.{wide}({by})))"
+
+
+def shifted(node: Node, given: Sequence[str]) -> str:
+    """BitShift, by any count: one that is too large leaves nothing but the sign."""
+    x, by = given
+    bits, right = node.get("bits", 32), node.get("direction") == "RIGHT"
+    fits = f"{by} >= 0 and {by} < {bits}"
+    beyond = f"{x} >> {bits - 1}" if right else "0"
+    return f"({x} {'>>' if right else '<<'} {by} if {fits} else {beyond})"
+
+
+def averaged(node: Node, given: Sequence[str]) -> str:
+    """Mean: the sum, divided where it is whole."""
+    count = node.get("whole", len(given) if len(given) < 3 else 0)
+    total = " + ".join(given)
+    return f"({total}) / {float(count)}" if count > 1 else total
+
+
+def is_infinite(node: Node, given: Sequence[str]) -> str:
+    """IsInf, of the signs that attributes name."""
+    signs = [
+        f"{given[0]} == {sign}{INFINITY}"
+        for name, sign in (("detect_negative", "-"), ("detect_positive", ""))
+        if node.get(name, 1)
+    ]
+    return " or ".join(signs) or f"{given[0]} < -{INFINITY}"
+
+
+def conversion(scalar: Scalar, given: str, of: Scalar | None = None) -> str:
+    """Returns a value in another type: floats are cut off on the way to integers."""
+    if scalar == BOOL:
+        return f"({given} != 0)" if of != BOOL else given
+    if scalar.is_float or (of is not None and not of.is_float):
+        return f"dala.{scalar.name}({given})"
+    return f"dala.{scalar.name}(dala.trunc({given}))"
 
 
 def cast(node: Node, given: Sequence[str]) -> str:
-    """Cast to one of CASTS."""
-    # Floats are cut off on the way to integers, where a conversion would round.
-    return f"dala.f32({given[0]})" if CASTS[node.get("to")] == F32 else f"int({given[0]})"
+    """Cast of floats to one of CASTS."""
+    return conversion(on_device(CASTS[node.get("to")]), given[0])
+
+
+def cast_integers(node: Node, given: Sequence[str]) -> str:
+    """Cast of integers to one of CASTS."""
+    scalar = on_device(CASTS[node.get("to")])
+    return f"({given[0]} != 0)" if scalar == BOOL else f"dala.{scalar.name}({given[0]})"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dala.base.record import changed
+from dala.ml.executor.dtypes import NUMBERS
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import require
 from dala.ml.onnx.contents import Node
@@ -26,9 +27,24 @@ def pairwise(context: NodeContext) -> Iterator[Node]:
     before, *others, last = node.inputs
     for number, name in enumerate(others):
         made = context.builder.split_off(node, number)
-        yield changed(node, inputs=(before, name), outputs=(made,))
+        part = {**node.attributes, "whole": 0}
+        yield changed(node, inputs=(before, name), outputs=(made,), attributes=part)
         before = made
-    yield changed(node, inputs=(before, last))
+    whole = {**node.attributes, "whole": len(node.inputs)}
+    yield changed(node, inputs=(before, last), attributes=whole)
+
+
+def with_bits(context: NodeContext) -> Iterator[Node]:
+    """Yields the node with the width of its elements beside its attributes."""
+    bits = {"bits": context.dtype().bits}
+    yield changed(context.node, attributes={**context.node.attributes, **bits})
+
+
+def cast_like(context: NodeContext) -> Iterator[Node]:
+    """Yields a Cast to the type of the second input."""
+    node = context.node
+    to = NUMBERS[context.dtype(1).name]
+    yield changed(node, inputs=node.inputs[:1], attributes={**node.attributes, "to": to})
 
 
 def affine(context: NodeContext) -> Iterator[Node]:

@@ -9,11 +9,10 @@ from functools import cached_property
 import numpy as np
 
 from dala import __version__
-from dala.errors import ModelError, ShapeError, either
-from dala.images.frames import new_buffer
+from dala.errors import DtypeError, ModelError, ShapeError, either
+from dala.ml.executor.dtypes import stored
 from dala.ml.executor.graph import Graph
 from dala.ml.onnx.contents import Contents
-from dala.ml.onnx.signature import output_shape
 from dala.runtime.buffers.access import read
 from dala.runtime.buffers.buffer import Buffer, from_numpy
 from dala.runtime.pipelines.composite import Stage
@@ -60,7 +59,9 @@ class KernelEngine:
         return ""
 
     def compute_arrays(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        made = self.compute([from_numpy(item) for item in inputs])
+        names = [item.name for item in self.contents.inputs]
+        given = zip(names, inputs, strict=True)
+        made = self.compute([from_numpy(stored(f"input {name!r}", item)) for name, item in given])
         return {
             item.name: read(made[item.name]).astype(item.numpy, copy=False)
             for item in self.contents.outputs
@@ -69,18 +70,10 @@ class KernelEngine:
     def compute(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
         """Returns every output by its name, on the inputs' device, the current one.
 
-        Integers of 64 bits come as s32, which every device has.
+        Integers of 64 bits come in 32 where the device has no others.
         """
-        shapes = [item.shape for item in inputs]
-        made = {
-            item.name: new_buffer(
-                output_shape(self.model, self.contents.inputs, shapes, item),
-                "s32" if item.dtype == "s64" else item.dtype,
-            )
-            for item in self.contents.outputs
-        }
-        self.run(inputs, made)
-        return made
+        with self._naming_the_model():
+            return self._graph.compute(self._by_name(inputs))
 
     def _by_name(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
         names = [item.name for item in self.contents.inputs]
@@ -93,5 +86,5 @@ class KernelEngine:
             yield
         except ModelError as error:
             raise ModelError(f"{self.model}: {error} {_INSTEAD}") from error
-        except ShapeError as error:
-            raise ShapeError(f"{self.model}: {error}") from error
+        except (DtypeError, ShapeError) as error:
+            raise type(error)(f"{self.model}: {error}") from error

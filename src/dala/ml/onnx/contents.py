@@ -31,9 +31,16 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     opset: int
+    captures: tuple[str, ...] = ()
+    """Values that graphs inside of it take from around it."""
 
     def __str__(self) -> str:
         return f"{self.op} ({self.name or self.outputs[0]})"
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The values that it takes: its inputs, and what graphs inside of it take from outside."""
+        return (*self.inputs, *self.captures)
 
     def has(self, index: int) -> bool:
         """Returns whether the input of that number is given; optional ones may be left out."""
@@ -42,6 +49,23 @@ class Node:
     def get(self, name: str, default: Any = None) -> Any:
         """Returns an attribute, or what stands for it where it is left out."""
         return self.attributes.get(name, default)
+
+
+@record
+class Body:
+    """A graph inside of a node; what it takes from around it has no place among its inputs."""
+
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, np.ndarray]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def captures(self) -> tuple[str, ...]:
+        """The values that it takes from around it."""
+        own = {*self.constants, *self.inputs, *(name for it in self.nodes for name in it.outputs)}
+        taken = [*(name for it in self.nodes for name in it.uses), *self.outputs]
+        return tuple(dict.fromkeys(name for name in taken if name and name not in own))
 
 
 @record
@@ -93,8 +117,9 @@ def _bytes_of(source: Source) -> bytes:
 
 def _node(given: Message, opset: int, beside: Mapping[str, bytes]) -> Node:
     attributes = {
-        item.get("name", ""): _attribute(item, beside) for item in given.get("attribute", [])
+        item.get("name", ""): _attribute(item, opset, beside) for item in given.get("attribute", [])
     }
+    bodies = [item for item in attributes.values() if isinstance(item, Body)]
     domain = given.get("domain", "")
     foreign = "" if domain in DOMAINS else f"{domain}."
     return Node(
@@ -104,21 +129,38 @@ def _node(given: Message, opset: int, beside: Mapping[str, bytes]) -> Node:
         tuple(given.get("output", [])),
         attributes,
         opset,
+        tuple(name for body in bodies for name in body.captures),
     )
 
 
-def _attribute(given: Message, beside: Mapping[str, bytes]) -> Any:
-    """An attribute as numbers, text, or arrays; graphs inside of nodes stay what they are."""
+def read_node(data: bytes, opset: int) -> Node:
+    """Returns a node of ONNX's own, such as one of a function."""
+    return _node(read_message("a function", memoryview(data), SCHEMA, "Node"), opset, {})
+
+
+def _body(given: Message, opset: int, beside: Mapping[str, bytes]) -> Body:
+    arrays = {item.get("name", ""): array_of(item, beside) for item in given.get("initializer", [])}
+    return Body(
+        tuple(_node(item, opset, beside) for item in given.get("node", [])),
+        {name: item for name, item in arrays.items() if item is not None},
+        tuple(item.get("name", "") for item in given.get("input", [])),
+        tuple(item.get("name", "") for item in given.get("output", [])),
+    )
+
+
+def _attribute(given: Message, opset: int, beside: Mapping[str, bytes]) -> Any:
+    """An attribute as numbers, text, arrays, or a graph inside of the node."""
     kinds: dict[int, Callable[[], Any]] = {
         1: lambda: given.get("f", 0.0),
         2: lambda: given.get("i", 0),
         3: lambda: bytes(given.get("s", b"")).decode(),
         4: lambda: array_of(given["t"], beside),
+        5: lambda: _body(given["g"], opset, beside),
         6: lambda: floats_in(given.get("floats", [])),
         7: lambda: integers_in(given.get("ints", [])),
         8: lambda: [bytes(item).decode() for item in given.get("strings", [])],
     }
-    fields = {"f": 1, "i": 2, "s": 3, "t": 4, "floats": 6, "ints": 7, "strings": 8}
+    fields = {"f": 1, "i": 2, "s": 3, "t": 4, "g": 5, "floats": 6, "ints": 7, "strings": 8}
     # Files of the first versions do not say which kind an attribute is of.
     held = next((kind for field, kind in fields.items() if field in given), 0)
     read = kinds.get(given.get("type", 0) or held)

@@ -33,7 +33,7 @@ from dala.ml.onnx.messages import SCHEMA
 from dala.ml.onnx.protobuf import Message, read_message
 from dala.ml.onnx.tensors import DTYPES, LARGEST_VALUE_BYTES, check_tensor, element_count
 
-NEWEST_IR_VERSION = 13
+NEWEST_IR_VERSION = 14
 
 _OTHERS = {
     "a pickle, as PyTorch's .pt and .pth files and scikit-learn's are": re.compile(
@@ -200,7 +200,7 @@ def _versions(what: str, imports: Message) -> dict[str, int]:
         version = versions.get(domain, newest)
         if not 1 <= version <= newest:
             raise ModelError(
-                f"{what} is of opset {version} of {domain or 'ai.onnx'}; ONNX Runtime knows 1 to "
+                f"{what} is of opset {version} of {domain or 'ai.onnx'}; known are 1 to "
                 f"{newest}. Export or convert the model to one of these."
             )
     return versions

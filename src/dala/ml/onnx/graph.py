@@ -16,8 +16,8 @@ from dala.ml.onnx.protobuf import Message
 NODES_LIMIT = 1 << 20
 """How many nodes a graph may have once its functions are written out."""
 
-OPSETS = {"": 26, "ai.onnx.ml": 5}
-"""The newest version of each set of operators that ONNX Runtime knows, and that is checked here."""
+OPSETS = {"": 28, "ai.onnx.ml": 5}
+"""The newest version of each set of operators that is checked here; an engine may know fewer."""
 UNCHECKED = ("com.microsoft",)
 """Sets of operators that only ONNX Runtime itself can look up."""
 

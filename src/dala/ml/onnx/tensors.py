@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping
@@ -9,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import LimitError, ModelError
+from dala.errors import DtypeError, LimitError, ModelError
+from dala.ir.types import BF16
 from dala.ml.onnx.external_files import Outside
 from dala.ml.onnx.protobuf import Message, floats_in, integers_in, varints_in
 
@@ -61,8 +63,10 @@ NUMPY_DTYPES: dict[int, np.dtype[Any]] = {
     12: np.dtype(np.uint32),
     13: np.dtype(np.uint64),
 }
-"""The element types that NumPy has too."""
-_FLOAT16 = 10
+"""The element types that NumPy has too, or has from `ml_dtypes`, where that is installed."""
+with contextlib.suppress(DtypeError):
+    NUMPY_DTYPES[16] = BF16.numpy
+_FLOAT16, _BFLOAT16 = 10, 16
 
 # Where values are that are not raw; a complex one is two of them, and the narrowest share one.
 _FIELDS = {1: "float_data", 7: "int64_data", 8: "string_data", 11: "double_data", 12: "uint64_data"}
@@ -123,7 +127,7 @@ def array_of(tensor: Message, beside: Mapping[str, bytes]) -> np.ndarray | None:
         form = "f" if field == "float_data" else "d"
         return np.array(floats_in(held, form), dtype).reshape(shape)
     values = np.array(integers_in(held), np.int64)
-    if number == _FLOAT16:  # as their bits
+    if number in (_FLOAT16, _BFLOAT16):  # as their bits
         return values.astype(np.uint16).view(dtype).reshape(shape)
     return values.astype(dtype).reshape(shape)
 
