@@ -40,6 +40,9 @@ def graph_of(
     graph = helper.make_graph(nodes, "graph", given, made, kept)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     model = onnx.shape_inference.infer_shapes(model)
+    for item in model.graph.output:
+        if not item.type.HasField("tensor_type"):  # some operators have no inference
+            item.type.tensor_type.elem_type = TensorProto.FLOAT
     return bytes(model.SerializeToString())
 
 

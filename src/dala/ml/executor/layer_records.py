@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dala.ml.executor import convolutions, folding, matmul, pools, rewriting, spatial
+from dala.ml.executor import (
+    convolutions,
+    folding,
+    losses,
+    matmul,
+    normalizations,
+    pools,
+    rewriting,
+    spatial,
+)
 from dala.ml.executor import operator_checks as checks
 from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.pointwise import template
@@ -12,7 +21,6 @@ LAYERS: dict[str, Operator] = {
     "BatchNormalization": Operator(
         write=template("{0} * {1} + {2}"),
         rewrite=rewriting.affine,
-        constants=(1, 2, 3, 4),
         check=checks.without("training_mode", "training"),
     ),
     "Col2Im": Operator(expand=folding.columns_to_image, constants=(1, 2)),
@@ -22,11 +30,22 @@ LAYERS: dict[str, Operator] = {
     "GlobalAveragePool": Operator(expand=pools.global_pool),
     "GlobalLpPool": Operator(expand=pools.global_pool),
     "GlobalMaxPool": Operator(expand=pools.global_pool),
+    "GroupNormalization": Operator(expand=normalizations.group),
+    "Hardmax": Operator(expand=losses.hardmax),
+    "InstanceNormalization": Operator(expand=normalizations.instance),
+    "LRN": Operator(expand=normalizations.local_response),
+    "LayerNormalization": Operator(expand=normalizations.layer),
+    "LogSoftmax": Operator(expand=losses.log_softmax),
+    "LpNormalization": Operator(expand=normalizations.by_norm),
     "LpPool": Operator(expand=pools.pool),
     "MatMul": Operator(expand=matmul.multiply, takes_integers=True),
     "MaxPool": Operator(expand=pools.pool, takes_integers=True),
     "MaxUnpool": Operator(expand=pools.unpool, constants=(2,)),
+    "MeanVarianceNormalization": Operator(expand=normalizations.mean_variance),
+    "NegativeLogLikelihoodLoss": Operator(expand=losses.likelihood),
+    "RMSNormalization": Operator(expand=normalizations.root_mean_square),
     "Resize": Operator(expand=spatial.resize, constants=(1, 2, 3), check=checks.resize),
+    "SoftmaxCrossEntropyLoss": Operator(expand=losses.cross_entropy),
     "Upsample": Operator(expand=spatial.resize, constants=(1,), check=checks.resize),
 }
 """Every layer that is computed, by its name."""
