@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
-from ml.executor.graphs import check, computed, graph_of, node, read_graph, sample
-from onnx.reference import ReferenceEvaluator
+from ml.executor.graphs import (
+    check,
+    check_reference,
+    computed,
+    graph_of,
+    node,
+    read_graph,
+    sample,
+)
 
 pytest.importorskip("onnxruntime")
 
 X = sample(2, 6, 3, 5)
 C = {"s": sample(6, seed=1), "b": sample(6, seed=2)}
 LAST = {"s": sample(5, seed=1), "b": sample(5, seed=2)}
-
-
-def check_reference(model: bytes, inputs: dict[str, np.ndarray]) -> None:
-    """Agrees with ONNX's own reference, for operators that ONNX Runtime has not."""
-    names = [item.name for item in onnx.load_model_from_string(model).graph.output]
-    found = ReferenceEvaluator(onnx.load_model_from_string(model)).run(None, inputs)
-    want = {name: np.asarray(item) for name, item in zip(names, found, strict=True)}
-    graph = read_graph(model)
-    assert graph.missing() == []
-    got = computed(graph, inputs, want)
-    for name, item in want.items():
-        np.testing.assert_allclose(got[name], item, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 LAYERS = {
@@ -71,8 +65,13 @@ def test_layer_normalization_gives_its_mean_and_deviation(device):
 
 
 def test_an_even_number_of_neighbors_has_one_more_behind(device):
-    layer = node("LRN", "x", "y", size=4, alpha=0.5)
-    check_reference(graph_of([layer], {"x": X}), {"x": X})
+    # By the formula: ONNX's reference forgets channels, and ONNX Runtime takes odd sizes only.
+    model = graph_of([node("LRN", "x", "y", size=4, alpha=0.5)], {"x": X})
+    squares = np.pad(X * X, ((0, 0), (1, 2), (0, 0), (0, 0)))
+    near = sum(squares[:, k : k + 6] for k in range(4))
+    want = X / (1 + 0.5 / 4 * near) ** 0.75
+    got = computed(read_graph(model), {"x": X}, {"y": want})["y"]
+    np.testing.assert_allclose(got, want, rtol=1e-5)
 
 
 @pytest.mark.parametrize("axis", [-1, 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dala.ml.executor import (
+    attention,
     convolutions,
     folding,
     losses,
@@ -17,6 +18,7 @@ from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.pointwise import template
 
 LAYERS: dict[str, Operator] = {
+    "Attention": Operator(expand=attention.attention),
     "AveragePool": Operator(expand=pools.pool),
     "BatchNormalization": Operator(
         write=template("{0} * {1} + {2}"),
@@ -45,6 +47,7 @@ LAYERS: dict[str, Operator] = {
     "NegativeLogLikelihoodLoss": Operator(expand=losses.likelihood),
     "RMSNormalization": Operator(expand=normalizations.root_mean_square),
     "Resize": Operator(expand=spatial.resize, constants=(1, 2, 3), check=checks.resize),
+    "RotaryEmbedding": Operator(expand=attention.rotated),
     "SoftmaxCrossEntropyLoss": Operator(expand=losses.cross_entropy),
     "Upsample": Operator(expand=spatial.resize, constants=(1,), check=checks.resize),
 }
