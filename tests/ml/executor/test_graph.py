@@ -42,16 +42,10 @@ def test_a_mode_that_no_kernel_computes_is_missing():
     assert read_graph(model).missing() == ["Resize (Resize of y): mode 'cubic'"]
 
 
-def test_a_convolution_of_rows_is_missing_though_it_does_not_say_how_large_its_windows_are():
-    x = sample(1, 2, 8)
-    graph = read_graph(graph_of([node("Conv", "x w", "y")], {"x": x}, {"w": sample(3, 2, 3)}))
-    assert graph.missing() == ["Conv (Conv of y): its windows have not two axes"]
-
-
 def test_an_operator_of_whole_numbers_that_is_known_for_floats_only_is_missing():
-    nodes = [node("ArgMax", "x", "a", axis=1), node("MaxPool", "a", "y", kernel_shape=[2, 2])]
+    nodes = [node("ArgMax", "x", "a", axis=1), node("LpPool", "a", "y", kernel_shape=[2, 2])]
     missing = read_graph(graph_of(nodes, {"x": X})).missing()
-    assert missing == ["MaxPool (MaxPool of y): it is computed of floats only"]
+    assert missing == ["LpPool (LpPool of y): it is computed of floats only"]
     nodes = [node("Cast", "x", "a", to=7), node("Neg", "a", "b"), node("Relu", "b", "y")]
     missing = read_graph(graph_of(nodes, {"x": X})).missing()
     assert missing == ["Relu (Relu of y): it is computed of floats only"]

@@ -17,7 +17,7 @@ from dala.ml.executor.reduction_operators import REDUCTIONS
 from dala.ml.onnx.contents import Node
 from dala.runtime.kernels.kernel import from_source
 
-NEWEST = 22
+NEWEST = 24
 EVERY = pytest.mark.parametrize("name", OPERATORS)
 ELEMENTWISE = pytest.mark.parametrize("name", [n for n, op in OPERATORS.items() if op.write])
 INPUTS = {"BatchNormalization": 3, "Clip": 3}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices import current_device
-from dala.errors import ModelError, ShapeError
+from dala.errors import ShapeError
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import zero_outside
 from dala.kernels.tensor.convolution import conv2d
@@ -20,7 +20,9 @@ from dala.ml.executor import wgsl_convolutions as wgsl
 from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
 from dala.ml.executor.matmul import dense_stage, dense_takes
 from dala.ml.executor.node_context import NodeContext
-from dala.ml.executor.sizes import check_convolution, check_spatial, numbers_of, require
+from dala.ml.executor.rows import RowContext
+from dala.ml.executor.sizes import check_convolution, numbers_of, require
+from dala.ml.executor.unfolding import unfolded_conv
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
@@ -37,17 +39,18 @@ Turn = Callable[[np.ndarray], np.ndarray]
 
 def windows_of(
     node: Node, size: Sequence[int], plane: Sequence[int], *, ceiling: bool = False
-) -> tuple[Windows, Windows]:
-    """The windows down and across that the attributes of a convolution or a pool describe."""
-    check_spatial(node, (1, 1, *plane))
-    steps = numbers_of(node, "strides", node.get("strides", [1, 1]), 2, 1)
-    apart = numbers_of(node, "dilations", node.get("dilations", [1, 1]), 2, 1)
-    pads = numbers_of(node, "pads", node.get("pads", [0, 0, 0, 0]), 4, 0)
+) -> tuple[Windows, ...]:
+    """The windows along each axis that the attributes of a convolution or a pool describe."""
+    axes = len(plane)
+    require(node, len(size) == axes > 0, f"a window of {tuple(size)} does not fit {tuple(plane)}")
+    steps = numbers_of(node, "strides", node.get("strides", [1] * axes), axes, 1)
+    apart = numbers_of(node, "dilations", node.get("dilations", [1] * axes), axes, 1)
+    pads = numbers_of(node, "pads", node.get("pads", [0] * 2 * axes), 2 * axes, 0)
     auto = node.get("auto_pad", "NOTSET")
     found = []
-    for axis in range(2):
+    for axis in range(axes):
         reach = (size[axis] - 1) * apart[axis] + 1
-        before, after, step = pads[axis], pads[axis + 2], steps[axis]
+        before, after, step = pads[axis], pads[axis + axes], steps[axis]
         if auto in ("SAME_UPPER", "SAME_LOWER"):
             added = max(0, (-(-plane[axis] // step) - 1) * step + reach - plane[axis])
             before = (added + (auto == "SAME_LOWER")) // 2
@@ -61,76 +64,25 @@ def windows_of(
         if room < 0:
             raise ShapeError(f"{node}: a window of {size} does not fit a plane of {plane}.")
         found.append(Windows(size[axis], step, apart[axis], before, count))
-    return found[0], found[1]
+    return tuple(found)
 
 
 def conv(context: NodeContext) -> Iterable[Stage]:
-    """Conv in two axes."""
-    x, weight = context.input(), _weight(context)
-    groups = context.node.get("group", 1)
-    check_convolution(context.node, x.shape, weight.shape, _bias_shape(context), groups)
-    down, across = windows_of(context.node, weight.shape[2:], x.shape[2:])
-    return _convolved(context, x, lambda given: given, (down, across), groups)
-
-
-def _weight(context: NodeContext) -> np.ndarray:
-    weight = np.asarray(context.array(1))
-    if weight.ndim != 4:
-        raise ModelError(
-            f"{context.node}: its weights are {weight.shape}, but planes have two axes."
-        )
-    return weight
-
-
-def _bias_shape(context: NodeContext) -> Shape | None:
-    bias = context.array(2)
-    return None if bias is None else bias.shape
-
-
-def transposed_conv(context: NodeContext) -> Iterator[Stage]:
-    """ConvTranspose in two axes: a convolution of planes with zeros between their elements."""
-    x, weight, node = context.input(), _weight(context), context.node
+    """Conv along any number of axes."""
+    node, x, size = context.node, context.shape(), context.shape(1)
     groups = node.get("group", 1)
-    check_convolution(node, x.shape, weight.shape, _bias_shape(context), groups, turned=True)
-    steps = numbers_of(node, "strides", node.get("strides", [1, 1]), 2, 1)
-    apart = numbers_of(node, "dilations", node.get("dilations", [1, 1]), 2, 1)
-    pads = numbers_of(node, "pads", node.get("pads", [0, 0, 0, 0]), 4, 0)
-    more = numbers_of(node, "output_padding", node.get("output_padding", [0, 0]), 2, 0)
-    auto, wanted = node.get("auto_pad", "NOTSET"), node.get("output_shape")
-    windows = []
-    for axis in range(2):
-        size, reach = weight.shape[2 + axis], (weight.shape[2 + axis] - 1) * apart[axis]
-        whole = (x.shape[2 + axis] - 1) * steps[axis] + reach + more[axis] + 1
-        before, after = pads[axis], pads[axis + 2]
-        if wanted is not None or auto.startswith("SAME"):
-            count = wanted[axis - 2] if wanted else x.shape[2 + axis] * steps[axis]
-            cut = max(0, whole - count)
-            before = (cut + (auto == "SAME_LOWER")) // 2 if wanted is None else cut // 2
-            if wanted is not None and auto != "SAME_UPPER":
-                before = cut - cut // 2
-            after = cut - before
-        left = whole - before - after
-        require(node, left > 0, f"pads of {pads} leave nothing of {whole}")
-        windows.append(Windows(size, 1, apart[axis], reach - before, left))
-    shape = [(size - 1) * step + 1 for size, step in zip(x.shape[2:], steps, strict=True)]
-    planes = scratch((*x.shape[:2], *shape), x.scalar)
-    yield Stage(_spread, [x], planes, {"down": steps[0], "across": steps[1]})
-    turn = partial(_turned, groups=groups)
-    yield from _convolved(context, planes, turn, (windows[0], windows[1]), groups)
-
-
-def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
-    """Weights (c, o / groups, kh, kw) as those of the convolution that does the same."""
-    channels, made, *size = weight.shape
-    apart = weight.reshape(groups, channels // groups, made, *size)[..., ::-1, ::-1]
-    return apart.transpose(0, 2, 1, 3, 4).reshape(groups * made, channels // groups, *size)
-
-
-@zero_outside
-def _spread(x: Any, down: dala.const, across: dala.const) -> Any:
-    n, c, i, j = dala.position(4)
-    element = x[n, c, i // down, j // across]
-    return element if i % down == 0 and j % across == 0 else 0
+    check_convolution(node, x, size, context.shape(2) if node.has(2) else None, groups)
+    windows = windows_of(node, size[2:], x[2:])
+    fixed = context.is_constant(1) and (not node.has(2) or context.is_constant(2))
+    if not fixed or len(windows) > 2:
+        return unfolded_conv(context, windows, groups)
+    if len(windows) == 1:
+        row = reshaped(context.input(), (*x[:2], 1, x[2]))
+        pair = (Windows(1, 1, 1, 0, 1), windows[0])
+        lifted = RowContext(context.builder, node)
+        return _convolved(lifted, row, lambda given: given[:, :, None], pair, groups)
+    pair = (windows[0], windows[1])
+    return _convolved(context, context.input(), lambda given: given, pair, groups)
 
 
 def _convolved(

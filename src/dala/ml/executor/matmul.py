@@ -8,13 +8,12 @@ from functools import cache
 
 import numpy as np
 
-from dala.errors import ModelError
 from dala.kernels.base.builtin import written
-from dala.kernels.tensor.matmul import matmul
 from dala.ml.executor.epilogue import Epilogue, Mask, Shape, reads
 from dala.ml.executor.node_context import NodeContext
-from dala.ml.executor.sizes import require
-from dala.ml.onnx.contents import Node
+from dala.ml.executor.pointwise import literal
+from dala.ml.executor.sizes import broadcast, require
+from dala.ml.executor.steps import Steps
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -26,27 +25,29 @@ MOST_OPERANDS = 4
 def gemm(context: NodeContext) -> Iterable[Stage]:
     """Gemm: alpha · a · b + beta · c."""
     node = context.node
-    a, b_shape = context.input(), context.shape(1)
-    if node.get("transA", 0):
-        raise ModelError(f"{node}: transA is not computed by kernels.")
+    a, b = context.shape(), context.shape(1)
+    matrices = len(a) == len(b) == 2
+    require(node, matrices, f"a is {a} and b is {b}: both have two axes")
+    count, columns = a[::-1] if node.get("transA", 0) else a
+    rows, made = b[::-1] if node.get("transB", 0) else b
+    require(node, columns == rows, f"a {a} has {columns} columns, but b has {rows} rows")
+    c = context.shape(2) if node.has(2) else ()
+    fits = broadcast(node, [(count, made), c]) == (count, made)
+    require(node, fits, f"c is {c}, but the product is {(count, made)}")
+    is_row = math.prod(c) == 1 or c in ((made,), (1, made))
+    fixed = context.is_constant(1) and (not node.has(2) or context.is_constant(2))
+    if fixed and is_row and not node.get("transA", 0):
+        return _dense(context, (count, made))
+    return _general(context, (count, made))
+
+
+def _dense(context: NodeContext, shape: Shape) -> Iterable[Stage]:
+    """Rows times a matrix that is known, and a row added, with the epilogue that follows."""
+    node, a, made = context.node, context.input(), shape[1]
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
     turned = bool(node.get("transB", 0))
-    matrices = len(a.shape) == len(b_shape) == 2
-    require(node, matrices, f"a is {a.shape} and b is {b_shape}: both have two axes")
-    rows, made = b_shape[::-1] if turned else b_shape
-    columns = a.shape[1]
-    require(node, columns == rows, f"a {a.shape} has {columns} columns, but b has {rows} rows")
-    shape = (a.shape[0], made)
     by = context.weight(
         1, ("columns", turned, alpha), lambda given: (given.T if turned else given) * alpha
-    )
-
-    row = context.array(2)
-    if row is not None and row.size != 1 and row.shape[-1] != row.size:
-        raise ModelError(f"{node}: c is {row.shape}, but kernels add one row.")
-    fits = row is None or row.size in (1, made)
-    require(
-        node, fits, f"c is {() if row is None else row.shape}, but the product has {made} columns"
     )
     bias = context.bias(
         2, made, ("row", beta, made), lambda given: np.resize(given.reshape(-1) * beta, made)
@@ -56,6 +57,25 @@ def gemm(context: NodeContext) -> Iterable[Stage]:
         yield dense_stage(a, by, bias, epilogue, operands, out)
 
     return context.defer(shape, end, dense_takes(shape))
+
+
+def _general(context: NodeContext, shape: Shape) -> Iterable[Stage]:
+    """The product of any two matrices, and anything added that is broadcast to it."""
+    node, steps = context.node, Steps()
+    alpha, beta = literal(node.get("alpha", 1.0)), literal(node.get("beta", 1.0))
+    a, b = (
+        steps.transpose(context.input(i), (1, 0)) if node.get(name, 0) else context.input(i)
+        for i, name in enumerate(("transA", "transB"))
+    )
+    out = context.output(shape, a.scalar)
+    if node.has(2):
+        text = f"{alpha} * x0 + {beta} * x1"
+        steps.elementwise(text, steps.multiply(a, b), context.input(2), into=out)
+    elif alpha == "1.0":
+        steps.multiply(a, b, into=out)
+    else:
+        steps.elementwise(f"{alpha} * x0", steps.multiply(a, b), into=out)
+    return steps
 
 
 def dense_takes(shape: Shape) -> Callable[[Sequence[Shape]], bool]:
@@ -108,24 +128,21 @@ def _dense_kernel(epilogue: Epilogue, masks: tuple[Mask, ...]) -> Kernel:
     return written("dense", f"def dense({given}):\n    " + "\n    ".join(lines))
 
 
-def multiply(context: NodeContext) -> Iterator[Stage]:
-    """MatMul of matrices and batches of them."""
+def multiply(context: NodeContext) -> Iterable[Stage]:
+    """MatMul of matrices, batches of them that are broadcast, and vectors."""
+    node, steps = context.node, Steps()
     a, b = context.input(0), context.input(1)
-    wanted = _product_shape(context.node, a.shape, b.shape)
-    many_a, many_b = math.prod(a.shape[:-2]), math.prod(b.shape[:-2])
-    out = context.output(wanted)
-    if many_b == 1:
-        rows = reshaped(a, (many_a * a.shape[-2], a.shape[-1]))
-        target = reshaped(out, (rows.shape[0], b.shape[-1]))
-        yield Stage(matmul, [rows, reshaped(b, b.shape[-2:])], target)
-        return
-    inputs = [reshaped(a, (many_a, *a.shape[-2:])), reshaped(b, (many_b, *b.shape[-2:]))]
-    yield Stage(matmul, inputs, reshaped(out, (max(many_a, many_b), *wanted[-2:])))
-
-
-def _product_shape(node: Node, a: Shape, b: Shape) -> Shape:
-    """Returns the shape of a product; a batch that both have is the same, or one."""
-    batches = [item[:-2] for item in (a, b) if math.prod(item[:-2]) > 1]
-    if min(len(a), len(b)) < 2 or a[-1] != b[-2] or len(set(batches)) > 1:
-        raise ModelError(f"{node} of {a} and {b} is not computed by kernels.")
-    return (*np.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1])
+    many = len(a.shape) > 0 < len(b.shape)
+    require(node, many, f"a is {a.shape} and b is {b.shape}: numbers are no vectors")
+    rows = a.shape if len(a.shape) > 1 else (1, *a.shape)
+    columns = b.shape if len(b.shape) > 1 else (*b.shape, 1)
+    fits = rows[-1] == columns[-2]
+    require(node, fits, f"a {a.shape} has {rows[-1]} columns, but b {b.shape} has {columns[-2]}")
+    batch = broadcast(node, [rows[:-2], columns[:-2]])
+    shape = [*batch]
+    shape += [rows[-2]] if len(a.shape) > 1 else []
+    shape += [columns[-1]] if len(b.shape) > 1 else []
+    out = context.output(shape, a.scalar)
+    target = reshaped(out, (*batch, rows[-2], columns[-1]))
+    steps.multiply(reshaped(a, rows), reshaped(b, columns), into=target)
+    return steps

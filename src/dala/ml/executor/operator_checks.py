@@ -38,17 +38,6 @@ def castable(node: Node, _: Mapping[str, np.ndarray]) -> str:
     return "" if node.get("to") in CASTS else f"to type {node.get('to')}"
 
 
-def spatial(node: Node, constants: Mapping[str, np.ndarray]) -> str:
-    """Refuses a convolution of other than two axes, by its weights if it does not say so itself."""
-    weight = constants.get(node.inputs[1]) if len(node.inputs) > 1 else None
-    rank = 4 if weight is None else weight.ndim
-    return _two_axes(node) or ("" if rank == 4 else "its windows have not two axes")
-
-
-def pool(node: Node, _: Mapping[str, np.ndarray]) -> str:
-    return _two_axes(node) or ("more than one output" if len(node.outputs) > 1 else "")
-
-
 def resize(node: Node, _: Mapping[str, np.ndarray]) -> str:
     modes = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
     transformation = node.get("coordinate_transformation_mode", "half_pixel")
@@ -59,8 +48,3 @@ def resize(node: Node, _: Mapping[str, np.ndarray]) -> str:
     if node.get("antialias", 0) or node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
         return "antialias or keep_aspect_ratio_policy"
     return ""
-
-
-def _two_axes(node: Node) -> str:
-    shape = node.get("kernel_shape")
-    return "" if shape is None or len(shape) == 2 else "its windows have not two axes"

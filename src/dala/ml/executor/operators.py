@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dala.ml.executor.elementwise_operators import ELEMENTWISE
 from dala.ml.executor.host_operators import FLOW, HOST
-from dala.ml.executor.layer_operators import LAYERS
+from dala.ml.executor.layer_records import LAYERS
 from dala.ml.executor.movement_operators import MOVEMENT
 from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.reduction_operators import REDUCTIONS

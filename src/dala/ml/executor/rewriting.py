@@ -9,8 +9,12 @@ import numpy as np
 from dala.base.record import changed
 from dala.ml.executor.dtypes import NUMBERS
 from dala.ml.executor.node_context import NodeContext
+from dala.ml.executor.pointwise import literal
 from dala.ml.executor.sizes import require
+from dala.ml.executor.steps import Steps
 from dala.ml.onnx.contents import Node
+from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 
 
 def unchanged(context: NodeContext) -> Iterator[Node]:
@@ -48,16 +52,37 @@ def cast_like(context: NodeContext) -> Iterator[Node]:
 
 
 def affine(context: NodeContext) -> Iterator[Node]:
-    """Yields a normalization by numbers that are known, as a product and a sum for each channel."""
+    """Yields a normalization by given numbers, as a product and a sum for each channel."""
     node = context.node
-    scale, bias, mean, variance = (np.asarray(context.array(i), np.float64) for i in range(1, 5))
     channels = (*context.shape(), 1, 1)[1]
-    for item in (scale, bias, mean, variance):
-        fits = item.shape == (channels,)
-        require(node, fits, f"{item.shape} are none for each of {channels} channels")
-    factor = scale / np.sqrt(variance + node.get("epsilon", 1e-5))
-    shape = (-1, *(1,) * (len(context.shape()) - 2))
+    for i in range(1, 5):
+        fits = context.shape(i) == (channels,)
+        require(node, fits, f"{context.shape(i)} are none for each of {channels} channels")
+    shape = (channels, *(1,) * (len(context.shape()) - 2))
     names = [f"{node.outputs[0]} {part}" for part in ("factor", "offset")]
-    for name, array in zip(names, (factor, bias - mean * factor), strict=True):
-        context.builder.values[name] = array.astype(np.float32).reshape(shape)
+    if all(context.is_constant(i) for i in range(1, 5)):
+        found = _affine_arrays(context)
+        context.builder.values.update(
+            {name: it.reshape(shape) for name, it in zip(names, found, strict=True)}
+        )
+    else:
+        computed = _affine_buffers(context)
+        context.builder.values.update(
+            {name: reshaped(it, shape) for name, it in zip(names, computed, strict=True)}
+        )
     yield changed(node, inputs=(node.inputs[0], *names))
+
+
+def _affine_arrays(context: NodeContext) -> tuple[np.ndarray, np.ndarray]:
+    scale, bias, mean, variance = (np.asarray(context.array(i), np.float64) for i in range(1, 5))
+    factor = scale / np.sqrt(variance + context.node.get("epsilon", 1e-5))
+    return factor.astype(np.float32), (bias - mean * factor).astype(np.float32)
+
+
+def _affine_buffers(context: NodeContext) -> tuple[Buffer, Buffer]:
+    scale, bias, mean, variance = (context.input(i) for i in range(1, 5))
+    steps, epsilon = Steps(), literal(context.node.get("epsilon", 1e-5))
+    factor = steps.elementwise(f"x0 / dala.sqrt(x1 + {epsilon})", scale, variance)
+    offset = steps.elementwise("x0 - x1 * x2", bias, mean, factor)
+    context.builder.stages.extend(steps)
+    return factor, offset

@@ -80,9 +80,11 @@ def check_convolution(
 ) -> None:
     """Refuse weights and a bias that are not for as many channels as x has.
 
-    Weights are (o, c / groups, kh, kw), and if `turned` (c, o / groups, kh, kw).
+    Weights are (o, c / groups, kh, kw), and if `turned` (c, o / groups, kh, kw); there may be other
+    than two axes behind the channels.
     """
-    check_spatial(node, x)
+    axes = len(x) == len(weight) > 2
+    require(node, axes, f"x is {x}, weights are {weight}: both have channels and the same axes")
     given = f"x is {x}, weights are {weight}, in {groups} groups"
     require(node, min(weight) > 0 and groups > 0, f"there is no window: {given}")
     taken = weight[0] if turned else weight[1] * groups

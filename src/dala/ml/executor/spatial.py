@@ -1,4 +1,4 @@
-"""Pools over planes, and planes of another size."""
+"""Planes of another size."""
 
 from __future__ import annotations
 
@@ -10,144 +10,13 @@ import numpy as np
 
 from dala.errors import ModelError
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import helper, zero_outside
-from dala.kernels.tensor.reductions import reduce_max, reduce_mean
-from dala.kernels.tensor.windows import Windows
-from dala.ml.executor.convolutions import windows_of
-from dala.ml.executor.epilogue import Shape
+from dala.kernels.base.builtin import helper
 from dala.ml.executor.node_context import NodeContext
-from dala.ml.executor.sizes import axes_in, check_spatial, numbers_of, require
+from dala.ml.executor.sizes import axes_in, numbers_of, require
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
-
-LOWEST = -3.4028234663852886e38
-
-
-# -- pools -----------------------------------------------------------------------------------------
-
-
-def pool(context: NodeContext) -> Iterator[Stage]:
-    """MaxPool and AveragePool in two axes."""
-    x, node = context.input(), context.node
-    check_spatial(node, x.shape)
-    size = numbers_of(node, "kernel_shape", node.get("kernel_shape", ()), 2, 1)
-    plane = x.shape[2:]
-    ceiling = bool(node.get("ceil_mode", 0))
-    down, across = windows_of(node, size, plane, ceiling=ceiling)
-    out = context.output((*x.shape[:2], down.count, across.count))
-    planes = math.prod(x.shape[:2])
-    windows = (down, across)
-    if all(w == Windows(n, w.step, 1, 0, 1) for n, w in zip(plane, windows, strict=True)):
-        yield _whole(node.op == "MaxPool", x, out)
-        return
-    params = {
-        "height": down.size,
-        "width": across.size,
-        "down": down.step,
-        "across": across.step,
-        "apart_down": down.apart,
-        "apart_across": across.apart,
-        "top": down.before,
-        "left": across.before,
-    }
-    kernel = _largest
-    if node.op == "AveragePool":
-        kernel = _mean
-        params |= _counted(node, plane, windows)
-    target = reshaped(out, (planes, down.count, across.count))
-    yield Stage(kernel, [reshaped(x, (planes, *plane))], target, params)
-
-
-def _counted(node: Node, plane: Shape, windows: tuple[Windows, Windows]) -> dict[str, int]:
-    """Returns the rows and columns that a mean is over: those of the plane, or of its padding, too.
-
-    What lies beyond the padding, where the last window is rounded up, never counts.
-    """
-    starts, ends = [0, 0], list(plane)
-    if node.get("count_include_pad", 0):
-        starts = [-w.before for w in windows]
-        pads = node.get("pads", [0, 0, 0, 0])
-        ends = [size + after for size, after in zip(plane, pads[2:], strict=True)]
-        if node.get("auto_pad", "NOTSET").startswith("SAME"):
-            ends = [(w.count - 1) * w.step + (w.size - 1) * w.apart + 1 - w.before for w in windows]
-    return {
-        "first_row": starts[0],
-        "first_column": starts[1],
-        "end_row": ends[0],
-        "end_column": ends[1],
-    }
-
-
-def global_pool(context: NodeContext) -> Iterator[Stage]:
-    """GlobalAveragePool and GlobalMaxPool."""
-    x = context.input()
-    require(context.node, len(x.shape) > 2, f"there are no planes in {x.shape}")
-    out = context.output((*x.shape[:2], *(1,) * (len(x.shape) - 2)))
-    yield _whole(context.node.op == "GlobalMaxPool", x, out)
-
-
-def _whole(largest: bool, x: Buffer, out: Buffer) -> Stage:
-    planes = math.prod(x.shape[:2])
-    seen = reshaped(x, (planes, math.prod(x.shape[2:])))
-    kernel = reduce_max if largest else reduce_mean
-    return Stage(kernel, [seen], reshaped(out, (planes,)), {"axis": 1})
-
-
-@helper
-def _largest(
-    x: Any,
-    height: dala.const,
-    width: dala.const,
-    down: dala.const,
-    across: dala.const,
-    apart_down: dala.const,
-    apart_across: dala.const,
-    top: dala.const,
-    left: dala.const,
-) -> Any:
-    i, y, z = dala.position(3)
-    largest = dala.f32(LOWEST)
-    for a in range(height):
-        row = y * down - top + a * apart_down
-        for b in range(width):
-            column = z * across - left + b * apart_across
-            inside = row >= 0 and row < x.shape[1] and column >= 0 and column < x.shape[2]
-            largest = max(largest, x[i, row, column] if inside else LOWEST)
-    return largest
-
-
-@zero_outside
-def _mean(
-    x: Any,
-    height: dala.const,
-    width: dala.const,
-    down: dala.const,
-    across: dala.const,
-    apart_down: dala.const,
-    apart_across: dala.const,
-    top: dala.const,
-    left: dala.const,
-    first_row: dala.const,
-    first_column: dala.const,
-    end_row: dala.const,
-    end_column: dala.const,
-) -> Any:
-    i, y, z = dala.position(3)
-    total, count = dala.f32(0), dala.f32(0)
-    for a in range(height):
-        row = y * down - top + a * apart_down
-        for b in range(width):
-            column = z * across - left + b * apart_across
-            total += x[i, row, column]
-            in_rows = row >= first_row and row < end_row
-            in_columns = column >= first_column and column < end_column
-            count += 1.0 if in_rows and in_columns else 0.0
-    return total / count
-
-
-# -- sizes -----------------------------------------------------------------------------------------
 
 
 def resize(context: NodeContext) -> Iterator[Stage]:
