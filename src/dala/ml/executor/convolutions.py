@@ -16,7 +16,9 @@ from dala.kernels.base.builtin import zero_outside
 from dala.kernels.tensor.convolution import conv2d
 from dala.kernels.tensor.matmul import matmul
 from dala.kernels.tensor.windows import Windows
+from dala.ml.executor import native_convolutions as native
 from dala.ml.executor import wgsl_convolutions as wgsl
+from dala.ml.executor.channels_last import TO_LAST
 from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
 from dala.ml.executor.matmul import dense_stage, dense_takes
 from dala.ml.executor.node_context import NodeContext
@@ -66,11 +68,13 @@ def windows_of(
 
 def conv(context: NodeContext) -> Iterable[Stage]:
     """Conv in two axes."""
-    x, weight = context.input(), _weight(context)
+    shape, weight = context.shape(), _weight(context)
     groups = context.node.get("group", 1)
-    check_convolution(context.node, x.shape, weight.shape, _bias_shape(context), groups)
-    down, across = windows_of(context.node, weight.shape[2:], x.shape[2:])
-    return _convolved(context, x, lambda given: given, (down, across), groups)
+    check_convolution(context.node, shape, weight.shape, _bias_shape(context), groups)
+    windows = windows_of(context.node, weight.shape[2:], shape[2:])
+    if native.is_native(shape[1], weight.shape[0], groups, windows):
+        return _by_tiles(context, lambda given: given, windows, groups)
+    return _convolved(context, context.input(), lambda given: given, windows, groups)
 
 
 def _weight(context: NodeContext) -> np.ndarray:
@@ -158,6 +162,21 @@ def _as_product(context: NodeContext, x: Buffer, turn: Turn, shape: Shape) -> It
         yield dense_stage(reshaped(x, x.shape[:2]), by, bias, epilogue, operands, out)
 
     return context.defer(shape, finish, dense_takes(shape))
+
+
+def _by_tiles(context: NodeContext, turn: Turn, windows: Pair, groups: int) -> Iterator[Stage]:
+    """Defers the node to code for the CPU that computes it with its epilogue."""
+    weight = turn(np.asarray(context.array(1)))
+    made = weight.shape[0]
+    shape = (context.shape()[0], made, windows[0].count, windows[1].count)
+    x = context.ordered_input(TO_LAST)
+    by = context.weight(1, ("tiles", groups), lambda given: native.arranged(turn(given), groups))
+    bias = context.bias(2, made, "tiles", native.arranged_bias)
+
+    def finish(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        yield native.convolution_stage([x, by, bias, *operands], out, windows, groups, epilogue)
+
+    return context.defer(shape, finish, partial(native.takes, shape), channels_last=True)
 
 
 def _by_text(

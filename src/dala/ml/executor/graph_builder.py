@@ -15,6 +15,16 @@ from dala.base.record import changed
 from dala.errors import DtypeError, ModelError, ShapeError
 from dala.ir.types import F32, Scalar
 from dala.kernels.tensor.elementwise import cast
+from dala.kernels.tensor.matmul import transposed
+from dala.ml.executor.channels_last import (
+    TO_LAST,
+    TO_PLANES,
+    ChannelsLast,
+    brought,
+    four_axes,
+    in_order,
+    lies_alike,
+)
 from dala.ml.executor.constant_folding import folded
 from dala.ml.executor.deferred import (
     Deferred,
@@ -31,6 +41,7 @@ from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import broadcast
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
 
 if TYPE_CHECKING:
@@ -56,6 +67,8 @@ class GraphBuilder:
     ) -> None:
         self.values: dict[str, Value] = {**constants, **inputs}
         self.stages: list[Stage] = []
+        self._planes: dict[str, Buffer] = {}
+        self._last: dict[str, Buffer] = {}
         self.targets = targets
         self._given = constants
         self._upload = upload
@@ -76,10 +89,54 @@ class GraphBuilder:
         found = self.values[name]
         if isinstance(found, np.ndarray):
             return self.uploaded(name, found)
+        found = self.settled(name)
+        if isinstance(found, ChannelsLast):
+            planes = self._planes.get(name)
+            if planes is None:
+                planes, stages = brought(found.buffer, TO_PLANES)
+                self.stages.extend(stages)
+                self._planes[name] = planes
+            return planes
+        assert isinstance(found, Buffer)
+        return found
+
+    def settled(self, name: str) -> Value:
+        """Returns a value in the layout that it has; what was deferred is computed first."""
+        found = self.values[name]
         while isinstance(found, Deferred):
             self._compute(name)
             found = self.values[name]
-        assert isinstance(found, Buffer)
+        return found
+
+    def channels_last(self, name: str) -> Buffer:
+        """Returns a value of up to four axes on the device, with channels last."""
+        found = self.settled(name)
+        if isinstance(found, ChannelsLast):
+            return found.buffer
+        known = self._last.get(name)
+        if known is None:
+            if isinstance(found, np.ndarray):
+                shape = four_axes(found.shape)
+                last = self.weight(name, "last", lambda it: it.reshape(shape).transpose(TO_LAST))
+                known = self._last[name] = last
+            else:
+                planes = self.buffer(name)
+                seen = reshaped(planes, four_axes(planes.shape))
+                known, stages = brought(seen, TO_LAST)
+                self.stages.extend(stages)
+                self._last[name] = known
+        return known
+
+    def made_last(self, name: str, shape: Shape, scalar: Scalar) -> Buffer:
+        """Returns the buffer, with channels last, that planes of a shape go to."""
+        target = self.targets.get(name)
+        fits = target is not None and target.shape == shape and target.scalar == scalar
+        last = in_order(shape, TO_LAST)
+        if target is not None and fits and lies_alike(shape):
+            self.values[name] = target
+            return reshaped(target, last)
+        found = scratch(last, scalar)
+        self.values[name] = ChannelsLast(found)
         return found
 
     def uploaded(self, name: str, array: np.ndarray) -> Buffer:
@@ -108,6 +165,13 @@ class GraphBuilder:
         found = target if target is not None and fits else scratch(shape, scalar)
         self.values[name] = found
         return found
+
+    def _is_last(self, shape: Shape, names: Sequence[str]) -> bool:
+        """Whether one of the values that make up a shape has its channels last."""
+        found = [self.settled(name) for name in names]
+        return len(shape) == 4 and any(
+            isinstance(item, ChannelsLast) and item.shape == shape for item in found
+        )
 
     # -- nodes -----------------------------------------------------------------------------------
 
@@ -158,13 +222,16 @@ class GraphBuilder:
     def finish(self) -> None:
         """Have every wanted value where it is wanted."""
         for name, target in self.targets.items():
-            found = self.buffer(name)
-            if found.shape != target.shape:
+            value = self.settled(name)
+            found = value.buffer if isinstance(value, ChannelsLast) else self.buffer(name)
+            if value.shape != target.shape:
                 raise ShapeError(
-                    f"output {name!r} of these inputs is {found.shape}, but there is room for "
+                    f"output {name!r} of these inputs is {value.shape}, but there is room for "
                     f"{target.shape}."
                 )
-            if found is not target:
+            if isinstance(value, ChannelsLast):
+                self.stages.extend(transposed(found, target, TO_PLANES))
+            elif found is not target:
                 self.stages.append(Stage(cast, [found], target))
 
     # -- what was deferred ------------------------------------------------------------------------
@@ -184,9 +251,13 @@ class GraphBuilder:
         deferred = self.values[name]
         assert isinstance(deferred, Deferred)
         epilogue, names = epilogue_of(self.values, region, roots)
-        operands = [self.buffer(item) for item in names]
         root = root_of(self.values, roots[0]) if roots else None
-        output = self.made(name, deferred.shape, deferred.scalar)
+        if root.channels_last if root is not None else self._is_last(deferred.shape, names):
+            operands = [self.channels_last(item) for item in names]
+            output = self.made_last(name, deferred.shape, deferred.scalar)
+        else:
+            operands = [self.buffer(item) for item in names]
+            output = self.made(name, deferred.shape, deferred.scalar)
         if root is None:
             self.stages.append(pointwise_stage(epilogue, operands, output))
         else:
