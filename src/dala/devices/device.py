@@ -116,21 +116,21 @@ class Again(Protocol):
 class Launches:
     """Launches one after another, and what they need beside the memory that they are given."""
 
-    __slots__ = ("_kept", "_parts")
+    __slots__ = ("_kept", "parts")
 
     def __init__(self, parts: Sequence[Again], kept: object = None) -> None:
-        self._parts = parts
+        self.parts = parts
         self._kept = kept
 
     def __call__(self) -> None:
-        for part in self._parts:
+        for part in self.parts:
             part()
 
     def pointers(self) -> Iterable[tuple[Any, int]]:
-        return [place for part in self._parts for place in part.pointers()]
+        return [place for part in self.parts for place in part.pointers()]
 
     def brief(self) -> list[BriefLaunch] | None:
-        found = [part.brief() for part in self._parts]
+        found = [part.brief() for part in self.parts]
         if any(launches is None for launches in found):
             return None
         return [launch for launches in found if launches is not None for launch in launches]

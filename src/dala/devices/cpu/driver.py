@@ -26,6 +26,7 @@ ENTRIES = (
     "dala_finish",
     "dala_launch",
     "dala_alone",
+    "dala_sequence",
     "dala_look",
 )
 FUNCTION, SLOTS, COUNT, SIZE, ROWS, WIDTH, BY_ROWS, THREADS, DONE, STATUS, TURNS, NEXT = range(12)
@@ -278,5 +279,36 @@ finish:
   ret i64 %all
 no:
   ret i64 0
+}}
+
+; Makes launches one after another, from one on; those of one chunk on this thread. Returns the
+; number of the first that is posted, but not done, or of all.
+define i64 @dala_sequence(ptr %launches, i64 %first, i64 %count) {{
+entry:
+  br label %each
+each:
+  %i = phi i64 [ %first, %entry ], [ %i.after, %done ]
+  %some = icmp slt i64 %i, %count
+  br i1 %some, label %take, label %over
+take:
+  %place = getelementptr ptr, ptr %launches, i64 %i
+  %launch = load ptr, ptr %place
+  %job = load ptr, ptr %launch
+  %p.chunks = getelementptr i64, ptr %job, i64 {COUNT}
+  %chunks = load i64, ptr %p.chunks
+  %single = icmp eq i64 %chunks, 1
+  br i1 %single, label %alone, label %shared
+alone:
+  call void @dala_alone(ptr %job)
+  br label %done
+shared:
+  %all = call i64 @dala_launch(ptr %launch)
+  %complete = icmp ne i64 %all, 0
+  br i1 %complete, label %done, label %over
+done:
+  %i.after = add i64 %i, 1
+  br label %each
+over:
+  ret i64 %i
 }}
 {LOOK}"""

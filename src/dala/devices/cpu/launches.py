@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dala.devices.cpu.driver import WATCH
 from dala.devices.cpu.threads import Job
-from dala.devices.device import Again, BriefLaunch, Number
+from dala.devices.device import Again, BriefLaunch, Launches, Number
 from dala.emit.argument_slots import SLOT_BYTES
 from dala.emit.llvm.module import ENTRY, STATE_BYTES
 from dala.ir.level_tables import LEVELS
@@ -16,6 +17,7 @@ from dala.plan.chunks import Chunks
 
 if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
+    from dala.devices.cpu.threads import Workers
 
 
 def bound_launch(
@@ -56,6 +58,11 @@ class _Alone:
         self._brief = [brief] if chunks.brief else None
         self._call, self._address = self.workers.alone, self.job.address
 
+    @cached_property
+    def words(self) -> Any:
+        """The words of this launch among others."""
+        return self.workers.prepared(self.job)
+
     def __call__(self) -> None:
         self._call(self._address)
 
@@ -75,8 +82,8 @@ class _Shared:
         self._alone = alone
         self._small = chunks.small
         self._workers = alone.workers
-        self._words = alone.workers.prepared(alone.job)
-        self._address = ctypes.addressof(self._words)
+        self.job, self.words = alone.job, alone.words
+        self._address = ctypes.addressof(self.words)
         self.pointers, self.brief = alone.pointers, alone.brief
 
     def __call__(self) -> None:
@@ -86,7 +93,7 @@ class _Shared:
             return
         watch = None if self._small else workers.watch()
         look = None if watch is None else watch.address
-        self._words[WATCH] = look or 0
+        self.words[WATCH] = look or 0
         is_done = 0
         try:
             is_done = workers.launch(self._address)
@@ -94,3 +101,36 @@ class _Shared:
             if not is_done:
                 workers.complete(self._alone.job, look)
         workers.unwatch(watch)
+
+
+class LaunchList:
+    """Launches one after another, without Python between them."""
+
+    def __init__(self, workers: Workers, parts: Sequence[Again]) -> None:
+        self._workers = workers
+        self._kept = parts  # with what they need beside the memory that they are given
+        self._parts = [*_single(parts)]
+        addresses = [ctypes.addressof(part.words) for part in self._parts]
+        self._count = len(addresses)
+        self._launches = (ctypes.c_int64 * self._count)(*addresses)
+        self._address = ctypes.addressof(self._launches)
+
+    def __call__(self) -> None:
+        done, workers = 0, self._workers
+        while (done := workers.sequence(self._address, done, self._count)) < self._count:
+            workers.complete(self._parts[done].job, None)
+            done += 1
+
+    def pointers(self) -> Iterable[tuple[Any, int]]:
+        """Returns where the addresses of memory are: arrays of words, and places in them."""
+        return [place for part in self._parts for place in part.pointers()]
+
+
+def _single(parts: Iterable[Again]) -> Iterable[_Alone | _Shared]:
+    """Returns launches, taken out of what makes several of them."""
+    for part in parts:
+        if isinstance(part, Launches):
+            yield from _single(part.parts)
+        else:
+            assert isinstance(part, _Alone | _Shared)
+            yield part

@@ -16,7 +16,9 @@ from dala.kernels.base.builtin import zero_outside
 from dala.kernels.tensor.convolution import conv2d
 from dala.kernels.tensor.matmul import matmul
 from dala.kernels.tensor.windows import Windows
+from dala.ml.executor import native_convolutions as native
 from dala.ml.executor import wgsl_convolutions as wgsl
+from dala.ml.executor.channels_last import TO_LAST
 from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
 from dala.ml.executor.matmul import dense_stage, dense_takes
 from dala.ml.executor.node_context import NodeContext
@@ -82,6 +84,8 @@ def conv(context: NodeContext) -> Iterable[Stage]:
         lifted = RowContext(context.builder, node)
         return _convolved(lifted, row, lambda given: given[:, :, None], pair, groups)
     pair = (windows[0], windows[1])
+    if native.is_native(x[1], size[0], groups, pair):
+        return _by_tiles(context, lambda given: given, pair, groups)
     return _convolved(context, context.input(), lambda given: given, pair, groups)
 
 
@@ -110,6 +114,21 @@ def _as_product(context: NodeContext, x: Buffer, turn: Turn, shape: Shape) -> It
         yield dense_stage(reshaped(x, x.shape[:2]), by, bias, epilogue, operands, out)
 
     return context.defer(shape, finish, dense_takes(shape))
+
+
+def _by_tiles(context: NodeContext, turn: Turn, windows: Pair, groups: int) -> Iterator[Stage]:
+    """Defers the node to code for the CPU that computes it with its epilogue."""
+    weight = turn(np.asarray(context.array(1)))
+    made = weight.shape[0]
+    shape = (context.shape()[0], made, windows[0].count, windows[1].count)
+    x = context.ordered_input(TO_LAST)
+    by = context.weight(1, ("tiles", groups), lambda given: native.arranged(turn(given), groups))
+    bias = context.bias(2, made, "tiles", native.arranged_bias)
+
+    def finish(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        yield native.convolution_stage([x, by, bias, *operands], out, windows, groups, epilogue)
+
+    return context.defer(shape, finish, partial(native.takes, shape), channels_last=True)
 
 
 def _by_text(

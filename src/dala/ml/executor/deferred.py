@@ -13,6 +13,7 @@ import numpy as np
 from dala.base.record import record
 from dala.errors import InternalError
 from dala.ir.types import F32, Scalar
+from dala.ml.executor.channels_last import ChannelsLast
 from dala.ml.executor.dtypes import scalar_of_array
 from dala.ml.executor.epilogue import Epilogue, Shape
 from dala.ml.executor.pointwise import Write, constant
@@ -33,6 +34,8 @@ class Root:
 
     finish: Finish
     takes: Takes
+    channels_last: bool = False
+    """Whether it computes planes with channels last, of operands in that layout."""
 
 
 @record
@@ -46,7 +49,7 @@ class Deferred:
     root: Root | None = None
 
 
-Value = np.ndarray | Buffer | Deferred
+Value = np.ndarray | Buffer | ChannelsLast | Deferred
 Values = Mapping[str, Value]
 Order = Mapping[str, tuple[int, ...]]
 """Which node each value is made by."""

@@ -7,6 +7,7 @@ from functools import cache
 
 from dala.base.record import value
 from dala.emit.wgsl.element_function import element_function
+from dala.ir.nodes import Program
 from dala.ir.types import F32
 from dala.kernels.base.builtin import written
 from dala.lang.lower import Specialization
@@ -30,14 +31,17 @@ class Epilogue:
     lines: tuple[str, ...]
     result: str
 
-    def in_wgsl(self, operands: int) -> str:
-        """Returns WGSL functions, lowered from the lines; `epilogue` takes v0, x0, x1 …"""
+    def program(self, operands: int) -> Program:
+        """Returns the program that is lowered from the lines; it takes v0, x0, x1 …"""
         given = ", ".join(["v0", *(f"x{i}" for i in range(operands))])
         body = "\n    ".join([*self.lines, f"return {self.result}"])
         definition = written("epilogue", f"def epilogue({given}):\n    {body}").definition
         element = (F32, 1, None)
-        program = definition.lower(Specialization((element,) * (1 + operands), (element,)))
-        return element_function(program, "epilogue")
+        return definition.lower(Specialization((element,) * (1 + operands), (element,)))
+
+    def in_wgsl(self, operands: int) -> str:
+        """Returns WGSL functions; `epilogue` takes v0, x0, x1 …"""
+        return element_function(self.program(operands), "epilogue")
 
 
 IDENTITY = Epilogue((), "v0")

@@ -15,6 +15,15 @@ from dala.base.record import changed
 from dala.errors import DtypeError, ModelError
 from dala.ir.types import BF16, F16, F32, F64, Scalar
 from dala.kernels.tensor.elementwise import cast
+from dala.ml.executor.channels_last import (
+    TO_LAST,
+    TO_PLANES,
+    ChannelsLast,
+    brought,
+    four_axes,
+    in_order,
+    lies_alike,
+)
 from dala.ml.executor.constant_folding import folded
 from dala.ml.executor.deferred import (
     Deferred,
@@ -34,6 +43,7 @@ from dala.ml.executor.sizes import broadcast
 from dala.ml.onnx.bodies import Kind, function_nodes, has_function
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
 
 if TYPE_CHECKING:
@@ -74,6 +84,8 @@ class GraphBuilder:
     ) -> None:
         self.values: dict[str, Value] = {**constants, **known, **inputs}
         self.stages: list[Stage] = []
+        self._planes: dict[str, Buffer] = {}
+        self._last: dict[str, Buffer] = {}
         self._given = constants
         self._upload = upload
         self._users: dict[str, set[Place]] = {name: {AFTERWARDS} for name in wanted}
@@ -98,10 +110,48 @@ class GraphBuilder:
         found = self.values[name]
         if isinstance(found, np.ndarray):
             return self.uploaded(name, found)
+        found = self.settled(name)
+        if isinstance(found, ChannelsLast):
+            planes = self._planes.get(name)
+            if planes is None:
+                planes, stages = brought(found.buffer, TO_PLANES)
+                self.stages.extend(stages)
+                self._planes[name] = planes
+            return planes
+        assert isinstance(found, Buffer)
+        return found
+
+    def settled(self, name: str) -> Value:
+        """Returns a value in the layout that it has; what was deferred is computed first."""
+        found = self.values[name]
         while isinstance(found, Deferred):
             self._compute(name)
             found = self.values[name]
-        assert isinstance(found, Buffer)
+        return found
+
+    def channels_last(self, name: str) -> Buffer:
+        """Returns a value of up to four axes on the device, with channels last."""
+        found = self.settled(name)
+        if isinstance(found, ChannelsLast):
+            return found.buffer
+        known = self._last.get(name)
+        if known is None:
+            if isinstance(found, np.ndarray):
+                shape = four_axes(found.shape)
+                last = self.weight(name, "last", lambda it: it.reshape(shape).transpose(TO_LAST))
+                known = self._last[name] = last
+            else:
+                planes = self.buffer(name)
+                seen = reshaped(planes, four_axes(planes.shape))
+                known, stages = brought(seen, TO_LAST)
+                self.stages.extend(stages)
+                self._last[name] = known
+        return known
+
+    def made_last(self, name: str, shape: Shape, scalar: Scalar) -> Buffer:
+        """Returns the buffer, with channels last, that planes of a shape go to."""
+        found = scratch(in_order(shape, TO_LAST), scalar)
+        self.values[name] = reshaped(found, shape) if lies_alike(shape) else ChannelsLast(found)
         return found
 
     def uploaded(self, name: str, array: np.ndarray) -> Buffer:
@@ -127,6 +177,13 @@ class GraphBuilder:
         if name:
             self.values[name] = found
         return found
+
+    def _is_last(self, shape: Shape, names: Sequence[str]) -> bool:
+        """Whether one of the values that make up a shape has its channels last."""
+        found = [self.settled(name) for name in names]
+        return len(shape) == 4 and any(
+            isinstance(item, ChannelsLast) and item.shape == shape for item in found
+        )
 
     # -- nodes -----------------------------------------------------------------------------------
 
@@ -293,9 +350,13 @@ class GraphBuilder:
         deferred = self.values[name]
         assert isinstance(deferred, Deferred)
         epilogue, names = epilogue_of(self.values, region, roots)
-        operands = [self.buffer(item) for item in names]
         root = root_of(self.values, roots[0]) if roots else None
-        output = self.made(name, deferred.shape, deferred.scalar)
+        if root.channels_last if root is not None else self._is_last(deferred.shape, names):
+            operands = [self.channels_last(item) for item in names]
+            output = self.made_last(name, deferred.shape, deferred.scalar)
+        else:
+            operands = [self.buffer(item) for item in names]
+            output = self.made(name, deferred.shape, deferred.scalar)
         if root is None:
             self.stages.append(pointwise_stage(epilogue, operands, output))
         else:

@@ -17,6 +17,7 @@ from dala.kernels.tensor.gathering import gather as gathered
 from dala.kernels.tensor.matmul import transposed
 from dala.lang.lower import Definition
 from dala.lang.source import from_text
+from dala.ml.executor.channels_last import TO_LAST, TO_PLANES, ChannelsLast
 from dala.ml.executor.constant_folding import axes_of, slices_of
 from dala.ml.executor.dtypes import CASTS
 from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
@@ -93,7 +94,13 @@ def transpose(context: NodeContext) -> Iterator[Stage]:
     require(context.node, fits, f"{order} is no order of the {len(shape)} axes of {shape}")
     wanted = tuple(shape[axis] for axis in order)
     matter = [axis for axis in order if shape[axis] != 1]
-    if matter == sorted(matter):
+    name, made = context.node.inputs[0], context.node.outputs[0]
+    found = context.builder.settled(name)
+    if order == TO_LAST and isinstance(found, ChannelsLast):
+        context.builder.values[made] = found.buffer
+    elif order == TO_PLANES and isinstance(found, Buffer) and found.is_host:
+        context.builder.values[made] = ChannelsLast(found)
+    elif matter == sorted(matter):
         yield from context.view(wanted)
     else:
         x = context.input()

@@ -9,6 +9,7 @@ import numpy as np
 
 from dala.base.record import record
 from dala.ir.types import F32, Scalar
+from dala.ml.executor.channels_last import TO_LAST, ChannelsLast
 from dala.ml.executor.deferred import Deferred, Finish, Root, Takes, scalar_of
 from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.sizes import check_count
@@ -76,8 +77,29 @@ class NodeContext:
         self.builder.values[self.node.outputs[0]] = reshaped(self.input(), tuple(shape))
         return iter(())
 
-    def defer(self, shape: Sequence[int], finish: Finish, takes: Takes) -> Iterator[Stage]:
+    def order(self, *indices: int) -> Shape:
+        """Returns the order in which the axes of inputs lie in memory: channels may be last."""
+        found = [self.builder.settled(self.node.inputs[index]) for index in indices or (0,)]
+        if any(isinstance(item, ChannelsLast) for item in found):
+            return TO_LAST
+        return tuple(range(len(found[0].shape)))
+
+    def ordered_input(self, order: Shape, index: int = 0) -> Buffer:
+        """Returns an input on the device, with its axes in this order."""
+        name = self.node.inputs[index]
+        return self.builder.channels_last(name) if order == TO_LAST else self.builder.buffer(name)
+
+    def ordered_output(self, shape: Sequence[int], order: Shape, scalar: Scalar = F32) -> Buffer:
+        """Returns where a result of a shape goes, with its axes in this order."""
+        if order != TO_LAST:
+            return self.output(shape, scalar)
+        return self.builder.made_last(self.node.outputs[0], tuple(shape), scalar)
+
+    def defer(
+        self, shape: Sequence[int], finish: Finish, takes: Takes, *, channels_last: bool = False
+    ) -> Iterator[Stage]:
         """Leave the result to be computed when it is known what becomes of it."""
-        deferred = Deferred(self.node, tuple(shape), F32, root=Root(finish, takes))
+        root = Root(finish, takes, channels_last)
+        deferred = Deferred(self.node, tuple(shape), F32, root=root)
         self.builder.values[self.node.outputs[0]] = deferred
         return iter(())

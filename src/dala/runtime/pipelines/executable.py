@@ -6,11 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from dala.devices.device import Again, Device, Memory, one_after_another
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.pipelines.bound_plan import BoundPlan
 from dala.runtime.pipelines.execution_plan import Workspace, plan_for
 from dala.runtime.pipelines.launch_graph import Invocation, LaunchGraph
+from dala.runtime.profiling.profile import ACTIVE
 
 MOST_BETWEEN_BYTES = 1 << 19
 """The memory between launches that is kept for a run of the same."""
+
+_RUN, _BOUND = "run", "bound"
+"""What a workspace on the host records: that there was a run, and what it comes to."""
 
 
 class Executable:
@@ -42,9 +47,12 @@ class Executable:
             workspace = Workspace()
             between = self.plan.memories(self.graph, workspace)
         memories = self._memories(between, buffers)
-        key = tuple([item.memory.identity for item in buffers])
         try:
-            self.plan.run_on(self.graph, memories, workspace, key)
+            if self._keep and self.plan.device.is_host and not ACTIVE:
+                self._run_bound(buffers, memories, workspace)
+            else:
+                key = tuple([item.memory.identity for item in buffers])
+                self.plan.run_on(self.graph, memories, workspace, key)
         finally:
             memories.clear()  # else an error's traceback keeps all of it alive
             if not self._keep:
@@ -52,6 +60,22 @@ class Executable:
                 workspace.forget()
             elif not self._idle:  # the memory of one run is enough to keep
                 self._idle.append((workspace, between))
+
+    def _run_bound(
+        self, buffers: Sequence[Buffer], memories: dict[int, Memory], workspace: Workspace
+    ) -> None:
+        """Runs what was bound to memory by the second run, on the memory of this one."""
+        places = [item.memory.span()[0] for item in buffers]
+        bound = workspace.recordings.get(_BOUND)
+        if bound is not None and bound.take(places):
+            bound.run(memories)
+            return
+        with self.plan.device.batch():
+            self.plan.run_on(self.graph, memories, workspace, None)
+        if workspace.recordings.setdefault(_RUN, True) is True:
+            workspace.recordings[_RUN] = False
+            return
+        workspace.recordings[_BOUND] = BoundPlan(self.plan, self.graph, memories, places)
 
     def bound(self, buffers: Sequence[Buffer]) -> Again | None:
         """Returns what runs the launches again on the same memories; None if that is not all."""

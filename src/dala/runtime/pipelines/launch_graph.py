@@ -12,7 +12,7 @@ from copy import copy
 from typing import Any
 
 from dala.base.record import changed, record
-from dala.devices.device import Memory, Number
+from dala.devices.device import Again, Memory, Number
 from dala.plan.schedule import HostCall, Item
 from dala.plan.step import Overlaps, Step
 from dala.runtime.buffers.buffer import Buffer
@@ -22,6 +22,7 @@ from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.kernels.specialization import Consts, Types, specialized_task
 from dala.runtime.kernels.wgsl import WgslKernel
 from dala.runtime.pipelines.composite import CompositeKernel, HostCallKernel
+from dala.runtime.pipelines.native import NativeKernel
 
 _serials = itertools.count()
 
@@ -197,6 +198,15 @@ class LaunchGraph:
     def run_on_host(self, place: int, memories: Mapping[int, Memory]) -> None:
         """Runs a host call."""
         self._launch_at(place).run_on_host(memories)
+
+    def bound_on_host(self, place: int, memories: Mapping[int, Memory]) -> Again | None:
+        """Returns the launch that a host call comes to; None where it takes Python."""
+        launch = self._launch_at(place)
+        kernel = launch.invocation.kernel
+        if not isinstance(kernel, NativeKernel):
+            return None
+        *inputs, output = (memories[number] for number in launch.buffers)
+        return kernel.bound(inputs, output)
 
     def describe_host_call(self, place: int) -> str:
         """Returns what is called, and where it is computed if not on the buffers' own device."""
