@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 
 import numpy as np
@@ -15,10 +15,10 @@ from dala.errors import ArgumentError, DtypeError, ShapeError, either
 from dala.images.frames import new_buffer
 from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
-from dala.ml.catalog.entries import RENAMED, Entry
+from dala.ml.catalog.reading import RENAMED, Reading
 from dala.ml.models.engine import Engine
 from dala.ml.models.kernel_engine import KernelEngine
-from dala.ml.onnx.contents import Source, read_contents
+from dala.ml.onnx.contents import Contents, Source, read_contents
 from dala.ml.onnx.signature import Tensor, check_inputs, output_shape
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers, complete, one_output
@@ -52,6 +52,8 @@ class Options(TypedDict, total=False):
     iou: float
     top_k: int
     max_results: int
+    max_detections: int
+    classes: Sequence[str | int] | str | int
 
 
 class Model(CompositeKernel, Generic[Seen]):
@@ -66,16 +68,18 @@ class Model(CompositeKernel, Generic[Seen]):
         self,
         name: str,
         source: Source,
-        entry: Entry | None = None,
+        reading: Reading | Callable[[Contents], Reading | None] | None = None,
         choice: Choice = "auto",
     ) -> None:
         contents = read_contents(name, source)
+        entry = reading(contents) if callable(reading) else reading
         doc = "A model that was loaded from a file" if entry is None else entry.doc
         names = tuple(item.name for item in contents.inputs)
         # Which output a stage writes: the first, unless it is named.
         params = (Parameter("output", "host", None, contents.outputs[0].name),)
         super().__init__(name, doc, names, params, self._stages)
         self.entry = entry
+        """How images go into it, and what its outputs mean; None where nothing tells."""
         self.takes = contents.inputs
         """Its inputs, as they are declared."""
         self.gives = contents.outputs
@@ -267,7 +271,7 @@ def require_model(what: str, given: Any) -> Model:
     raise ArgumentError(f"{what}: the model is what load_model() gives, not {given!r}: load it.")
 
 
-def tensor_shape(entry: Entry) -> tuple[int, ...]:
+def tensor_shape(entry: Reading) -> tuple[int, ...]:
     """Returns the shape of what a model of the catalog takes."""
     return (1, 3, *entry.shape) if entry.layout == "nchw" else (1, *entry.shape, 3)
 

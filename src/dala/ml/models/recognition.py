@@ -8,7 +8,7 @@ from typing import Any
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, argument, either
 from dala.images.frames import frame_of, new_buffer
-from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.reading import Reading
 from dala.ml.models.model import Model, tensor_shape
 from dala.ml.models.prediction import outputs_of
 from dala.ml.results.placement import placed
@@ -33,7 +33,7 @@ def recognize(
         return decode(outputs, placed((height, width), entry.shape, entry.fit), entry, options)
 
 
-def require_entry(model: Model) -> Entry:
+def require_entry(model: Model) -> Reading:
     """Returns the entry of the catalog that says how images go in, and what the outputs mean."""
     if model.entry is not None:
         return model.entry
@@ -46,7 +46,7 @@ def require_entry(model: Model) -> Entry:
     )
 
 
-def preparation(entry: Entry) -> dict[str, Any]:
+def preparation(entry: Reading) -> dict[str, Any]:
     """Returns the parameters of `preprocess` that make of an image what the model takes."""
     return {
         "normalize": entry.normalize,
