@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 from weakref import WeakValueDictionary
@@ -90,6 +91,8 @@ def load_model(
     like: str | None = None,
     *,
     labels: Labels | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    links_within: str | os.PathLike[str] | None = None,
     engine: Choice = "auto",
     accept_license: bool = False,
 ) -> Model[Any]: ...
@@ -99,10 +102,12 @@ def load_model(
     like: str | None = None,
     *,
     labels: Labels | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    links_within: str | os.PathLike[str] | None = None,
     engine: Choice = "auto",
     accept_license: bool = False,
 ) -> Model[Any]:
-    """Returns a model by its name in the catalog, or from an ONNX file.
+    """Returns a model by its name in the catalog, or from a file: ONNX, or TensorFlow.js' JSON.
 
     A name is fetched when it is first used, converted and kept; later it needs no network. A file
     of YOLO is fed and read as its metadata and its shapes say. With `like`, the name of a model of
@@ -111,7 +116,10 @@ def load_model(
     a list, or a text file with one in each line. `engine` is "onnxruntime", on the CPU, with copies
     between it and a GPU; "dala", whose kernels run wherever the buffers are; or "auto": the latter
     between buffers of a hardware GPU where it can compute all of the model, else the former.
-    `accept_license` is for weights whose license binds you: `model_info(name)` tells.
+    `shapes` fix by their names what a graph of TensorFlow.js leaves open of its inputs. Tensors in
+    files beside the model are read through links only into the folder `links_within`, such as the
+    cache of a hub, whose files are links. `accept_license` is for weights whose license binds you:
+    `model_info(name)` tells.
     """
     if engine not in ENGINES:
         raise ArgumentError(f"load_model: engine {engine!r} is not one of {', '.join(ENGINES)}.")
@@ -131,7 +139,7 @@ def load_model(
     entry = None if like is None else find(like)
     if isinstance(source, str) and not _looks_like_a_file(source):
         find(source)
-    return _from_file(source, entry, labels, engine)
+    return _from_file(source, entry, labels, engine, shapes, links_within)
 
 
 def _named(entry: Entry, engine: Choice, accept_license: bool) -> Model:
@@ -146,7 +154,14 @@ def _named(entry: Entry, engine: Choice, accept_license: bool) -> Model:
         return known
 
 
-def _from_file(source: Source, like: Entry | None, labels: Labels | None, choice: Choice) -> Model:
+def _from_file(
+    source: Source,
+    like: Entry | None,
+    labels: Labels | None,
+    choice: Choice,
+    shapes: Mapping[str, Sequence[int]] | None,
+    links_within: str | os.PathLike[str] | None,
+) -> Model:
     from dala.ml.onnx.file import checked_model
     from dala.ml.onnx.metadata import read_metadata
 
@@ -156,7 +171,18 @@ def _from_file(source: Source, like: Entry | None, labels: Labels | None, choice
             f"{type(source).__name__}."
         )
     name = "model" if isinstance(source, bytes) else Path(source).stem
-    checked = checked_model(source)
+    is_json = not isinstance(source, bytes) and Path(source).suffix.lower() == ".json"
+    if shapes is not None and not is_json:
+        raise ArgumentError(
+            "load_model: shapes are for a model.json of TensorFlow.js; an ONNX file's axes may "
+            "stay open."
+        )
+    if is_json:
+        from dala.ml.models.tfjs_files import read_tfjs
+
+        source = read_tfjs(Path(os.fspath(source)), name, shapes)
+    root = None if links_within is None else Path(links_within).expanduser()
+    checked = checked_model(source, root)
 
     def reading(contents: Contents) -> Reading | None:
         return reading_of(name, contents, read_metadata(name, checked), like, labels)

@@ -30,7 +30,9 @@ def recognize(
         run_kernel("preprocess", [frame.buffer()], tensor, preparation(entry))
         outputs = outputs_of(model, [tensor])
         height, width = frame.shape[:2]
-        return decode(outputs, placed((height, width), entry.shape, entry.fit), entry, options)
+        resize = entry.settings.get("resize", 0)
+        placement = placed((height, width), entry.shape, entry.fit, resize)
+        return decode(outputs, placement, entry, options)
 
 
 def require_entry(model: Model) -> Reading:
@@ -53,4 +55,5 @@ def preparation(entry: Reading) -> dict[str, Any]:
         "layout": entry.layout,
         "fit": entry.fit,
         "fill": entry.settings.get("fill", 0.0),
+        "resize": entry.settings.get("resize", 0),
     }
