@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 
@@ -11,7 +12,7 @@ from dala.base.deprecation import RenamedKeys
 from dala.base.printable import printable
 from dala.base.suggestions import hint
 from dala.devices import CPU, Device, current_device, using
-from dala.errors import ArgumentError, DtypeError, ShapeError, either
+from dala.errors import ArgumentError, DtypeError, LimitError, ModelError, ShapeError
 from dala.images.frames import new_buffer
 from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
@@ -42,7 +43,7 @@ else:
 Choice = Literal["auto", "onnxruntime", "dala"]
 """What computes a model: see `load_model`."""
 ENGINES: tuple[Choice, ...] = ("auto", "onnxruntime", "dala")
-_INSTEAD = either("Load it with engine='onnxruntime'.", "Choose --device cpu.")
+Answer = TypeVar("Answer")
 
 
 class Options(TypedDict, total=False):
@@ -85,6 +86,7 @@ class Model(CompositeKernel, Generic[Seen]):
         self.gives = contents.outputs
         """Its outputs, as they are declared."""
         self._choice = choice
+        self._refused = False
         self._kernels = KernelEngine(name, contents)
         self._host: Engine = self._kernels
         if choice == "dala":
@@ -98,14 +100,35 @@ class Model(CompositeKernel, Generic[Seen]):
         """Returns whether dala's own kernels compute it between buffers of that device.
 
         Unless an engine was chosen, they do on a hardware GPU, where they can compute all of it.
+        What they refuse only when it is run is left to the host from then on.
         """
         if self._choice == "auto":
-            return device.is_gpu and not self._kernels.missing
+            return device.is_gpu and not self._refused and not self._kernels.missing
         return self._choice == "dala"
 
     def engine_on(self, device: Device) -> Engine:
         """Returns what computes it between buffers of that device."""
         return self._kernels if self.runs_on(device) else self._host
+
+    def _with_engine(self, call: Callable[[Engine], Answer]) -> Answer:
+        """What a call gives with the engine of the current device; kernels that refuse give way.
+
+        They refuse when a model is laid out for the shapes that it is given, before anything runs.
+        """
+        engine = self.engine_on(current_device())
+        if engine is not self._kernels or self._choice != "auto":
+            return call(engine)
+        try:
+            return call(engine)
+        except (ModelError, ShapeError, DtypeError, LimitError) as error:
+            self._refused = True
+            warnings.warn(
+                f"{self.name} is computed by {self._host} from now on, because dala's own kernels "
+                f"cannot: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return call(self._host)
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -160,7 +183,7 @@ class Model(CompositeKernel, Generic[Seen]):
             target = output
             if any(item.aliases(output) for item in inputs):
                 target = new_buffer(output.shape, output.dtype)
-            self.engine_on(device).run(inputs, {wanted.name: target})
+            self._with_engine(lambda engine: engine.run(inputs, {wanted.name: target}))
             if target is not output:
                 copy(device, target.memory, output.memory)
 
@@ -168,7 +191,9 @@ class Model(CompositeKernel, Generic[Seen]):
         self, inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]
     ) -> Iterator[Stage]:
         wanted = self._checked(inputs, output, params)
-        yield from self.engine_on(current_device()).stages(inputs, {wanted.name: output})
+        yield from self._with_engine(
+            lambda engine: list(engine.stages(inputs, {wanted.name: output}))
+        )
 
     def _checked(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None) -> Tensor:
         """Returns the output that is wanted; refuses buffers that do not suit the model."""
@@ -191,13 +216,15 @@ class Model(CompositeKernel, Generic[Seen]):
         """Refuses inputs of other shapes or dtypes than the model's."""
         check_inputs(self.name, self.takes, given)
 
-    def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
+    def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer] | None:
         """Every output by its name, computed by kernels on the inputs' device, the current one.
 
-        Integers of 64 bits come as s32, which every device has.
+        Integers of 64 bits come as s32, which every device has. None where kernels refuse.
         """
         self.check([(item.shape, item.scalar.numpy) for item in inputs])
-        return self._kernels.compute(inputs)
+        return self._with_engine(
+            lambda engine: self._kernels.compute(inputs) if engine is self._kernels else None
+        )
 
     def outputs(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         """Every output by its name, in arrays of their own, computed for the current device.
@@ -205,7 +232,7 @@ class Model(CompositeKernel, Generic[Seen]):
         Inputs that do not fit are refused.
         """
         self.check([(item.shape, item.dtype) for item in inputs])
-        return self.engine_on(current_device()).compute_arrays(inputs)
+        return self._with_engine(lambda engine: engine.compute_arrays(inputs))
 
     def _wanted(self, params: Params | None) -> Tensor:
         name = complete(self.name, self.params, params)["output"]
