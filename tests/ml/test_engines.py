@@ -106,6 +106,37 @@ def test_a_hardware_gpu_computes_models_itself_where_it_can(webgpu, monkeypatch)
     assert ml.gpu.load_model(positives()).device == "cpu"  # no kernel for NonZero
 
 
+@pytest.mark.parametrize("as_stage", [False, True])
+def test_what_kernels_refuse_when_they_run_is_computed_on_the_host(webgpu, monkeypatch, as_stage):
+    def refuse(self, *_):
+        raise errors.ModelError("no kernel lays this out")
+
+    monkeypatch.setattr(current_device(), "is_gpu", True)
+    monkeypatch.setattr(KernelEngine, "run", refuse)
+    monkeypatch.setattr(KernelEngine, "stages", refuse)
+    model = ml.gpu.load_model(classes())
+    x = compute.from_numpy(np.array([[1, 5, 2], [9, 0, 3]], np.float32))
+    out = compute.buffer_zeros((2,), "s32")
+
+    def compute_it():
+        if not as_stage:
+            return ml.gpu.predict(model, x)
+        pipeline = compute.pipeline()
+        pipeline.add(kernel=model, inputs=[x], output=out)
+        pipeline.run()
+        return out
+
+    with pytest.warns(RuntimeWarning, match="onnxruntime.*because.*no kernel lays this out"):
+        made = compute_it()
+    assert compute.read_list(made) == [1, 0]
+    assert (model.device, model.engine.split()[0]) == ("cpu", "onnxruntime")
+    assert compute.read_list(ml.gpu.predict(model, x)) == [1, 0]  # and says nothing any more
+    with pytest.raises(errors.ModelError, match="no kernel lays this out"):
+        ml.gpu.predict(ml.gpu.load_model(classes(), engine="dala"), x)
+    with pytest.raises(errors.ShapeError):  # what is the caller's mistake stays one
+        ml.gpu.predict(model, compute.buffer_zeros((2, 4), "f32"))
+
+
 def test_the_cpu_leaves_models_to_onnx_runtime_unless_told():
     with compute.device("cpu"):
         assert ml.gpu.load_model(doubling()).engine.startswith("onnxruntime")

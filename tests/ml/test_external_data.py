@@ -133,6 +133,22 @@ def test_a_folder_that_is_a_link_is_refused_however_deep(path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="open files are not listed here")
+@pytest.mark.parametrize("engine", ["onnxruntime", "dala"])
+def test_links_are_followed_within_a_folder_that_is_named_for_it(path, engine):
+    # As the hub of Hugging Face keeps files: by links to where their contents are.
+    hub = path.parent.parent
+    (hub / "blobs").mkdir()
+    for number, name in enumerate(("m.onnx", "w.bin")):
+        (path.parent / name).rename(hub / f"blobs/{number}")
+        (path.parent / name).symlink_to(f"../blobs/{number}")
+    with pytest.raises(errors.ModelError, match=r"w\.bin is a symbolic link.*links_within="):
+        ml.gpu.load_model(path, engine=engine)
+    loaded = ml.gpu.load_model(path, links_within=hub, engine=engine)
+    assert ml.gpu.predict(loaded, X).tolist() == [[1, 2, 3, 4]]
+    with pytest.raises(errors.ModelError, match="links are followed only to what lies in"):
+        ml.gpu.load_model(path, links_within=path.parent, engine=engine)
+
+
 def test_no_file_stays_open(path):
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     loaded = ml.gpu.load_model(path)

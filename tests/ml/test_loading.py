@@ -71,7 +71,7 @@ def test_a_file_may_be_fed_as_a_model_of_the_catalogue():
     assert (info["like"], info["task"], info["name"]) == ("mobilenet_v2", "classification", "model")
 
 
-@pytest.mark.parametrize(("shape", "kind"), [((1, 3, 128, 128), FLOAT), ((1, 3, 224, 224), UINT8)])
+@pytest.mark.parametrize(("shape", "kind"), [((1, 4, 128, 128), FLOAT), ((1, 3, 224, 224), UINT8)])
 def test_a_file_that_cannot_be_fed_so_is_refused(shape, kind):
     with pytest.raises(errors.ModelError, match=r"not like mobilenet_v2.*f32 \(1, 3, 224, 224\)"):
         ml.gpu.load_model(looking_like(shape, kind), like="mobilenet_v2")

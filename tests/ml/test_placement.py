@@ -47,6 +47,14 @@ def test_the_area_of_a_mask_is_in_the_mask_s_own_elements():
     assert placement.area((16, 8)) == (4, 0, 8, 8)
 
 
+def test_the_middle_of_a_resized_image_is_where_torchvision_crops_it():
+    # 512 × 640 becomes 256 × 320, of which rows 16 to 240 and columns 48 to 272 are seen.
+    placement = placed((512, 640), (224, 224), "crop", resize=256)
+    assert placement.points([(0, 0), (224, 224)]).tolist() == [[96.0, 32.0], [544.0, 480.0]]
+    with pytest.raises(errors.ArgumentError, match="resize = 200"):
+        placed((512, 640), (224, 224), "crop", resize=200)
+
+
 def test_a_fit_that_nobody_knows_is_refused():
     with pytest.raises(errors.ArgumentError, match="letterbox"):
         placed((1, 1), (1, 1), "cover")

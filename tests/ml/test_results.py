@@ -6,12 +6,15 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from dala.base.record import changed
 from dala.gpu import compute
 from dala.ml.results.results import (
     Classification,
     Detection,
     Keypoint,
+    Mask,
     Pose,
     Results,
     Segmentation,
@@ -135,9 +138,9 @@ def test_a_name_stays_within_the_image():
 
 
 def test_points_that_are_unsure_are_not_drawn():
-    changed = (POSE.draw(gray()) != 128).any(2)
-    assert changed[30, 20:50].all()
-    assert not changed[56:64, 16:24].any()
+    moved = (POSE.draw(gray()) != 128).any(2)
+    assert moved[30, 20:50].all()
+    assert not moved[56:64, 16:24].any()
 
 
 @pytest.mark.usefixtures("device")
@@ -176,3 +179,24 @@ def test_an_image_comes_back_as_what_it_was(device):
 
 def test_no_results_leave_the_image_as_it_is():
     np.testing.assert_array_equal(Results([]).draw(gray()), gray())
+
+
+def test_a_gray_picture_is_drawn_on_in_color(device):
+    flat = np.full((80, 90), 128, np.uint8)
+    drawn = FACE.draw(flat)
+    np.testing.assert_array_equal(drawn, FACE.draw(np.stack([flat] * 3, 2)))
+    assert FACE.draw(Image.fromarray(flat)).mode == "RGB"
+    assert FACE.draw(compute.from_numpy(flat)).shape == (80, 90, 3)
+
+
+def test_a_mask_a_turned_box_and_a_track_are_drawn(device):
+    pixels = np.zeros((80, 90), bool)
+    pixels[40:60, 30:50] = True
+    corners = ((40.0, 20.0), (70.0, 50.0), (40.0, 75.0), (10.0, 50.0))
+    plain = Detection((10.0, 20.0, 70.0, 75.0), "cat", 0.5)
+    rich = Detection((10.0, 20.0, 70.0, 75.0), "cat", 0.5, 0, {}, Mask(pixels), corners)
+    one, other = plain.draw(gray()), rich.draw(gray())
+    assert (other[45:55, 35:45] != one[45:55, 35:45]).any()
+    assert (one[60, 10] != 128).any()
+    assert (other[60, 10] == 128).all()
+    assert (changed(plain, track=7).draw(gray()) != one).any()

@@ -501,6 +501,7 @@ RESULTS = [
     ("yolo_scores", [floats(6, 8)], {}, ((6,), "float32")),
     ("yolo_classes", [floats(6, 8), POSITIONS], {}, ((2,), "int32")),
     ("yolo_boxes", [floats(6, 8), POSITIONS], {}, ((2, 4), "float32")),
+    ("yolo_values", [floats(6, 8), POSITIONS], {}, ((2, 8), "float32")),
     ("anchor_scores", [floats(6, 8)], {}, ((6,), "float32")),
     ("top_k", [floats(3, 8)], {"indices": True, "shape": (3, 2)}, ((3, 2), "int32")),
     ("histogram", [bytes_(9, 9)], {"shape": 256}, ((256,), "int32")),

@@ -50,14 +50,21 @@ class Plan:
 
 @lru_cache(MOST_TABLES)
 def planned(
-    kernel: str, image: Shape, tensor: Shape, fit: str, channels: int, spread: int, device: Device
+    kernel: str,
+    image: Shape,
+    tensor: Shape,
+    fit: str,
+    channels: int,
+    spread: int,
+    device: Device,
+    resize: int = 0,
 ) -> Plan:
     """The plan for an image of a size; in a row of the tensor each column is `spread` numbers.
 
     A LimitError where it takes too large a table.
     """
     (height, width), (tall, wide) = image, tensor
-    place = fitted(image, tensor, fit)
+    place = fitted(image, tensor, fit, resize)
     top, left = max(0, place.top), max(0, place.left)
     bottom, right = min(tall, place.top + place.height), min(wide, place.left + place.width)
     first, weights = _weighed(kernel, width, place.width, left - place.left, right - left)

@@ -15,8 +15,8 @@ from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ir.types import F32, IMAGES, U8, Scalar
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
-from dala.kernels.base.limits import SHARE
-from dala.kernels.base.parameters import choice, number, other
+from dala.kernels.base.limits import SHARE, Limit
+from dala.kernels.base.parameters import choice, integer, number, other
 from dala.kernels.base.shapes import Shape
 from dala.kernels.image import axis_parts, resampling
 from dala.kernels.image.canvas import require_room, rows_and_columns
@@ -36,6 +36,7 @@ NORMALS: dict[str, tuple[Triple, Triple]] = {
     "levels": ((0.0, 0.0, 0.0), (1 / 255, 1 / 255, 1 / 255)),
 }
 """Mean and deviation by the name of what they make: ImageNet's, 0 to 1, -1 to 1, 0 to 255."""
+SIDE = Limit(0, 1 << 15)
 LAYOUTS, ORDERS = ("nchw", "nhwc"), ("rgb", "bgr")
 
 
@@ -50,6 +51,7 @@ LAYOUTS, ORDERS = ("nchw", "nhwc"), ("rgb", "bgr")
     order=choice("the order of the channels", *ORDERS, default="rgb"),
     fill=number("the gray around a letterboxed image", 0.0, limit=SHARE),
     shape=shape_param("the tensor"),
+    resize=integer("what the shorter side is made before the middle is cropped", 0, limit=SIDE),
 )
 def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
     """An image, resized and normalized, as a tensor (1, 3, h, w)
@@ -59,7 +61,8 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     it, (h, w), in its place. Between pixels it is bilinear, with half-pixel centers; an axis that
     shrinks to a half or less is averaged over what each new pixel covers. `fit` says what becomes
     of the image's proportions: "stretch" gives it the tensor's, "crop" takes the largest middle
-    part that has the tensor's, "letterbox" puts all of it into the middle and makes the rest
+    part that has the tensor's, or with `resize` the middle of an image whose shorter side is made
+    so long first; "letterbox" puts all of it into the middle and makes the rest
     `fill`, a gray in 0..1.
 
     Values in 0..1 have `mean` subtracted and are divided by `std`, each one number or three, of
@@ -78,7 +81,8 @@ def preprocess(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]
     # Where channels lie side by side, so do their weights: they are read along the row then.
     spread = 1 if planar else 3
     sizes = (height, width), (tall, wide)
-    plan = axis_parts.planned("preprocess", *sizes, fit, channels, spread, current_device())
+    device, resize = current_device(), params["resize"]
+    plan = axis_parts.planned("preprocess", *sizes, fit, channels, spread, device, resize)
     rows = image
     if plan.down is not None:
         rows = scratch(plan.between, F32)

@@ -1,3 +1,3 @@
 """Kernels that decode what vision models give."""
 
-from dala.kernels.vision import detection, masks, poses, suppression  # noqa: F401
+from dala.kernels.vision import detection, masks, poses, suppression, yolo  # noqa: F401

@@ -1,130 +1,22 @@
-"""What detectors give, as boxes and scores: YOLO's rows, and offsets from anchors."""
+"""What detectors give, as boxes and scores: offsets from anchors, and one of many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.errors import ArgumentError, ShapeError
 from dala.ir.types import S32
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import Given, Inputs, composite, helper
 from dala.kernels.base.limits import ABOVE_0, SHARE
 from dala.kernels.base.parameters import integer, number
-from dala.kernels.base.results import position_dtype, require_size
+from dala.kernels.base.results import require_size
 from dala.kernels.base.shapes import Shape, require_shape
 from dala.kernels.vision.suppression import overlap
+from dala.kernels.vision.yolo import require_positions
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
-
-BEFORE_CLASSES = 5
-"""The columns of YOLO's rows before those of the classes: box and confidence."""
-
-
-# -- rows of YOLO ----------------------------------------------------------------------------------
-
-
-@composite("rows", threshold=number("the score below which a row counts for nothing", 0.0))
-def yolo_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The confidence of each row of YOLO times the probability of its likeliest class
-
-    Rows are (n, 5 + classes): center x, center y, width, height, confidence, and a probability for
-    each class. A row with NaN in these scores 0, and so does one whose confidence is less than
-    `threshold`, of which the classes are not looked at.
-    """
-    (rows,) = inputs
-    _require_rows("yolo_scores", rows)
-    threshold = params["threshold"]
-    require_shape("yolo_scores", output, f"rows {rows.shape}", rows.shape[:1])
-    if output.shape[0]:
-        yield Stage(_row_scores, [rows], output, {"threshold": threshold})
-
-
-@yolo_scores.sized
-def _scores_shape(shapes: Sequence[Shape], params: Given) -> Shape:
-    return shapes[0][:1]
-
-
-@composite("rows", "positions")
-def yolo_classes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The likeliest class of the rows of YOLO at the given positions, the first of equals
-
-    Where NaN is among the probabilities it may be none: the number of classes.
-    """
-    rows, positions = inputs
-    _require_rows("yolo_classes", rows)
-    _require_positions("yolo_classes", positions)
-    require_shape("yolo_classes", output, f"positions {positions.shape}", positions.shape)
-    if output.shape[0]:
-        yield Stage(_row_classes, [rows, positions], output)
-
-
-@yolo_classes.sized
-def _classes_shape(shapes: Sequence[Shape], params: Given) -> Shape:
-    return shapes[1]
-
-
-yolo_classes.typed(position_dtype)
-
-
-@composite("rows", "positions")
-def yolo_boxes(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
-    """The boxes (x0, y0, x1, y1) of the rows of YOLO at the given positions"""
-    rows, positions = inputs
-    _require_rows("yolo_boxes", rows)
-    _require_positions("yolo_boxes", positions)
-    require_shape("yolo_boxes", output, f"positions {positions.shape}", (*positions.shape, 4))
-    if output.shape[0]:
-        yield Stage(_row_boxes, [rows, positions], output)
-
-
-@yolo_boxes.sized
-def _boxes_shape(shapes: Sequence[Shape], params: Given) -> Shape:
-    return (*shapes[1], 4)
-
-
-def _require_rows(kernel: str, rows: Buffer) -> None:
-    if len(rows.shape) != 2 or rows.shape[1] <= BEFORE_CLASSES:
-        raise ShapeError(
-            f"{kernel}: rows is {rows.shape}, but it has to be (n, 5 + classes): center x, center "
-            f"y, width, height, confidence, and one column for each class."
-        )
-
-
-def _require_positions(kernel: str, positions: Buffer) -> None:
-    if len(positions.shape) != 1:
-        raise ShapeError(f"{kernel}: positions is {positions.shape}, but it has to be (count,).")
-    if positions.scalar.is_float:
-        raise DtypeError(
-            f"{kernel}: positions is {positions.dtype}, but positions are integers: give s32."
-        )
-
-
-@helper
-def _row_scores(rows: Any, threshold: dala.f32) -> Any:
-    (i,) = dala.position(1)
-    confidence = rows[i, 4]
-    is_sure = confidence >= threshold
-    classes = rows.shape[1] - BEFORE_CLASSES if is_sure else 0
-    score = confidence * max(rows[i, BEFORE_CLASSES + k] for k in range(classes))
-    return score if is_sure and not dala.isnan(score) else 0.0
-
-
-@helper
-def _row_classes(rows: Any, positions: Any) -> Any:
-    (j,) = dala.position(1)
-    i, classes = positions[j], rows.shape[1] - BEFORE_CLASSES
-    largest = max(rows[i, BEFORE_CLASSES + k] for k in range(classes))
-    return min(k if rows[i, BEFORE_CLASSES + k] == largest else classes for k in range(classes))
-
-
-@helper
-def _row_boxes(rows: Any, positions: Any) -> Any:
-    j, corner = dala.position(2)
-    i, axis = positions[j], corner % 2
-    half = rows[i, 2 + axis] * 0.5
-    return rows[i, axis] - half if corner < 2 else rows[i, axis] + half
-
 
 # -- anchors ---------------------------------------------------------------------------------------
 
@@ -139,7 +31,9 @@ def anchor_scores(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Sta
         yield Stage(_scores_of_column, [values], output, {"column": column})
 
 
-anchor_scores.sized(_scores_shape)
+@anchor_scores.sized
+def _scores_shape(shapes: Sequence[Shape], params: Given) -> Shape:
+    return shapes[0][:1]
 
 
 @composite(
@@ -235,7 +129,7 @@ def merge_overlapping(inputs: Inputs, output: Buffer, params: Given) -> Iterator
             f"merge_overlapping: scores is {scores.shape}, but rows is {rows.shape}: give one for "
             f"each, {rows.shape[:1]}."
         )
-    _require_positions("merge_overlapping", kept)
+    require_positions("merge_overlapping", kept)
     wanted = (*kept.shape, rows.shape[1])
     require_shape("merge_overlapping", output, f"{kept.shape[0]} kept of {rows.shape}", wanted)
     iou = params["iou"]

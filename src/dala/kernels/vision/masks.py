@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -78,13 +78,52 @@ def soft_mask(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
 require_size(soft_mask, "the output has the size of the image")
 
 
+@composite("coefficients", "prototypes", "boxes", area=AREA)
+def instance_masks(inputs: Inputs, output: Buffer, params: Given) -> Iterator[Stage]:
+    """A mask for each of several things, u8 (count, height, width) of the image: 1 where it is
+
+    A thing is where the sum of the prototypes, (channels, h, w), each times its coefficient,
+    (count, channels), is above 0, between four elements interpolated, and within its box (count,
+    4), x0, y0, x1, y1 in pixels of the image. `area` is the part of the prototypes that the image
+    covers, (top, left, height, width), all of it unless given.
+    """
+    coefficients, prototypes, boxes = inputs
+    count = coefficients.shape[0] if len(coefficients.shape) == 2 else -1
+    if len(prototypes.shape) != 3 or coefficients.shape[1:] != prototypes.shape[:1]:
+        raise ShapeError(
+            f"instance_masks: coefficients is {coefficients.shape} and prototypes "
+            f"{prototypes.shape}, but they have to be (count, channels) and (channels, h, w)."
+        )
+    if boxes.shape != (count, 4) or len(output.shape) != 3 or output.shape[0] != count:
+        raise ShapeError(
+            f"instance_masks: boxes is {boxes.shape} and the output {output.shape}, but for "
+            f"{count} things they are ({count}, 4) and ({count}, height, width)."
+        )
+    if 0 in output.shape:
+        return
+    size = prototypes.shape[1:]
+    sums = scratch((count, *size), F32)
+    yield Stage(_sum_prototypes, [coefficients, prototypes], sums)
+    (top, tall), (left, wide) = _covered("instance_masks", size, params["area"])
+    height, width = output.shape[1:]
+    given = {"top": top, "left": left, "down": tall / height, "across": wide / width}
+    yield Stage(_cut_out, [sums, boxes], output, given)
+
+
+require_size(instance_masks, "the output has the size of the image")
+
+
 def _spans(kernel: str, mask: Buffer, output: Buffer, area: Any) -> tuple[Span, Span]:
     for name, item in (("mask", mask), ("output", output)):
         if len(item.shape) != 2:
             raise ShapeError(f"{kernel}: the {name} is {item.shape}, not (height, width).")
-    height, width = mask.shape
     if 0 in mask.shape and 0 not in output.shape:
         raise ShapeError(f"{kernel}: the mask is {mask.shape}: there is nothing to take.")
+    return _covered(kernel, mask.shape, area)
+
+
+def _covered(kernel: str, mask: Sequence[int], area: Any) -> tuple[Span, Span]:
+    height, width = mask
     if area is None:
         return (0.0, float(height)), (0.0, float(width))
     if not isinstance(area, tuple | list) or len(area) != 4:
@@ -155,3 +194,27 @@ def _mix_rows(mask: Any, first: Any, shares: Any) -> Any:
     y, x = dala.position(2)
     start = first[y]
     return mask[start, x] * shares[0, y] + mask[start + 1, x] * shares[1, y]
+
+
+@helper
+def _sum_prototypes(coefficients: Any, prototypes: Any) -> Any:
+    i, y, x = dala.position(3)
+    return sum(coefficients[i, k] * prototypes[k, y, x] for k in range(prototypes.shape[0]))
+
+
+@helper
+def _cut_out(
+    sums: Any, boxes: Any, top: dala.f32, left: dala.f32, down: dala.f32, across: dala.f32
+) -> Any:
+    i, y, x = dala.position(3)
+    last_row, last_column = sums.shape[1] - 1, sums.shape[2] - 1
+    v = min(max((dala.f32(y) + 0.5) * down + top - 0.5, 0.0), dala.f32(last_row))
+    u = min(max((dala.f32(x) + 0.5) * across + left - 0.5, 0.0), dala.f32(last_column))
+    row, column = dala.s32(v), dala.s32(u)
+    below, right = min(row + 1, last_row), min(column + 1, last_column)
+    share_v, share_u = v - dala.f32(row), u - dala.f32(column)
+    upper = sums[i, row, column] * (1.0 - share_u) + sums[i, row, right] * share_u
+    lower = sums[i, below, column] * (1.0 - share_u) + sums[i, below, right] * share_u
+    px, py = dala.f32(x) + 0.5, dala.f32(y) + 0.5
+    inside = boxes[i, 0] <= px < boxes[i, 2] and boxes[i, 1] <= py < boxes[i, 3]
+    return 1 if inside and upper * (1.0 - share_v) + lower * share_v > 0.0 else 0

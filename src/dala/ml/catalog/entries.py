@@ -6,7 +6,7 @@ each of its files and of the ONNX file that they are converted to.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from dala.base.deprecation import RenamedKeys
 from dala.base.record import record
@@ -14,40 +14,16 @@ from dala.base.suggestions import hint
 from dala.errors import UnknownModelError
 from dala.ml.catalog import packages
 from dala.ml.catalog.packages import Package
-
-Task = Literal["classification", "detection", "pose", "segmentation"]
-Layout = Literal["nchw", "nhwc"]
-Dtype = Literal["f32", "u8"]
-Normal = Literal["imagenet", "unit", "signed", "levels"]
-Fit = Literal["stretch", "crop", "letterbox"]
-Decoding = Literal["softmax", "yolo", "blazeface", "posenet", "argmax", "probability"]
+from dala.ml.catalog.reading import RENAMED, Reading
 
 COPYLEFT = ("AGPL-3.0",)
 """Licenses that bind whoever offers a program with such weights, and so have to be accepted."""
-RENAMED = {"licence": "license"}
-"""Keys of descriptions that are deprecated, and what they are called now."""
 
 
 @record
-class Entry:
-    """A model: how an image is put into it, how its outputs are read, where it comes from."""
+class Entry(Reading):
+    """A model of the catalog: how it is fed and read, whose it is, where it comes from."""
 
-    name: str
-    task: Task
-    doc: str
-    size: tuple[int, int]
-    """Width and height of the input."""
-    layout: Layout
-    dtype: Dtype
-    normalize: Normal
-    """The input's values: "unit" 0..1, "signed" −1..1, "levels" 0..255, or by ImageNet's mean."""
-    fit: Fit
-    """How an image of another shape is brought to that size."""
-    labels: str
-    """The list that the indices of the output count in."""
-    decoding: Decoding
-    settings: dict[str, Any]
-    """The numbers that the decoding needs; "fill" is the gray around what is letterboxed."""
     license: str
     """Of the weights, as its SPDX identifier."""
     credit: str
@@ -58,11 +34,6 @@ class Entry:
     """The input whose size the published graph leaves open; it is converted for the size above."""
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Height and width of the input, as arrays have them."""
-        return self.size[1], self.size[0]
-
-    @property
     def needs_acceptance(self) -> bool:
         """Whether whoever fetches the weights has to accept their license first."""
         return self.license in COPYLEFT
@@ -70,17 +41,14 @@ class Entry:
     def describe(self) -> dict[str, Any]:
         """Returns the entry as plain values, for programs and documentation."""
         package = {**vars(self.package), "files": [vars(item) for item in self.package.files]}
-        values = {
-            **vars(self),
-            "size": list(self.size),
-            "settings": {
-                key: list(value) if isinstance(value, tuple) else value
-                for key, value in self.settings.items()
+        return RenamedKeys(
+            {
+                **super().describe(),
+                "package": package,
+                "needs_acceptance": self.needs_acceptance,
             },
-            "package": package,
-            "needs_acceptance": self.needs_acceptance,
-        }
-        return RenamedKeys(values, RENAMED)
+            RENAMED,
+        )
 
 
 def find(name: str) -> Entry:
@@ -104,7 +72,7 @@ _ENTRIES = (
         fit="crop",
         labels="imagenet",
         decoding="softmax",
-        settings={"count": 5},
+        settings={"count": 5, "resize": 256},
         license="BSD-3-Clause",
         credit="torchvision, trained on ImageNet",
         package=packages.MOBILENET_V2,
@@ -121,7 +89,14 @@ _ENTRIES = (
         fit="letterbox",
         labels="coco",
         decoding="yolo",
-        settings={"score": 0.25, "overlap": 0.45, "count": 300, "fill": 114 / 255},
+        settings={
+            "score": 0.25,
+            "overlap": 0.45,
+            "count": 300,
+            "fill": 114 / 255,
+            "head": "detect",
+            "boxes": "shares",
+        },
         license="AGPL-3.0",
         credit="YOLOv5s by Ultralytics, converted by Subhranil Majumder",
         package=packages.YOLO_V5,

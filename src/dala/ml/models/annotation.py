@@ -13,6 +13,7 @@ from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.images import require_image
 from dala.ml.catalog.entries import MODELS
 from dala.ml.models.choice import chosen_model
+from dala.ml.results.drawing import draw_alike
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params
 from dala.runtime.pipelines.composite import HostCallKernel, Stage
@@ -44,7 +45,8 @@ def draw(results: Any, image: Buffer, output: Buffer) -> None:
     """Write the image into the output, with the results drawn over it."""
     device = image.memory.device
     with using(device):
-        made = image if results is None else results.draw(image)
+        listed = results if isinstance(results, list) else [results]
+        made = image if results is None else draw_alike(listed, image)
     copy(device, made.memory, output.memory)
 
 

@@ -16,8 +16,8 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper
 from dala.kernels.image.images import require_image
 from dala.kernels.image.preprocess import preprocess
-from dala.ml.catalog.entries import MODELS, Entry
-from dala.ml.catalog.labels import labels
+from dala.ml.catalog.entries import MODELS
+from dala.ml.catalog.reading import Reading
 from dala.ml.models.model import Model, tensor_shape
 from dala.ml.models.recognition import preparation
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -80,7 +80,7 @@ def mask_kernel(what: str, model: Model) -> CompositeKernel:
     """A kernel that makes an image into a mask, f32 of the model's size: 1 where somebody is."""
     entry = _entry(what, model)
     is_of_classes = entry.decoding == "argmax"
-    people = labels(entry.labels).index("person") if is_of_classes else 0
+    people = entry.names.index("person") if is_of_classes else 0
 
     def write_people(tensor: np.ndarray, out: np.ndarray) -> None:
         """1 where the likeliest class is that of people, else 0"""
@@ -112,7 +112,7 @@ def _is_class(classes: Any, index: dala.s32) -> Any:
     return 1.0 if classes == index else 0.0
 
 
-def _entry(what: str, model: Model) -> Entry:
+def _entry(what: str, model: Model) -> Reading:
     entry = model.entry
     if entry is not None and entry.task == "segmentation" and entry.fit == "stretch":
         return entry

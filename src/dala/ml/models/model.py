@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, overload
 
 import numpy as np
@@ -11,14 +12,14 @@ from dala.base.deprecation import RenamedKeys
 from dala.base.printable import printable
 from dala.base.suggestions import hint
 from dala.devices import CPU, Device, current_device, using
-from dala.errors import ArgumentError, DtypeError, ShapeError, either
+from dala.errors import ArgumentError, DtypeError, LimitError, ModelError, ShapeError
 from dala.images.frames import new_buffer
 from dala.ir.types import DTYPES
 from dala.lang.signature import Parameter
-from dala.ml.catalog.entries import RENAMED, Entry
+from dala.ml.catalog.reading import RENAMED, Reading
 from dala.ml.models.engine import Engine
 from dala.ml.models.kernel_engine import KernelEngine
-from dala.ml.onnx.contents import Source, read_contents
+from dala.ml.onnx.contents import Contents, Source, read_contents
 from dala.ml.onnx.signature import Tensor, check_inputs, output_shape
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers, complete, one_output
@@ -42,7 +43,7 @@ else:
 Choice = Literal["auto", "onnxruntime", "dala"]
 """What computes a model: see `load_model`."""
 ENGINES: tuple[Choice, ...] = ("auto", "onnxruntime", "dala")
-_INSTEAD = either("Load it with engine='onnxruntime'.", "Choose --device cpu.")
+Answer = TypeVar("Answer")
 
 
 class Options(TypedDict, total=False):
@@ -52,6 +53,8 @@ class Options(TypedDict, total=False):
     iou: float
     top_k: int
     max_results: int
+    max_detections: int
+    classes: Sequence[str | int] | str | int
 
 
 class Model(CompositeKernel, Generic[Seen]):
@@ -66,21 +69,24 @@ class Model(CompositeKernel, Generic[Seen]):
         self,
         name: str,
         source: Source,
-        entry: Entry | None = None,
+        reading: Reading | Callable[[Contents], Reading | None] | None = None,
         choice: Choice = "auto",
     ) -> None:
         contents = read_contents(name, source)
+        entry = reading(contents) if callable(reading) else reading
         doc = "A model that was loaded from a file" if entry is None else entry.doc
         names = tuple(item.name for item in contents.inputs)
         # Which output a stage writes: the first, unless it is named.
         params = (Parameter("output", "host", None, contents.outputs[0].name),)
         super().__init__(name, doc, names, params, self._stages)
         self.entry = entry
+        """How images go into it, and what its outputs mean; None where nothing tells."""
         self.takes = contents.inputs
         """Its inputs, as they are declared."""
         self.gives = contents.outputs
         """Its outputs, as they are declared."""
         self._choice = choice
+        self._refused = False
         self._kernels = KernelEngine(name, contents)
         self._host: Engine = self._kernels
         if choice == "dala":
@@ -94,14 +100,35 @@ class Model(CompositeKernel, Generic[Seen]):
         """Returns whether dala's own kernels compute it between buffers of that device.
 
         Unless an engine was chosen, they do on a hardware GPU, where they can compute all of it.
+        What they refuse only when it is run is left to the host from then on.
         """
         if self._choice == "auto":
-            return device.is_gpu and not self._kernels.missing
+            return device.is_gpu and not self._refused and not self._kernels.missing
         return self._choice == "dala"
 
     def engine_on(self, device: Device) -> Engine:
         """Returns what computes it between buffers of that device."""
         return self._kernels if self.runs_on(device) else self._host
+
+    def _with_engine(self, call: Callable[[Engine], Answer]) -> Answer:
+        """What a call gives with the engine of the current device; kernels that refuse give way.
+
+        They refuse when a model is laid out for the shapes that it is given, before anything runs.
+        """
+        engine = self.engine_on(current_device())
+        if engine is not self._kernels or self._choice != "auto":
+            return call(engine)
+        try:
+            return call(engine)
+        except (ModelError, ShapeError, DtypeError, LimitError) as error:
+            self._refused = True
+            warnings.warn(
+                f"{self.name} is computed by {self._host} from now on, because dala's own kernels "
+                f"cannot: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return call(self._host)
 
     # -- what it is ------------------------------------------------------------------------------
 
@@ -156,7 +183,7 @@ class Model(CompositeKernel, Generic[Seen]):
             target = output
             if any(item.aliases(output) for item in inputs):
                 target = new_buffer(output.shape, output.dtype)
-            self.engine_on(device).run(inputs, {wanted.name: target})
+            self._with_engine(lambda engine: engine.run(inputs, {wanted.name: target}))
             if target is not output:
                 copy(device, target.memory, output.memory)
 
@@ -164,7 +191,9 @@ class Model(CompositeKernel, Generic[Seen]):
         self, inputs: Sequence[Buffer], output: Buffer, params: dict[str, Any]
     ) -> Iterator[Stage]:
         wanted = self._checked(inputs, output, params)
-        yield from self.engine_on(current_device()).stages(inputs, {wanted.name: output})
+        yield from self._with_engine(
+            lambda engine: list(engine.stages(inputs, {wanted.name: output}))
+        )
 
     def _checked(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None) -> Tensor:
         """Returns the output that is wanted; refuses buffers that do not suit the model."""
@@ -187,13 +216,15 @@ class Model(CompositeKernel, Generic[Seen]):
         """Refuses inputs of other shapes or dtypes than the model's."""
         check_inputs(self.name, self.takes, given)
 
-    def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer]:
+    def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer] | None:
         """Every output by its name, computed by kernels on the inputs' device, the current one.
 
-        Integers of 64 bits come as s32, which every device has.
+        Integers of 64 bits come as s32, which every device has. None where kernels refuse.
         """
         self.check([(item.shape, item.scalar.numpy) for item in inputs])
-        return self._kernels.compute(inputs)
+        return self._with_engine(
+            lambda engine: self._kernels.compute(inputs) if engine is self._kernels else None
+        )
 
     def outputs(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         """Every output by its name, in arrays of their own, computed for the current device.
@@ -201,7 +232,7 @@ class Model(CompositeKernel, Generic[Seen]):
         Inputs that do not fit are refused.
         """
         self.check([(item.shape, item.dtype) for item in inputs])
-        return self.engine_on(current_device()).compute_arrays(inputs)
+        return self._with_engine(lambda engine: engine.compute_arrays(inputs))
 
     def _wanted(self, params: Params | None) -> Tensor:
         name = complete(self.name, self.params, params)["output"]
@@ -267,7 +298,7 @@ def require_model(what: str, given: Any) -> Model:
     raise ArgumentError(f"{what}: the model is what load_model() gives, not {given!r}: load it.")
 
 
-def tensor_shape(entry: Entry) -> tuple[int, ...]:
+def tensor_shape(entry: Reading) -> tuple[int, ...]:
     """Returns the shape of what a model of the catalog takes."""
     return (1, 3, *entry.shape) if entry.layout == "nchw" else (1, *entry.shape, 3)
 

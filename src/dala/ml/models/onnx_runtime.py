@@ -70,9 +70,9 @@ class OnnxRuntime:
         return dict(zip(rooms, self._run(inputs, rooms), strict=True))
 
     def compute(self, *inputs: np.ndarray, out: np.ndarray, output: str) -> None:
-        """Write the output of that name over an array of its dtype, and of the shape it has."""
+        """Write the output of that name over an array of the shape it has."""
         wanted = next(item for item in self.contents.outputs if item.name == output)
-        if wanted.fixed is not None:
+        if wanted.fixed is not None and wanted.numpy == out.dtype:
             self._run(inputs, {output: out})
             return
         (made,) = self._run(inputs, {output: None})
@@ -81,7 +81,7 @@ class OnnxRuntime:
                 f"{self.model}: output {output!r} of these inputs is {made.shape}, but there is "
                 f"room for {out.shape}."
             )
-        np.copyto(out, made)
+        np.copyto(out, made, casting="same_kind")
 
     def _run(
         self, inputs: Sequence[np.ndarray], outputs: Mapping[str, np.ndarray | None]

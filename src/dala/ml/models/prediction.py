@@ -53,10 +53,11 @@ def outputs_of(model: Model, given: Sequence[Given]) -> dict[str, Any]:
     """
     device, count = _device(model, given), _batch(model, given)
     with using(device or current_device()) as here:
-        own = model.runs_on(here)
         buffers = [item for item in given if isinstance(item, Buffer)]
-        if own and buffers and count is None:
-            return dict(model.computed(buffers))
+        if buffers and count is None and model.runs_on(here):
+            computed = model.computed(buffers)
+            if computed is not None:
+                return dict(computed)
         arrays = [np.asarray(item, order="C") for item in given]
         if count is None:
             made = model.outputs(arrays)

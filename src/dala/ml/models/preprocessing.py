@@ -24,6 +24,7 @@ def preprocess(
     fit: str = "stretch",
     order: str = "rgb",
     fill: float = 0.0,
+    resize: int = 0,
     shape: Any = None,
     dtype: Any = "f32",
     out: Buffer | None = None,
@@ -32,10 +33,11 @@ def preprocess(
 
     The image is an array, a Pillow image or a Buffer; `size` is one number or (width, height), or
     `shape` is (height, width) in its place. Everything else is as the kernel `preprocess` has it:
-    `fit` is "stretch", "crop" or "letterbox", with `fill` around it; `normalize` is True, which it
-    is unless `mean` or `std` are given instead, for ImageNet's mean and deviation ("imagenet" says
-    the same), False or "unit" for 0..1, "signed" or "levels"; `order` is "rgb" or "bgr". With `out`
-    the tensor is written there, and has its dtype.
+    `fit` is "stretch", "crop" or "letterbox", with `fill` around it; `resize` is what the shorter
+    side is made before the middle is cropped, as torchvision does it, 256 for 224; `normalize` is
+    True, which it is unless `mean` or `std` are given instead, for ImageNet's mean and deviation
+    ("imagenet" says the same), False or "unit" for 0..1, "signed" or "levels"; `order` is "rgb" or
+    "bgr". With `out` the tensor is written there, and has its dtype.
 
     >>> import numpy as np
     >>> from dala import ml
@@ -58,6 +60,7 @@ def preprocess(
         "fit": fit,
         "order": order,
         "fill": fill,
+        "resize": resize,
         "normalize": True if is_plain else normalize,
         "mean": mean,
         "std": std,

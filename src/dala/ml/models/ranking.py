@@ -8,7 +8,6 @@ import numpy as np
 
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, ShapeError
-from dala.ml.catalog.labels import labels
 from dala.ml.models.model import Model, require_model
 from dala.ml.results.results import Classification
 from dala.ml.tasks.classification import ranked
@@ -44,7 +43,7 @@ def _names(model: Model | None, count: int) -> list[str]:
     entry = None if model is None else require_model("top_k", model).entry
     if entry is None:
         return [str(index) for index in range(count)]
-    names = labels(entry.labels)
+    names = entry.names or tuple(map(str, range(count)))
     if len(names) != count:
         raise ShapeError(
             f"top_k: the output has {count:,} classes, but {entry.name} has {len(names):,}."

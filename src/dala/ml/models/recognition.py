@@ -8,7 +8,7 @@ from typing import Any
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, argument, either
 from dala.images.frames import frame_of, new_buffer
-from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.reading import Reading
 from dala.ml.models.model import Model, tensor_shape
 from dala.ml.models.prediction import outputs_of
 from dala.ml.results.placement import placed
@@ -30,10 +30,12 @@ def recognize(
         run_kernel("preprocess", [frame.buffer()], tensor, preparation(entry))
         outputs = outputs_of(model, [tensor])
         height, width = frame.shape[:2]
-        return decode(outputs, placed((height, width), entry.shape, entry.fit), entry, options)
+        resize = entry.settings.get("resize", 0)
+        placement = placed((height, width), entry.shape, entry.fit, resize)
+        return decode(outputs, placement, entry, options)
 
 
-def require_entry(model: Model) -> Entry:
+def require_entry(model: Model) -> Reading:
     """Returns the entry of the catalog that says how images go in, and what the outputs mean."""
     if model.entry is not None:
         return model.entry
@@ -46,11 +48,12 @@ def require_entry(model: Model) -> Entry:
     )
 
 
-def preparation(entry: Entry) -> dict[str, Any]:
+def preparation(entry: Reading) -> dict[str, Any]:
     """Returns the parameters of `preprocess` that make of an image what the model takes."""
     return {
         "normalize": entry.normalize,
         "layout": entry.layout,
         "fit": entry.fit,
         "fill": entry.settings.get("fill", 0.0),
+        "resize": entry.settings.get("resize", 0),
     }

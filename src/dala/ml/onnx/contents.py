@@ -82,7 +82,7 @@ class Contents:
 
 def read_contents(name: str, source: Source) -> Contents:
     """Reads an ONNX file that was checked before; `name` is the model's in errors."""
-    data = _bytes_of(source)
+    data = bytes_of_source(source)
     model = read_message(name, memoryview(data), SCHEMA, "Model")
     beside = source.beside if isinstance(source, Bundle) else {}
     graph = model["graph"]
@@ -109,7 +109,8 @@ def read_contents(name: str, source: Source) -> Contents:
     )
 
 
-def _bytes_of(source: Source) -> bytes:
+def bytes_of_source(source: Source) -> bytes:
+    """The bytes of a model itself, without what lies beside it."""
     if isinstance(source, Bundle):
         return source.data
     return source if isinstance(source, bytes) else Path(source).read_bytes()

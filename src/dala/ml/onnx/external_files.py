@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from dala.errors import FileError, ModelError
+from dala.errors import FileError, ModelError, either
 
 Result = TypeVar("Result")
 # To be looked into a folder need not be listed.
@@ -25,8 +25,10 @@ _OTHER_FOLDER = re.compile(r"[/\\]|[A-Za-z]:|~")
 class Outside:
     """The files that a model says its tensors are in: below its folder, plain, and by no link."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, links_within: Path | None = None) -> None:
+        """Links are followed only where a folder is named that what they lead to lies in."""
         self.folder = folder
+        self.links_within = None if links_within is None else links_within.resolve()
         self._files: dict[str, int] = {}
 
     def __enter__(self) -> Outside:
@@ -55,12 +57,16 @@ class Outside:
 
     def _opened(self, where: str, location: str) -> int:
         if location not in self._files:
-            self._files[location] = self._open(where, _parts(where, location, self.folder))
+            parts, root = _parts(where, location, self.folder), self.folder
+            if self.links_within is not None:
+                root = self.links_within
+                parts = _parts_within(where, self.folder.joinpath(*parts), root)
+            self._files[location] = self._open(where, root, parts)
         return self._files[location]
 
-    def _open(self, where: str, parts: tuple[str, ...]) -> int:
+    def _open(self, where: str, root: Path, parts: tuple[str, ...]) -> int:
         """The file, by way of folders that are opened one in the other, so that none is a link."""
-        path, holder = self.folder, None
+        path, holder = root, None
         if os.open in os.supports_dir_fd:
             holder = _opened(where, path, lambda: os.open(path, _FOLDER))
         try:
@@ -91,7 +97,8 @@ def _open_plain(where: str, path: Path, name: str, flags: int, holder: int | Non
     if stat.S_ISLNK(found.st_mode):
         raise ModelError(
             f"{where} is to be read from {path}, and {path.name} is a symbolic link, which is not "
-            f"followed: put the file itself there."
+            f"followed: put the file itself there"
+            + either(", or name the folder that links may lead into by links_within=.", ".")
         )
     if holder is None and flags == _FOLDER:
         return None
@@ -117,6 +124,17 @@ def _check_file(where: str, path: Path, found: os.stat_result) -> None:
             f"{where} is to be read from {path}, which has {found.st_nlink} names (hard links), so "
             f"that it may be a file from elsewhere: put a copy there."
         )
+
+
+def _parts_within(where: str, path: Path, root: Path) -> tuple[str, ...]:
+    """The folders and the file that a path leads to by its links, below a folder."""
+    found = path.resolve()
+    if not found.is_relative_to(root) or found == root:
+        raise ModelError(
+            f"{where} is to be read from {path}, which leads to {found}: links are followed only "
+            f"to what lies in {root}."
+        )
+    return found.relative_to(root).parts
 
 
 def _parts(where: str, location: str, folder: Path) -> tuple[str, ...]:

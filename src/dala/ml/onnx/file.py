@@ -81,17 +81,20 @@ class Described:
     """Of tensors in files beside it."""
 
 
-def checked_model(source: str | os.PathLike[str] | bytes) -> bytes | Bundle:
+def checked_model(
+    source: str | os.PathLike[str] | bytes, links_within: Path | None = None
+) -> bytes | Bundle:
     """Returns the bytes of an ONNX file that `check_onnx` has found in order, for whoever runs it.
 
-    Where some of its tensors lie in other files, theirs are with it: no file is opened again.
+    Where some of its tensors lie in other files, theirs are with it: no file is opened again. Links
+    to these are followed only into the folder that is named for it.
     """
     if isinstance(source, bytes):
         check_onnx(source)
         return source
     path = checked_path("a model file", source)
     data = _read(path)
-    with Outside(path.parent) as outside:
+    with Outside(path.parent, links_within) as outside:
         found = _check(str(path), memoryview(data), outside)
         return bundled(str(path), data, outside) if found.outside_bytes else data
 

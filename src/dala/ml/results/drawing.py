@@ -7,10 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from dala.base.record import record
+from dala.devices import using
 from dala.images.drawing import Drawing, text_size
-from dala.images.drawing_renderer import drawn
-from dala.images.frames import frame_of
+from dala.images.drawing_renderer import draw, drawn
+from dala.images.frames import frame_of, new_buffer
+from dala.kernels.image.pixel_formats import convert
 from dala.ml.results.results import (
     Box,
     Classification,
@@ -56,7 +60,23 @@ class Scale:
 
 
 def draw_results(results: Sequence[Result], image: Any) -> Any:
-    """Returns a new image like the given one, with the results over it."""
+    """Returns a new image like the given one, with the results over it; a gray one becomes RGB."""
+    frame = frame_of("draw", image)
+    height, width = frame.shape[:2]
+    drawing = Drawing()
+    add_results(drawing, results, (width, height))
+    if len(frame.shape) == 3:
+        return drawn(image, drawing)
+    gray = frame.buffer()
+    with using(gray.memory.device):
+        made = new_buffer((height, width, 3), gray.dtype)
+        convert.run([gray], made, {"from": "gray", "to": "rgb"})
+    draw(made, drawing)
+    return frame.give_back(made)
+
+
+def draw_alike(results: Sequence[Result], image: Any) -> Any:
+    """Returns a new image with the results over it that is gray where the given one is."""
     height, width = frame_of("draw", image).shape[:2]
     drawing = Drawing()
     add_results(drawing, results, (width, height))
@@ -74,7 +94,8 @@ def add_results(drawing: Drawing, results: Sequence[Result], size: tuple[int, in
         elif isinstance(item, Detection):
             _add_detection(drawing, item, scale)
         elif isinstance(item, Pose):
-            _add_pose(drawing, item, color_of(number), scale)
+            known = number if item.track is None else item.track
+            _add_pose(drawing, item, color_of(known), scale)
     _add_classes(drawing, classes, scale)
 
 
@@ -86,10 +107,18 @@ def color_of(number: int, alpha: float = 1.0) -> Color:
 
 def _add_detection(drawing: Drawing, found: Detection, scale: Scale) -> None:
     x0, y0, x1, y1 = found.box
-    color = color_of(found.index)
-    drawing.draw_rect(x0, y0, x1 - x0, y1 - y0, color, line_width=2 * scale.line)
+    color = color_of(found.index if found.track is None else found.track)
+    if found.mask is not None:
+        drawing.fill_mask(found.mask.pixels.astype(np.float32), (*color[:3], MASK_ALPHA))
+    if found.corners is None:
+        drawing.draw_rect(x0, y0, x1 - x0, y1 - y0, color, line_width=2 * scale.line)
+    else:
+        around = (*found.corners[1:], found.corners[0])
+        for one, other in zip(found.corners, around, strict=True):
+            drawing.draw_line(*one, *other, color, line_width=2 * scale.line)
     _add_points(drawing, found.keypoints, color, scale)
-    _add_name(drawing, f"{found.label} {found.score:.0%}", found.box, color, scale)
+    number = "" if found.track is None else f"{found.track} "
+    _add_name(drawing, f"{number}{found.label} {found.score:.0%}", found.box, color, scale)
 
 
 def _add_name(drawing: Drawing, text: str, box: Box, color: Color, scale: Scale) -> None:

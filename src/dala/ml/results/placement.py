@@ -52,10 +52,10 @@ class Placement:
         return fit.top * down, fit.left * across, fit.height * down, fit.width * across
 
 
-def placed(image: Shape, tensor: Shape, fit: str) -> Placement:
+def placed(image: Shape, tensor: Shape, fit: str, resize: int = 0) -> Placement:
     """Where an image of (height, width) lies in a tensor of that size, by the name of the fit.
 
     >>> placed((100, 200), (64, 64), "letterbox").box((0, 16, 32, 48))
     (0.0, 0.0, 100.0, 100.0)
     """
-    return Placement(image, tensor, fitted(image, tensor, fit))
+    return Placement(image, tensor, fitted(image, tensor, fit, resize))

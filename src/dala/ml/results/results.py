@@ -16,6 +16,7 @@ from dala.base.record import record, value
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1: left, top, right, bottom."""
+Point = tuple[float, float]
 
 SOFT_EDGE = 0.5
 """From this probability on a pixel counts as part of what a soft mask shows."""
@@ -60,6 +61,21 @@ class Classification(Result):
     score: float
 
 
+@record
+class Mask:
+    """Which pixels of an image show a thing, as truth values (height, width)."""
+
+    pixels: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.pixels, dtype) if copy else np.asarray(self.pixels, dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the same as plain values: row by row runs [0 or 1, how many pixels]."""
+        flat = self.pixels.reshape(-1).astype(np.uint8)
+        return {"shape": list(self.pixels.shape), "runs": _runs(flat)}
+
+
 @value
 class Detection(Result):
     """A thing in an image: the box around it, within the image, and what it is."""
@@ -71,9 +87,18 @@ class Detection(Result):
     """The number of its class."""
     keypoints: Mapping[str, Keypoint] = MappingProxyType({})
     """By name, where the model gives any; they have the score of the whole."""
+    mask: Mask | None = None
+    """Its pixels, where the model tells them."""
+    corners: tuple[Point, ...] | None = None
+    """Those of a box that need not be upright, one after another, where the model gives such."""
+    track: int | None = None
+    """The number by which it is known from frame to frame, where it is tracked."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "box": list(self.box), "keypoints": _plain(self.keypoints)}
+        own = {**vars(self), "box": list(self.box), "keypoints": _plain(self.keypoints)}
+        own["mask"] = None if self.mask is None else self.mask.to_dict()
+        own["corners"] = None if self.corners is None else [list(item) for item in self.corners]
+        return _known(own)
 
 
 @value
@@ -82,9 +107,18 @@ class Pose(Result):
 
     keypoints: Mapping[str, Keypoint]
     score: float
+    box: Box | None = None
+    """Around the person, where the model gives one."""
+    label: str = "person"
+    index: int = 0
+    track: int | None = None
+    """The number by which they are known from frame to frame, where they are tracked."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {"keypoints": _plain(self.keypoints), "score": self.score}
+        own = {"keypoints": _plain(self.keypoints), "score": self.score, "track": self.track}
+        if self.box is not None:
+            own |= {"box": list(self.box), "label": self.label, "index": self.index}
+        return _known(own)
 
 
 @record
@@ -126,16 +160,14 @@ class Segmentation(Result):
         flat = self.mask.reshape(-1)
         if self.is_soft:
             flat = np.rint(np.nan_to_num(flat).clip(0, 1) * 255).astype(np.uint8)
-        starts = np.flatnonzero(np.diff(flat.astype(np.int16), prepend=-1))
-        lengths = np.diff(starts, append=flat.size)
-        values = flat[starts].tolist()
+        runs = _runs(flat)
         if self.is_soft:
-            values = [level / 255 for level in values]
+            runs = [[level / 255, count] for level, count in runs]
         return {
             "shape": list(self.mask.shape),
             "soft": self.is_soft,
             "labels": list(self.labels),
-            "runs": [list(run) for run in zip(values, lengths.tolist(), strict=True)],
+            "runs": runs,
         }
 
 
@@ -161,3 +193,16 @@ class Results(list[Item]):
 
 def _plain(keypoints: Mapping[str, Keypoint]) -> dict[str, Any]:
     return {name: point.to_dict() for name, point in keypoints.items()}
+
+
+def _known(values: dict[str, Any]) -> dict[str, Any]:
+    """The values without those that a model does not give."""
+    optional = ("mask", "corners", "track", "box")
+    return {key: item for key, item in values.items() if item is not None or key not in optional}
+
+
+def _runs(levels: np.ndarray) -> list[list[Any]]:
+    """Each value and how often it comes until another one does, of a flat array of u8."""
+    starts = np.flatnonzero(np.diff(levels.astype(np.int16), prepend=-1))
+    lengths = np.diff(starts, append=levels.size)
+    return [list(run) for run in zip(levels[starts].tolist(), lengths.tolist(), strict=True)]

@@ -7,18 +7,18 @@ from typing import Any
 
 from dala.devices import using
 from dala.errors import ModelError
-from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.reading import Reading
 from dala.ml.results.placement import Placement
 from dala.ml.results.results import Results, Segmentation
-from dala.ml.tasks import classification, detection, faces, poses, segmentation
+from dala.ml.tasks import classification, faces, poses, segmentation, yolo
 from dala.runtime.buffers.buffer import Buffer
 
 Outputs = Mapping[str, Buffer]
-Decoder = Callable[[Outputs, Placement, Entry, Mapping[str, Any]], Results[Any] | Segmentation]
+Decoder = Callable[[Outputs, Placement, Reading, Mapping[str, Any]], Results[Any] | Segmentation]
 
 DECODERS: dict[str, Decoder] = {
     "softmax": classification.decode,
-    "yolo": detection.decode,
+    "yolo": yolo.decode,
     "blazeface": faces.decode,
     "posenet": poses.decode,
     "argmax": segmentation.decode_classes,
@@ -29,13 +29,14 @@ DECODERS: dict[str, Decoder] = {
 def decode(
     outputs: Outputs,
     placement: Placement,
-    entry: Entry,
+    entry: Reading,
     options: Mapping[str, Any] | None = None,
 ) -> Results[Any] | Segmentation:
     """Returns what the outputs for one image say, computed on the device that they are on.
 
-    Options are, by the decoding of the entry: "softmax" top_k; "yolo" and "blazeface" threshold,
-    iou, max_results; "posenet" threshold, max_results. "argmax" and "probability" take none.
+    Options are, by the decoding of the entry: "softmax" top_k; "yolo" threshold, iou, classes,
+    max_results; "blazeface" threshold, iou, max_results; "posenet" threshold, max_results.
+    "argmax" and "probability" take none.
     """
     if not outputs:
         raise ModelError(f"{entry.name}: the model has no outputs of which to make results.")

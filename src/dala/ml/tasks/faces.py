@@ -12,8 +12,8 @@ from dala.devices import Device, current_device, using
 from dala.errors import ModelError
 from dala.kernels.vision.detection import anchor_scores, decode_anchors, merge_overlapping
 from dala.kernels.vision.suppression import non_maximum_suppression
-from dala.ml.catalog.entries import Entry
 from dala.ml.catalog.labels import labels
+from dala.ml.catalog.reading import Reading
 from dala.ml.results.placement import Placement, Shape
 from dala.ml.results.results import Detection, Keypoint, Results
 from dala.ml.tasks.options import chosen
@@ -28,7 +28,7 @@ Anchors = tuple[tuple[int, int], ...]
 
 
 def decode(
-    outputs: Outputs, placement: Placement, entry: Entry, options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, entry: Reading, options: Mapping[str, Any]
 ) -> Results[Detection]:
     """Returns the faces found, the surest first.
 
@@ -37,7 +37,7 @@ def decode(
     """
     given = chosen(entry, options, "threshold", "iou", "max_results")
     limits = {"iou": given["iou"], "threshold": given["threshold"]}
-    (name,), points = labels(entry.labels), labels(entry.settings["keypoints"])
+    (name,), points = entry.names, labels(entry.settings["keypoints"])
     grids = tuple(zip(entry.settings["strides"], entry.settings["anchors"], strict=True))
     anchors = anchor_buffer(grids, placement.tensor, current_device())
     n, columns = anchors.shape[0], 4 + 2 * len(points)
@@ -68,7 +68,7 @@ def decode(
     return faces
 
 
-def _found(outputs: Outputs, entry: Entry, n: int, columns: int) -> tuple[Buffer, Buffer, int]:
+def _found(outputs: Outputs, entry: Reading, n: int, columns: int) -> tuple[Buffer, Buffer, int]:
     """Returns the logits, the offsets, and the column at which these begin."""
     together = (1, n, 1 + columns)
     both = find_output(outputs, "objects", together)

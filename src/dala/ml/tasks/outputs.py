@@ -7,7 +7,7 @@ from typing import Any
 
 from dala.errors import ModelError
 from dala.images.frames import new_buffer
-from dala.ml.catalog.entries import Entry
+from dala.ml.catalog.reading import Reading
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.arguments import Params
@@ -29,7 +29,7 @@ def find_output(outputs: Outputs, name: str, *shapes: Sequence[Axis]) -> Buffer 
     return next(iter(fitting.values())) if len(fitting) == 1 else None
 
 
-def require_output(outputs: Outputs, entry: Entry, name: str, *shapes: Sequence[Axis]) -> Buffer:
+def require_output(outputs: Outputs, entry: Reading, name: str, *shapes: Sequence[Axis]) -> Buffer:
     """The same; a ModelError that says what there is where there is none, or no telling which."""
     found = find_output(outputs, name, *shapes)
     if found is None:

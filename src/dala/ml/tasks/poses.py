@@ -16,8 +16,7 @@ from dala.devices import Device, current_device, using
 from dala.kernels.tensor.gathering import gather
 from dala.kernels.tensor.ranking import top_k
 from dala.kernels.vision.poses import decode_poses, heatmap_peaks
-from dala.ml.catalog.entries import Entry
-from dala.ml.catalog.labels import labels
+from dala.ml.catalog.reading import Reading
 from dala.ml.results.placement import Placement
 from dala.ml.results.results import Keypoint, Pose, Results
 from dala.ml.tasks.options import chosen
@@ -51,12 +50,12 @@ LEAST_SCORE = 0.15
 
 
 def decode(
-    outputs: Outputs, placement: Placement, entry: Entry, options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, entry: Reading, options: Mapping[str, Any]
 ) -> Results[Pose]:
     """Returns the poses found, in the order of the surest point of each."""
     given = chosen(entry, options, "threshold", "max_results")
     stride, radius = entry.settings["stride"], entry.settings["radius"]
-    names = labels(entry.labels)
+    names = entry.names
     points = len(names)
     grid = tuple((size - 1) // stride + 1 for size in placement.tensor)
 

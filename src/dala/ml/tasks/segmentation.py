@@ -10,8 +10,7 @@ import numpy as np
 from dala.errors import ModelError
 from dala.kernels.tensor.ranking import argmax
 from dala.kernels.vision import masks
-from dala.ml.catalog.entries import Entry
-from dala.ml.catalog.labels import labels
+from dala.ml.catalog.reading import Reading
 from dala.ml.results.placement import Placement
 from dala.ml.results.results import Segmentation
 from dala.ml.tasks.options import chosen
@@ -21,11 +20,11 @@ from dala.runtime.buffers.views import reshaped
 
 
 def decode_classes(
-    outputs: Outputs, placement: Placement, entry: Entry, options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, entry: Reading, options: Mapping[str, Any]
 ) -> Segmentation:
     """The class of each pixel of the image, as u8: that of the nearest element of the output."""
     chosen(entry, options)
-    names = labels(entry.labels)
+    names = entry.names
     count = len(names)
     shapes = ((1, None, None), (1, None, None, 1), (1, None, None, count), (1, count, None, None))
     found = require_output(outputs, entry, "classes", *shapes)
@@ -55,15 +54,15 @@ def _largest(found: Buffer, count: int) -> Buffer:
 
 
 def decode_probability(
-    outputs: Outputs, placement: Placement, entry: Entry, options: Mapping[str, Any]
+    outputs: Outputs, placement: Placement, entry: Reading, options: Mapping[str, Any]
 ) -> Segmentation:
     """Returns how likely each pixel is of the last class, as f32 in 0..1, interpolated."""
     chosen(entry, options)
     made = soft_mask(outputs, placement, entry)
-    return Segmentation(np.asarray(made), labels(entry.labels))
+    return Segmentation(np.asarray(made), entry.names)
 
 
-def soft_mask(outputs: Outputs, placement: Placement, entry: Entry) -> Buffer:
+def soft_mask(outputs: Outputs, placement: Placement, entry: Reading) -> Buffer:
     """Returns the same mask on the device, for kernels that go on with it."""
     shapes = ((1, None, None, 1), (1, 1, None, None), (1, None, None))
     found = require_output(outputs, entry, "mask", *shapes)
