@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from dala.ml.executor.layer_operators import LAYERS
 from onnx import defs
 
 from dala.gpu import compute
 from dala.ir.types import F32, S32
 from dala.ml.executor import operator_checks, rewriting
 from dala.ml.executor.elementwise_operators import ELEMENTWISE as ELEMENTWISE_RECORDS
-from dala.ml.executor.layer_operators import LAYERS
 from dala.ml.executor.movement_operators import MOVEMENT
 from dala.ml.executor.operators import OPERATORS
 from dala.ml.executor.reduction_operators import REDUCTIONS
