@@ -147,16 +147,17 @@ class Module:
         return lines
 
 
-ROW = """\
-  %image = sdiv i64 %row, %plane.rows
-  %y = srem i64 %row, %plane.rows
-  %row.pixel = mul i64 %row, %width
-  %pixels.left = sub i64 %total, %row.pixel
-  %pixels = call i64 @llvm.smin.i64(i64 %width, i64 %pixels.left)
-  %y.first = mul i64 %y, %down
-  %y.above = sub i64 %y.first, %top
-  %first.pixel = call i64 @llvm.smin.i64(i64 %first.inside, i64 %pixels)
-  %end.pixel = call i64 @llvm.smin.i64(i64 %end.inside, i64 %pixels)""".split("\n")
+ROW = [
+    "  %image = sdiv i64 %row, %plane.rows",
+    "  %y = srem i64 %row, %plane.rows",
+    "  %row.pixel = mul i64 %row, %width",
+    "  %pixels.left = sub i64 %total, %row.pixel",
+    "  %pixels = call i64 @llvm.smin.i64(i64 %width, i64 %pixels.left)",
+    "  %y.first = mul i64 %y, %down",
+    "  %y.above = sub i64 %y.first, %top",
+    "  %first.pixel = call i64 @llvm.smin.i64(i64 %first.inside, i64 %pixels)",
+    "  %end.pixel = call i64 @llvm.smin.i64(i64 %end.inside, i64 %pixels)",
+]
 """Lines that find where a row of the output is, and its window in the input."""
 
 

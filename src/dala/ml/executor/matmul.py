@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
+from dala.devices import current_device
 from dala.errors import ModelError
 from dala.kernels.base.builtin import written
 from dala.kernels.tensor.matmul import matmul
+from dala.ml.executor import native_convolutions as native
 from dala.ml.executor.epilogue import Epilogue, Mask, Shape, reads
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import require
@@ -21,6 +24,9 @@ from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
 MOST_OPERANDS = 4
+
+Made = tuple[Any, Callable[[np.ndarray], np.ndarray]]
+"""The role of a constant, and what makes it of what a node has."""
 
 
 def gemm(context: NodeContext) -> Iterable[Stage]:
@@ -37,9 +43,13 @@ def gemm(context: NodeContext) -> Iterable[Stage]:
     columns = a.shape[1]
     require(node, columns == rows, f"a {a.shape} has {columns} columns, but b has {rows} rows")
     shape = (a.shape[0], made)
-    by = context.weight(
-        1, ("columns", turned, alpha), lambda given: (given.T if turned else given) * alpha
-    )
+    by, bias = ("columns", turned, alpha), ("row", beta, made)
+
+    def columns_of(given: np.ndarray) -> np.ndarray:
+        return (given.T if turned else given) * np.float32(alpha)
+
+    def row_of(given: np.ndarray) -> np.ndarray:
+        return np.resize(given.reshape(-1) * np.float32(beta), made)
 
     row = context.array(2)
     if row is not None and row.size != 1 and row.shape[-1] != row.size:
@@ -48,14 +58,29 @@ def gemm(context: NodeContext) -> Iterable[Stage]:
     require(
         node, fits, f"c is {() if row is None else row.shape}, but the product has {made} columns"
     )
-    bias = context.bias(
-        2, made, ("row", beta, made), lambda given: np.resize(given.reshape(-1) * beta, made)
+    if current_device().is_host:
+        return _by_tiles(context, (by, columns_of), (bias, row_of), shape)
+    weight, added = context.weight(1, by, columns_of), context.bias(2, made, bias, row_of)
+
+    def end(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        yield dense_stage(a, weight, added, epilogue, operands, out)
+
+    return context.defer(shape, end, dense_takes(shape))
+
+
+def _by_tiles(context: NodeContext, by: Made, bias: Made, shape: Shape) -> Iterator[Stage]:
+    """Defers a product with a constant to code for the CPU that computes it with its epilogue."""
+    a = context.input()
+    (role, make), (bias_role, make_bias) = by, bias
+    weight = context.weight(1, ("tiles", role), lambda it: native.arranged_matrix(make(it)))
+    added = context.bias(
+        2, shape[-1], ("tiles", bias_role), lambda it: native.arranged_bias(make_bias(it))
     )
 
     def end(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
-        yield dense_stage(a, by, bias, epilogue, operands, out)
+        yield native.product_stage([a, weight, added], operands, out, epilogue)
 
-    return context.defer(shape, end, dense_takes(shape))
+    return context.defer(shape, end, partial(native.takes_product, shape))
 
 
 def dense_takes(shape: Shape) -> Callable[[Sequence[Shape]], bool]:
@@ -108,10 +133,21 @@ def _dense_kernel(epilogue: Epilogue, masks: tuple[Mask, ...]) -> Kernel:
     return written("dense", f"def dense({given}):\n    " + "\n    ".join(lines))
 
 
-def multiply(context: NodeContext) -> Iterator[Stage]:
+def multiply(context: NodeContext) -> Iterable[Stage]:
     """MatMul of matrices and batches of them."""
+    wanted = _product_shape(context.node, context.shape(0), context.shape(1))
+    constant = context.is_constant(1) and not context.is_constant(0)
+    if constant and len(context.shape(1)) == 2 and current_device().is_host and 0 not in wanted:
+        return _by_tiles(context, ("plain", _as_given), ("plain", _as_given), wanted)
+    return _multiplied(context, wanted)
+
+
+def _as_given(weight: np.ndarray) -> np.ndarray:
+    return weight
+
+
+def _multiplied(context: NodeContext, wanted: Shape) -> Iterator[Stage]:
     a, b = context.input(0), context.input(1)
-    wanted = _product_shape(context.node, a.shape, b.shape)
     many_a, many_b = math.prod(a.shape[:-2]), math.prod(b.shape[:-2])
     out = context.output(wanted)
     if many_b == 1:

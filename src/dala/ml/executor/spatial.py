@@ -13,6 +13,8 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper, zero_outside
 from dala.kernels.tensor.reductions import reduce_max, reduce_mean
 from dala.kernels.tensor.windows import Windows
+from dala.ml.executor.channel_pools import pooled, pooled_whole
+from dala.ml.executor.channels_last import TO_LAST, in_order
 from dala.ml.executor.convolutions import windows_of
 from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.node_context import NodeContext
@@ -30,17 +32,18 @@ LOWEST = -3.4028234663852886e38
 
 def pool(context: NodeContext) -> Iterator[Stage]:
     """MaxPool and AveragePool in two axes."""
-    x, node = context.input(), context.node
-    check_spatial(node, x.shape)
+    node, shape, order = context.node, context.shape(), context.order()
+    check_spatial(node, shape)
     size = numbers_of(node, "kernel_shape", node.get("kernel_shape", ()), 2, 1)
-    plane = x.shape[2:]
+    plane = shape[2:]
     ceiling = bool(node.get("ceil_mode", 0))
     down, across = windows_of(node, size, plane, ceiling=ceiling)
-    out = context.output((*x.shape[:2], down.count, across.count))
-    planes = math.prod(x.shape[:2])
-    windows = (down, across)
+    x = context.ordered_input(order)
+    out = context.ordered_output((*shape[:2], down.count, across.count), order)
+    planes = math.prod(shape[:2])
+    windows, largest = (down, across), node.op == "MaxPool"
     if all(w == Windows(n, w.step, 1, 0, 1) for n, w in zip(plane, windows, strict=True)):
-        yield _whole(node.op == "MaxPool", x, out)
+        yield pooled_whole(largest, x, out) if order == TO_LAST else _whole(largest, x, out)
         return
     params = {
         "height": down.size,
@@ -56,6 +59,9 @@ def pool(context: NodeContext) -> Iterator[Stage]:
     if node.op == "AveragePool":
         kernel = _mean
         params |= _counted(node, plane, windows)
+    if order == TO_LAST:
+        yield pooled(largest, x, out, params)
+        return
     target = reshaped(out, (planes, down.count, across.count))
     yield Stage(kernel, [reshaped(x, (planes, *plane))], target, params)
 
@@ -82,10 +88,12 @@ def _counted(node: Node, plane: Shape, windows: tuple[Windows, Windows]) -> dict
 
 def global_pool(context: NodeContext) -> Iterator[Stage]:
     """GlobalAveragePool and GlobalMaxPool."""
-    x = context.input()
-    require(context.node, len(x.shape) > 2, f"there are no planes in {x.shape}")
-    out = context.output((*x.shape[:2], *(1,) * (len(x.shape) - 2)))
-    yield _whole(context.node.op == "GlobalMaxPool", x, out)
+    shape, order = context.shape(), context.order()
+    require(context.node, len(shape) > 2, f"there are no planes in {shape}")
+    x = context.ordered_input(order)
+    out = context.ordered_output((*shape[:2], *(1,) * (len(shape) - 2)), order)
+    largest = context.node.op == "GlobalMaxPool"
+    yield pooled_whole(largest, x, out) if order == TO_LAST else _whole(largest, x, out)
 
 
 def _whole(largest: bool, x: Buffer, out: Buffer) -> Stage:
@@ -158,10 +166,14 @@ def resize(context: NodeContext) -> Iterator[Stage]:
     if not axes:
         yield from context.view(shape)
         return
+    order = context.order()
+    x, out = context.ordered_input(order), context.ordered_output(sizes, order)
+    if order == TO_LAST:
+        shape, sizes = in_order(shape, order), in_order(sizes, order)
+        scales, axes = [scales[axis] for axis in order], sorted(map(order.index, axes))
     first = min(axes[0], len(shape) - 2)
     if axes[-1] - first > 1:
         raise ModelError(f"{node}: {shape} to {sizes}: only two neighboring axes are resized.")
-    x, out = context.input(), context.output(sizes)
     linear = node.get("mode", "nearest") == "linear"
     outer, inner = math.prod(shape[:first]), math.prod(shape[first + 2 :])
     tables: list[Buffer] = []
