@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
+from dala.devices import current_device
+from dala.ir.types import F32
 from dala.kernels.base.builtin import written
+from dala.ml.executor import native_convolutions as native
 from dala.ml.executor.epilogue import Epilogue, Mask, Shape, reads
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.pointwise import literal
@@ -20,6 +24,9 @@ from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
 MOST_OPERANDS = 4
+
+Made = tuple[Any, Callable[[np.ndarray], np.ndarray]]
+"""The role of a constant, and what makes it of what a node has."""
 
 
 def gemm(context: NodeContext) -> Iterable[Stage]:
@@ -46,17 +53,37 @@ def _dense(context: NodeContext, shape: Shape) -> Iterable[Stage]:
     node, a, made = context.node, context.input(), shape[1]
     alpha, beta = node.get("alpha", 1.0), node.get("beta", 1.0)
     turned = bool(node.get("transB", 0))
-    by = context.weight(
-        1, ("columns", turned, alpha), lambda given: (given.T if turned else given) * alpha
-    )
-    bias = context.bias(
-        2, made, ("row", beta, made), lambda given: np.resize(given.reshape(-1) * beta, made)
+    by, bias = ("columns", turned, alpha), ("row", beta, made)
+
+    def columns_of(given: np.ndarray) -> np.ndarray:
+        return (given.T if turned else given) * np.float32(alpha)
+
+    def row_of(given: np.ndarray) -> np.ndarray:
+        return np.resize(given.reshape(-1) * np.float32(beta), made)
+
+    if current_device().is_host:
+        return _by_tiles(context, (by, columns_of), (bias, row_of), shape)
+    weight, added = context.weight(1, by, columns_of), context.bias(2, made, bias, row_of)
+
+    def end(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        yield dense_stage(a, weight, added, epilogue, operands, out)
+
+    return context.defer(shape, end, dense_takes(shape))
+
+
+def _by_tiles(context: NodeContext, by: Made, bias: Made, shape: Shape) -> Iterator[Stage]:
+    """Defers a product with a constant to code for the CPU that computes it with its epilogue."""
+    a = context.input()
+    (role, make), (bias_role, make_bias) = by, bias
+    weight = context.weight(1, ("tiles", role), lambda it: native.arranged_matrix(make(it)))
+    added = context.bias(
+        2, shape[-1], ("tiles", bias_role), lambda it: native.arranged_bias(make_bias(it))
     )
 
     def end(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
-        yield dense_stage(a, by, bias, epilogue, operands, out)
+        yield native.product_stage([a, weight, added], operands, out, epilogue)
 
-    return context.defer(shape, end, dense_takes(shape))
+    return context.defer(shape, end, partial(native.takes_product, shape))
 
 
 def _general(context: NodeContext, shape: Shape) -> Iterable[Stage]:
@@ -130,19 +157,27 @@ def _dense_kernel(epilogue: Epilogue, masks: tuple[Mask, ...]) -> Kernel:
 
 def multiply(context: NodeContext) -> Iterable[Stage]:
     """MatMul of matrices, batches of them that are broadcast, and vectors."""
-    node, steps = context.node, Steps()
-    a, b = context.input(0), context.input(1)
-    many = len(a.shape) > 0 < len(b.shape)
-    require(node, many, f"a is {a.shape} and b is {b.shape}: numbers are no vectors")
-    rows = a.shape if len(a.shape) > 1 else (1, *a.shape)
-    columns = b.shape if len(b.shape) > 1 else (*b.shape, 1)
+    node, a, b = context.node, context.shape(0), context.shape(1)
+    many = len(a) > 0 < len(b)
+    require(node, many, f"a is {a} and b is {b}: numbers are no vectors")
+    rows = a if len(a) > 1 else (1, *a)
+    columns = b if len(b) > 1 else (*b, 1)
     fits = rows[-1] == columns[-2]
-    require(node, fits, f"a {a.shape} has {rows[-1]} columns, but b {b.shape} has {columns[-2]}")
+    require(node, fits, f"a {a} has {rows[-1]} columns, but b {b} has {columns[-2]}")
     batch = broadcast(node, [rows[:-2], columns[:-2]])
-    shape = [*batch]
-    shape += [rows[-2]] if len(a.shape) > 1 else []
-    shape += [columns[-1]] if len(b.shape) > 1 else []
-    out = context.output(shape, a.scalar)
+    shape = (*batch, *rows[-2:-1][: len(a) - 1], *columns[-1:][: len(b) - 1])
+    floats = context.dtype(0) == context.dtype(1) == F32
+    constant = context.is_constant(1) and not context.is_constant(0)
+    on_host = current_device().is_host and floats and 0 not in shape
+    if on_host and constant and len(a) > 1 and len(b) == 2:
+        return _by_tiles(context, ("plain", _as_given), ("plain", _as_given), shape)
+    steps = Steps()
+    out = context.output(shape, context.dtype())
     target = reshaped(out, (*batch, rows[-2], columns[-1]))
-    steps.multiply(reshaped(a, rows), reshaped(b, columns), into=target)
+    given = (reshaped(context.input(0), rows), reshaped(context.input(1), columns))
+    steps.multiply(*given, into=target)
     return steps
+
+
+def _as_given(weight: np.ndarray) -> np.ndarray:
+    return weight

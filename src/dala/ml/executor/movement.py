@@ -17,7 +17,12 @@ from dala.kernels.tensor.gathering import gather as gathered
 from dala.kernels.tensor.matmul import transposed
 from dala.lang.lower import Definition
 from dala.lang.source import from_text
-from dala.ml.executor.channels_last import TO_LAST, TO_PLANES, ChannelsLast
+from dala.ml.executor.channels_last import (
+    TO_LAST,
+    TO_PLANES,
+    ChannelsLast,
+    in_order,
+)
 from dala.ml.executor.constant_folding import axes_of, slices_of
 from dala.ml.executor.dtypes import CASTS
 from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
@@ -146,18 +151,20 @@ def space_to_depth(context: NodeContext) -> Iterator[Stage]:
 
 
 def concat(context: NodeContext) -> Iterator[Stage]:
-    parts = [context.input(i) for i in range(len(context.node.inputs))]
-    axis = axis_in(context.node, context.node.get("axis"), len(parts[0].shape))
-    shape = list(parts[0].shape)
+    count = len(context.node.inputs)
+    shapes = [context.shape(i) for i in range(count)]
+    axis, shape = axis_in(context.node, context.node.get("axis"), len(shapes[0])), [*shapes[0]]
     alike = all(
-        len(item.shape) == len(shape)
-        and [*item.shape[:axis], shape[axis], *item.shape[axis + 1 :]] == shape
-        for item in parts
+        len(item) == len(shape) and [*item[:axis], shape[axis], *item[axis + 1 :]] == shape
+        for item in shapes
     )
-    listed = " and ".join(str(item.shape) for item in parts)
+    listed = " and ".join(map(str, shapes))
     require(context.node, alike, f"{listed} are not the same but for axis {axis}")
-    shape[axis] = sum(item.shape[axis] for item in parts)
-    yield Stage(joined, parts, context.output(shape, parts[0].scalar), {"axis": axis})
+    shape[axis] = sum(item[axis] for item in shapes)
+    order = context.order(*range(count))
+    parts = [context.ordered_input(order, i) for i in range(count)]
+    out = context.ordered_output(shape, order, parts[0].scalar)
+    yield Stage(joined, parts, out, {"axis": order.index(axis)})
 
 
 def gather(context: NodeContext) -> Iterator[Stage]:
@@ -176,42 +183,44 @@ def expand(context: NodeContext) -> Iterator[Stage]:
 
 
 def slice_(context: NodeContext) -> Iterator[Stage]:
-    x = context.input()
+    given, order = context.shape(), context.order()
+    x = context.ordered_input(order)
     taken = [
-        given.indices(size)
-        for given, size in zip(
-            slices_of(context.node, context.arrays(), x.shape), x.shape, strict=True
-        )
+        item.indices(size)
+        for item, size in zip(slices_of(context.node, context.arrays(), given), given, strict=True)
     ]
     shape = [len(range(*item)) for item in taken]
-    out = context.output(shape, x.scalar)
+    out = context.ordered_output(shape, order, x.scalar)
     if 0 not in shape:
-        yield picked(x, out, [start for start, _, _ in taken], [step for _, _, step in taken])
+        starts, steps = ([taken[axis][place] for axis in order] for place in (0, 2))
+        yield picked(x, out, starts, steps)
 
 
 def split(context: NodeContext) -> Iterator[Stage]:
-    node, x = context.node, context.input()
-    axis = axis_in(node, node.get("axis", 0), len(x.shape))
+    node, whole, order = context.node, context.shape(), context.order()
+    x = context.ordered_input(order)
+    axis = axis_in(node, node.get("axis", 0), len(whole))
     count = len(node.outputs)
     given = context.array(1) if node.has(1) else node.get("split")
-    each = -(-x.shape[axis] // count)
-    sizes = [each] * (count - 1) + [x.shape[axis] - each * (count - 1)]
+    each = -(-whole[axis] // count)
+    sizes = [each] * (count - 1) + [whole[axis] - each * (count - 1)]
     sizes = sizes if given is None else numbers_of(node, "split", given, count, 0)
-    fits = min(sizes) >= 0 and sum(sizes) == x.shape[axis]
-    require(node, fits, f"parts of {sizes} are not the {x.shape[axis]} of axis {axis}")
+    fits = min(sizes) >= 0 and sum(sizes) == whole[axis]
+    require(node, fits, f"parts of {sizes} are not the {whole[axis]} of axis {axis}")
     first = 0
     for i, size in enumerate(sizes):
-        shape = (*x.shape[:axis], size, *x.shape[axis + 1 :])
-        starts = [first if j == axis else 0 for j in range(len(shape))]
+        shape = (*whole[:axis], size, *whole[axis + 1 :])
+        starts = [first if j == axis else 0 for j in order]
         first += size
         if node.outputs[i]:
-            yield picked(x, context.output(shape, x.scalar, i), starts, [1] * len(shape))
+            out = context.ordered_output(shape, order, x.scalar, i)
+            yield picked(x, out, starts, [1] * len(shape))
 
 
 def pad(context: NodeContext) -> Iterator[Stage]:
     """Pad by a constant, by the edge, or by what lies inside of it."""
-    node, x = context.node, context.input()
-    rank = len(x.shape)
+    node, whole, order = context.node, context.shape(), context.order()
+    x, rank = context.ordered_input(order), len(whole)
     pads = node.get("pads") if node.opset < 11 else np.asarray(context.array(1)).tolist()
     named = context.array(3)
     axes = list(range(rank)) if named is None else axes_in(node, named.tolist(), rank)
@@ -221,11 +230,12 @@ def pad(context: NodeContext) -> Iterator[Stage]:
         before[axis], after[axis] = pads[i], pads[i + len(axes)]
     given = node.get("value", 0.0) if node.opset < 11 else context.array(2)
     fill = 0.0 if given is None or np.size(given) == 0 else np.asarray(given).reshape(()).item()
-    shape = [n + a + b for n, a, b in zip(x.shape, before, after, strict=True)]
-    require(node, min(shape, default=0) >= 0, f"pads of {pads} leave nothing of {x.shape}")
+    shape = [n + a + b for n, a, b in zip(whole, before, after, strict=True)]
+    require(node, min(shape, default=0) >= 0, f"pads of {pads} leave nothing of {whole}")
     mode = node.get("mode", "constant")
     check_border(context, mode, before, after)
-    out = context.output(shape, x.scalar)
+    out = context.ordered_output(shape, order, x.scalar)
+    before = list(in_order(before, order))
     if 0 in out.shape:
         return
     if 0 in x.shape:

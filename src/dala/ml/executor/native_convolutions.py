@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache, partial
 
@@ -12,11 +13,11 @@ from dala.devices import CPU, current_device
 from dala.emit.llvm.channels_last import Ending, lanes_of
 from dala.emit.llvm.dense_convolution import BLOCK, dense_convolution, packed, padded_bias
 from dala.emit.llvm.depthwise_convolution import depthwise_convolution, lined_up
-from dala.emit.llvm.target import Target
 from dala.kernels.tensor.windows import Windows
 from dala.ml.executor.epilogue import Epilogue, Shape
 from dala.plan.chunks import Chunks
 from dala.runtime.buffers.buffer import Buffer
+from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
 from dala.runtime.pipelines.native import NativeKernel
 
@@ -72,6 +73,11 @@ def arranged(weight: np.ndarray, groups: int) -> np.ndarray:
     return packed(weight.transpose(2, 3, 1, 0).reshape(-1, made), lanes)
 
 
+def arranged_matrix(weight: np.ndarray) -> np.ndarray:
+    """A matrix (k, o) in the order in which the code needs it."""
+    return packed(weight, lanes_of(CPU.target()))
+
+
 def arranged_bias(bias: np.ndarray) -> np.ndarray:
     """A bias with zeros up to a whole register."""
     return padded_bias(bias, lanes_of(CPU.target()))
@@ -98,6 +104,28 @@ def convolution_stage(
     return Stage(kernel, inputs, out)
 
 
+def takes_product(shape: Shape, operands: Sequence[Shape]) -> bool:
+    """Whether operands are as large as a product (…, o), or have an element a column."""
+    return len(operands) <= MOST_OPERANDS and all(
+        _is_whole(shape, item) or math.prod(item) == item[-1] == shape[-1] for item in operands
+    )
+
+
+def product_stage(
+    inputs: Sequence[Buffer], operands: Sequence[Buffer], out: Buffer, epilogue: Epilogue
+) -> Stage:
+    """Returns the stage of rows (…, k), weights (k, o) and bias, arranged, and operands."""
+    x, by, bias = inputs
+    rows, made = math.prod(out.shape[:-1]), out.shape[-1]
+    target = reshaped(out, (1, 1, rows, made))
+    seen = [
+        reshaped(item, target.shape if item.shape == out.shape else (made,)) for item in operands
+    ]
+    given = [reshaped(x, (1, 1, rows, x.shape[-1])), by, bias, *seen]
+    one = Windows(1, 1, 1, 0, 1)
+    return convolution_stage(given, target, (one, Windows(1, 1, 1, 0, rows)), 1, epilogue)
+
+
 @value
 class Layer:
     """A convolution but for what follows it: batch, h, w, c and h, w, c of the output; windows."""
@@ -114,8 +142,7 @@ class Layer:
             return batch * rows, columns
         if columns <= FEW_PIXELS and self._blocks() >= CHUNKS_PER_THREAD * threads:
             return 1, columns
-        size = -(-columns // threads)
-        size = min(size, STRIP_PIXELS)
+        size = min(-(-columns // threads), STRIP_PIXELS)
         return -(-columns // size), size
 
     def _blocks(self) -> int:
@@ -167,9 +194,8 @@ def _kernel(epilogue: Epilogue, whole: tuple[bool, ...], layer: Layer) -> Native
 
 
 @cache
-def _text(
-    epilogue: Epilogue, whole: tuple[bool, ...], size: tuple[int, int] | None, target: Target
-) -> str:
+def _text(epilogue: Epilogue, whole: tuple[bool, ...], size: tuple[int, int] | None) -> str:
+    target = CPU.target()
     ending = Ending(epilogue.program(len(whole)), whole)
     if size is None:
         return dense_convolution(ending, target)

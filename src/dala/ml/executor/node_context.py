@@ -89,11 +89,13 @@ class NodeContext:
         name = self.node.inputs[index]
         return self.builder.channels_last(name) if order == TO_LAST else self.builder.buffer(name)
 
-    def ordered_output(self, shape: Sequence[int], order: Shape, scalar: Scalar = F32) -> Buffer:
+    def ordered_output(
+        self, shape: Sequence[int], order: Shape, scalar: Scalar = F32, index: int = 0
+    ) -> Buffer:
         """Returns where a result of a shape goes, with its axes in this order."""
         if order != TO_LAST:
-            return self.output(shape, scalar)
-        return self.builder.made_last(self.node.outputs[0], tuple(shape), scalar)
+            return self.output(shape, scalar, index)
+        return self.builder.made_last(self.node.outputs[index], tuple(shape), scalar)
 
     def defer(
         self, shape: Sequence[int], finish: Finish, takes: Takes, *, channels_last: bool = False

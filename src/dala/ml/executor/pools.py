@@ -12,6 +12,7 @@ from dala.ir.types import S32
 from dala.kernels.base.builtin import written
 from dala.kernels.tensor.reductions import reduce_max, reduce_mean, reduce_sum
 from dala.kernels.tensor.windows import Windows
+from dala.ml.executor.channels_last import TO_LAST
 from dala.ml.executor.convolutions import windows_of
 from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.node_context import NodeContext
@@ -30,34 +31,41 @@ Spans = tuple[tuple[int, int], ...]
 
 def pool(context: NodeContext) -> Iterable[Stage]:
     """MaxPool, AveragePool and LpPool."""
-    x, node, steps = context.input(), context.node, Steps()
-    require(node, len(x.shape) > 2, f"there are no planes in {x.shape}")
-    plane = x.shape[2:]
+    given, node, steps = context.shape(), context.node, Steps()
+    require(node, len(given) > 2, f"there are no planes in {given}")
+    plane = given[2:]
     size = numbers_of(node, "kernel_shape", node.get("kernel_shape", ()), len(plane), 1)
     windows = windows_of(node, size, plane, ceiling=bool(node.get("ceil_mode", 0)))
     counts = tuple(item.count for item in windows)
-    planes = math.prod(x.shape[:2])
-    seen = reshaped(x, (planes, *plane))
-    shape = (planes, *counts)
     if node.outputs[0]:
-        out = context.output((*x.shape[:2], *counts), x.scalar)
+        order = context.order()
+        x, last = context.ordered_input(order), order == TO_LAST
+        out = context.ordered_output((*given[:2], *counts), order, x.scalar)
         whole = all(w == Windows(n, w.step, 1, 0, 1) for n, w in zip(plane, windows, strict=True))
+        seen, shape = (x, out.shape) if last else (_planes(x), (math.prod(given[:2]), *counts))
         if whole and node.op != "LpPool":
-            _whole(steps, node.op, x, out)
+            _whole(steps, node.op, x, out, last)
         elif node.op == "MaxPool":
-            steps.run(_largest_kernel(windows), [seen], shape, into=out)
+            steps.run(_largest_kernel(windows, last), [seen], shape, into=out)
         elif node.op == "LpPool":
-            steps.run(_norm_kernel(windows, node.get("p", 2)), [seen], shape, into=out)
+            steps.run(_norm_kernel(windows, node.get("p", 2), last), [seen], shape, into=out)
         else:
             spans = _counted(node, plane, windows)
-            steps.run(_mean_kernel(windows, spans), [seen], shape, into=out)
+            steps.run(_mean_kernel(windows, spans, last), [seen], shape, into=out)
     if len(node.outputs) > 1 and node.outputs[1]:
         strides = [math.prod(plane[axis + 1 :]) for axis in range(len(plane))]
         if node.get("storage_order", 0):
             strides = [math.prod(plane[:axis]) for axis in range(len(plane))]
-        places = context.output((*x.shape[:2], *counts), S32, 1)
+        places = context.output((*given[:2], *counts), S32, 1)
+        seen = _planes(context.input())
+        shape = (math.prod(given[:2]), *counts)
         steps.run(_place_kernel(windows, tuple(strides)), [seen], shape, into=places)
     return steps
+
+
+def _planes(x: Buffer) -> Buffer:
+    """Returns planes as they lie, one after another."""
+    return reshaped(x, (math.prod(x.shape[:2]), *x.shape[2:]))
 
 
 def _counted(node: Node, plane: Shape, windows: Sequence[Windows]) -> Spans:
@@ -76,23 +84,31 @@ def _counted(node: Node, plane: Shape, windows: Sequence[Windows]) -> Spans:
 
 def global_pool(context: NodeContext) -> Iterable[Stage]:
     """GlobalAveragePool, GlobalMaxPool and GlobalLpPool."""
-    x, node, steps = context.input(), context.node, Steps()
-    require(node, len(x.shape) > 2, f"there are no planes in {x.shape}")
-    out = context.output((*x.shape[:2], *(1,) * (len(x.shape) - 2)), x.scalar)
+    given, node, steps = context.shape(), context.node, Steps()
+    require(node, len(given) > 2, f"there are no planes in {given}")
+    shape = (*given[:2], *(1,) * (len(given) - 2))
     if node.op != "GlobalLpPool":
-        _whole(steps, node.op, x, out)
+        order = context.order()
+        x = context.ordered_input(order)
+        out = context.ordered_output(shape, order, x.scalar)
+        _whole(steps, node.op, x, out, order == TO_LAST)
         return steps
+    x = context.input()
+    out = context.output(shape, x.scalar)
     powers = steps.elementwise(_power_of("x0", node.get("p", 2)), x)
     total = steps.reduce(reduce_sum, powers, range(2, len(x.shape)))
     steps.elementwise(_root_of("x0", node.get("p", 2)), total, into=out)
     return steps
 
 
-def _whole(steps: Steps, op: str, x: Buffer, out: Buffer) -> None:
-    planes = math.prod(x.shape[:2])
-    seen = reshaped(x, (planes, math.prod(x.shape[2:])))
+def _whole(steps: Steps, op: str, x: Buffer, out: Buffer, last: bool) -> None:
+    """The largest or the mean of each plane, whose channels may be last."""
     kernel = reduce_max if "Max" in op else reduce_mean
-    steps.append(Stage(kernel, [seen], reshaped(out, (planes,)), {"axis": 1}))
+    seen = (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1])
+    if not last:
+        seen = (math.prod(x.shape[:2]), math.prod(x.shape[2:]), 1)
+    target = reshaped(out, (seen[0], seen[2]))
+    steps.append(Stage(kernel, [reshaped(x, seen)], target, {"axis": 1}))
 
 
 def _power_of(x: str, p: int) -> str:
@@ -132,22 +148,26 @@ def _inside(windows: Sequence[Windows]) -> str:
     return " and ".join(f"q{axis} >= 0 and q{axis} < x.shape[{axis + 1}]" for axis in axes)
 
 
-def _pooling(name: str, windows: Sequence[Windows], lines: Sequence[str]) -> Kernel:
-    names = ", ".join(["i", *(f"p{axis}" for axis in range(len(windows)))])
-    head = f"def {name}(x):\n    {names} = dala.position({len(windows) + 1})\n    "
+def _pooling(
+    name: str, windows: Sequence[Windows], lines: Sequence[str], *, last: bool = False
+) -> Kernel:
+    """A kernel over planes, or over pixels whose channels are last."""
+    names = ["i", *(f"p{axis}" for axis in range(len(windows))), *["c"] * last]
+    head = f"def {name}(x):\n    {', '.join(names)} = dala.position({len(names)})\n    "
     return written(name, head + "\n    ".join(lines))
 
 
 @cache
-def _largest_kernel(windows: tuple[Windows, ...]) -> Kernel:
+def _largest_kernel(windows: tuple[Windows, ...], last: bool) -> Kernel:
     # What a tap outside stands for is one inside, so that no number has to be less than all.
     (first, start), (loops, blank, at) = _first(windows), _taps(windows)
+    start, at = start + ", c" * last, at + ", c" * last
     if all(item.apart == 1 for item in windows):
         inside = f"largest = max(largest, x[i, {at}])"
     else:
         inside = f"largest = max(largest, x[i, {at}] if {_inside(windows)} else begun)"
     lines = [*first, f"begun = x[i, {start}]", "largest = begun", *loops, blank + inside]
-    return _pooling("max_pool", windows, [*lines, "return largest"])
+    return _pooling("max_pool", windows, [*lines, "return largest"], last=last)
 
 
 @cache
@@ -169,8 +189,9 @@ def _place_kernel(windows: tuple[Windows, ...], strides: Shape) -> Kernel:
 
 
 @cache
-def _mean_kernel(windows: tuple[Windows, ...], spans: Spans) -> Kernel:
+def _mean_kernel(windows: tuple[Windows, ...], spans: Spans, last: bool) -> Kernel:
     loops, blank, at = _taps(windows)
+    at += ", c" * last
     counts = " and ".join(
         f"q{axis} >= {low} and q{axis} < {high}" for axis, (low, high) in enumerate(spans)
     )
@@ -180,12 +201,13 @@ def _mean_kernel(windows: tuple[Windows, ...], spans: Spans) -> Kernel:
         f"{blank}count += 1.0 if {counts} else 0.0",
         "return total / count",
     ]
-    return _pooling("mean_pool", windows, lines)
+    return _pooling("mean_pool", windows, lines, last=last)
 
 
 @cache
-def _norm_kernel(windows: tuple[Windows, ...], p: int) -> Kernel:
+def _norm_kernel(windows: tuple[Windows, ...], p: int, last: bool) -> Kernel:
     loops, blank, at = _taps(windows)
+    at += ", c" * last
     power = _power_of("element", p)
     lines = ["total = 0.0", *loops]
     lines += [
@@ -193,7 +215,7 @@ def _norm_kernel(windows: tuple[Windows, ...], p: int) -> Kernel:
         f"{blank}total += {power}",
         f"return {_root_of('total', p)}",
     ]
-    return _pooling("norm_pool", windows, lines)
+    return _pooling("norm_pool", windows, lines, last=last)
 
 
 # -- back ------------------------------------------------------------------------------------------

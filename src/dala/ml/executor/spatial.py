@@ -11,6 +11,7 @@ import numpy as np
 from dala.errors import ModelError
 from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import helper
+from dala.ml.executor.channels_last import TO_LAST, in_order
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import axes_in, numbers_of, require
 from dala.ml.onnx.contents import Node
@@ -27,10 +28,14 @@ def resize(context: NodeContext) -> Iterator[Stage]:
     if not axes:
         yield from context.view(shape)
         return
+    order = context.order()
+    x, out = context.ordered_input(order), context.ordered_output(sizes, order)
+    if order == TO_LAST:
+        shape, sizes = in_order(shape, order), in_order(sizes, order)
+        scales, axes = [scales[axis] for axis in order], sorted(map(order.index, axes))
     first = min(axes[0], len(shape) - 2)
     if axes[-1] - first > 1:
         raise ModelError(f"{node}: {shape} to {sizes}: only two neighboring axes are resized.")
-    x, out = context.input(), context.output(sizes)
     linear = node.get("mode", "nearest") == "linear"
     outer, inner = math.prod(shape[:first]), math.prod(shape[first + 2 :])
     tables: list[Buffer] = []

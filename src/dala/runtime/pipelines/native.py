@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from dala.devices import CPU
 from dala.devices.cpu.device import Executable
 from dala.devices.cpu.launches import bound_launch
 from dala.devices.device import Again, Memory
-from dala.emit.llvm.target import Options, Target
+from dala.emit.llvm.target import Options
 from dala.errors import DeviceError
 from dala.plan.chunks import Chunks
 from dala.runtime.buffers.buffer import Buffer
@@ -20,7 +20,7 @@ from dala.runtime.profiling.profile import ACTIVE, measure
 
 
 class NativeKernel(HostCallKernel):
-    """A kernel given as what emits its module for a target, with the sizes that it is run with.
+    """A kernel given as what emits its module for this CPU, with the sizes that it is run with.
 
     The module's arguments are the addresses of the output and of the inputs, then the sizes.
     """
@@ -29,7 +29,7 @@ class NativeKernel(HostCallKernel):
         self,
         name: str,
         inputs: tuple[str, ...],
-        emit: Callable[[Target], str],
+        emit: Callable[[], str],
         sizes: Sequence[int],
         chunks: Callable[[int], Chunks],
     ) -> None:
@@ -41,7 +41,7 @@ class NativeKernel(HostCallKernel):
     def run(self, inputs: Sequence[Buffer], output: Outputs, params: Params | None = None) -> None:
         output = one_output(self.name, output)
         self._check(output)
-        executable, chunks = self._loaded()
+        executable, chunks = self._loaded
         memories, target = [item.memory for item in inputs], output.memory
         addresses = [item.address for item in (target, *memories)]  # type: ignore[attr-defined]
         call = partial(CPU.run, executable, executable.pack(*addresses, *self._sizes), chunks)
@@ -52,20 +52,21 @@ class NativeKernel(HostCallKernel):
 
     def bound(self, inputs: Sequence[Memory], output: Memory) -> Again:
         """Returns the launch on these memories."""
-        executable, chunks = self._loaded()
+        executable, chunks = self._loaded
         addresses = [item.address for item in (output, *inputs)]  # type: ignore[attr-defined]
         given = (*addresses, *self._sizes)
         return bound_launch(CPU, executable, given, chunks, range(len(addresses)))
 
     def explain(self, *_: object, **__: object) -> str:
         """Returns the LLVM IR."""
-        text = self._emit(CPU.target())
+        text = self._emit()
         print(text)
         return text
 
+    @cached_property
     def _loaded(self) -> tuple[Executable, Chunks]:
         formats = "Q" * (1 + len(self.inputs)) + "q" * len(self._sizes)
-        text = self._emit(CPU.target())
+        text = self._emit()
         return CPU.compiled(text, formats, Options()), self._cut(CPU.threads)
 
     def _check(self, output: Buffer) -> None:
