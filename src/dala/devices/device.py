@@ -263,6 +263,8 @@ class Device(ABC):
     """Whether it is a GPU rather than a software implementation of one."""
     most_buffers: int | None = None
     """The most buffers that a launch can use, where there is a limit."""
+    lanes: int = 0
+    """The invocations of every subgroup, where texts of WGSL may count on it; else 0."""
     lost: bool = False
     """Whether it was lost, with all its memory; its id then opens a new one."""
 

@@ -16,6 +16,7 @@ from dala.devices.device import Device, GroupRunner, MemoryStatistics, Timing, c
 from dala.devices.webgpu import process_exit, wgpu_errors
 from dala.devices.webgpu.adapters import Adapter, largest_buffer
 from dala.devices.webgpu.memory import Blocks, GpuMemory
+from dala.devices.webgpu.products import lanes_of, products_of
 from dala.devices.webgpu.transfer import Transfers
 from dala.devices.webgpu.wgpu_errors import Guard
 from dala.errors import ArgumentError, DeviceError, LimitError, MemoryLimitError
@@ -87,6 +88,9 @@ class WebGpu(Device):
         self.is_gpu = adapter.hardware
         self.tiles = _asks_for_tiles(adapter)
         """Whether fusion groups are computed in tiles."""
+        self.lanes = lanes_of(adapter)
+        self.products = products_of(adapter)
+        """The tiles in which matrix products are computed."""
         self._blocks = Blocks(self.gpu, largest_buffer(self.limits))
         self._transfers = Transfers()
         wgpu_errors.watch(self)

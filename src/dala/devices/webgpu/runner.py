@@ -51,7 +51,7 @@ class WebGpuRunner(Bindings):
         super().__init__(device)
         self.task = task
         check_dtypes(device, task.name, task.program)
-        self.grid = grid_for(task)
+        self.grid = grid_for(task, device.products)
         self.groups = (0, 0, 0) if task.empty else self.grid.dispatch(task.domain)
         self.sizes = sizes_of(layout_of(task.program), task.domain, task.shapes)
         self.sizes_bytes = task.sizes_bytes

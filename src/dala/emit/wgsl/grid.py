@@ -9,6 +9,7 @@ from typing import Literal
 from dala.base.record import value
 from dala.emit.partition import Partition
 from dala.emit.wgsl.packing import is_packed
+from dala.emit.wgsl.products import HARDWARE, ProductPlan, ProductTiles, plan_product
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable
 from dala.ir.nodes import AtomicUpdate, Const, Extent, Output, Reduce, walk
 from dala.ir.types import F64
@@ -25,7 +26,7 @@ SHARED_FROM = 64
 SERIAL = 1 << 14
 """The most positions that a single invocation computes in one dispatch."""
 
-Kind = Literal["flat", "grid", "rows", "tiles", "serial"]
+Kind = Literal["flat", "grid", "rows", "tiles", "products", "serial"]
 
 
 @value
@@ -33,9 +34,10 @@ class Grid:
     """One invocation for every `step` positions, in workgroups of `columns` × `rows`.
 
     `flat` counts positions through all rows; `grid` has separate columns and rows; in `rows` a
-    workgroup shares one row, in `tiles` a square of rows and columns; in `serial` a single
-    invocation computes everything, in as many dispatches as that takes. Where positions scatter to
-    elements of their own, they update them without atomics.
+    workgroup shares one row, in `tiles` a square of rows and columns, in `products` a tile of which
+    each invocation has several rows and columns; in `serial` a single invocation computes
+    everything, in as many dispatches as that takes. Where positions scatter to elements of their
+    own, they update them without atomics.
     """
 
     kind: Kind
@@ -43,6 +45,7 @@ class Grid:
     rows: int
     step: int = 1
     own_elements: bool = False
+    product: ProductPlan | None = None
 
     def dispatch(self, domain: tuple[int, ...]) -> tuple[int, int, int]:
         """Returns the number of workgroups along each axis that covers a domain."""
@@ -56,6 +59,10 @@ class Grid:
         if self.kind == "tiles":
             *outer, down, across = domain
             return (-(-across // self.columns), -(-down // self.rows), math.prod(outer))
+        if self.product is not None:
+            *outer, down, across = domain
+            tile = self.product.tile
+            return (-(-across // tile.width), -(-down // tile.height), math.prod(outer))
         down = -(-rows // self.rows)
         y = min(down, MOST_GROUPS)
         return (-(-width // (self.step * self.columns)), y, -(-down // y))
@@ -72,8 +79,8 @@ def spread(groups: int) -> tuple[int, int, int]:
     return (x, y, -(-groups // (x * y)))
 
 
-def grid_for(task: Task) -> Grid:
-    """Returns the best grid for a task."""
+def grid_for(task: Task, products: ProductTiles = HARDWARE) -> Grid:
+    """Returns the best grid for a task; `products` are the tiles that suit the device."""
     program, own = task.program, task.owns_elements
     updates = [item for item in walk(program.body) if isinstance(item, AtomicUpdate)]
     if not own and any(map(_needs_order, updates)):
@@ -81,6 +88,11 @@ def grid_for(task: Task) -> Grid:
     longest = 0 if task.reports else _longest_row(task)
     if longest >= SHARED_FROM:
         return Grid("rows", min(GROUP, _power(longest)), 1)
+    plan = plan_product(task, products)
+    if plan is not None:
+        found = Grid("products", plan.tile.across, plan.tile.down, product=plan)
+        if max(found.dispatch(task.domain)) <= MOST_GROUPS:
+            return found
     tiles = Grid("tiles", TILE, TILE)
     if not task.reports and _suits_tiles(task) and max(tiles.dispatch(task.domain)) <= MOST_GROUPS:
         return tiles

@@ -38,6 +38,9 @@ def literal(scalar: Scalar, value: bool | int | float) -> str:
         return f"{int(scalar.numpy.type(value).view(np.uint16)):#x}u"
     if scalar.is_float:
         number = scalar.numpy.type(value)
+        if scalar == F32 and abs(number) == np.finfo(np.float32).max:
+            # Its shortest decimal is above it, and browsers refuse that before they round.
+            return f"({'-' if number < 0 else ''}0x1.fffffep+127f)"
         if math.isfinite(number) and not (number == 0 and np.signbit(number)):
             return f"({number!s}{suffix})" if number < 0 else f"{number!s}{suffix}"
         if scalar == F32:

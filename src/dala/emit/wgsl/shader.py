@@ -12,6 +12,9 @@ from dala.emit.wgsl.memory import Memory, atomic_type, element_type, output_arra
 from dala.emit.wgsl.ops import Ops
 from dala.emit.wgsl.output_elements import joined, store_element, store_words, structure, type_of
 from dala.emit.wgsl.packing import is_packed
+from dala.emit.wgsl.product_main import emit_product
+from dala.emit.wgsl.product_terms import ProductBody
+from dala.emit.wgsl.products import find_product
 from dala.emit.wgsl.reports import BEGIN, END, PRIVATE, Reports
 from dala.emit.wgsl.tiled_reduction import TILE, find_tileable, tiled_reduction
 from dala.ir.nodes import AtomicUpdate, Output, Program, Reduce, by_output, walk
@@ -100,6 +103,8 @@ class _Module:
             parts = [self._row_main()]
         elif self.grid.kind == "tiles":
             parts = [self._tile_main()]
+        elif self.grid.kind == "products":
+            parts = [self._product_main()]
         else:
             parts = [self._element(), self._main()]
         shared = dict(self.in_place)
@@ -125,11 +130,15 @@ class _Module:
         lines = ["@group(0) @binding(0) var<uniform> args: Args;"]
         for number, output in enumerate(self.program.outputs):
             element = atomic_type(output.type) if self.atomic[number] else element_type(output)
+            if self.grid.product is not None and self.grid.product.wide_output:
+                element = "vec4<f32>"
             variable = f"var<storage, read_write> {output_array(number)}: array<{element}>;"
             lines.append(f"@group(0) @binding({number + 1}) {variable}")
         first = 1 + len(self.program.outputs)
         for place, i in enumerate(bound, first):
             type = element_type(self.program.inputs[i])
+            if self.grid.product is not None and self.program.inputs[i].name in self.grid.product.wide:
+                type = "vec4<f32>"
             lines.append(f"@group(0) @binding({place}) var<storage, read> in_{i}: array<{type}>;")
         if self.reports:
             place = len(bound) + first
@@ -350,6 +359,16 @@ class _Module:
             self._store_results(body)
         if self.reports:
             body.line(_REPORT)
+        return self._entry(body)
+
+    def _product_main(self) -> str:
+        """Emits one workgroup per tile of a matrix product."""
+        body = ProductBody(self.program, self.ops, self.loops)
+        product, plan = find_product(self.program), self.grid.product
+        assert product is not None and plan is not None
+        body.product, body.plan, body.in_place = product, plan, self.in_place
+        self._outer_positions(body, "group.z", self.program.rank - 2)
+        self.shared += emit_product(body)
         return self._entry(body)
 
     def _shared_reduce(self, body: Memory, node: Reduce) -> str:

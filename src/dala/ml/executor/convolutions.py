@@ -25,6 +25,7 @@ from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.rows import RowContext
 from dala.ml.executor.sizes import check_convolution, numbers_of, require
 from dala.ml.executor.unfolding import unfolded_conv
+from dala.ml.executor.wgsl_epilogues import BoundEpilogue, masks_of, takes
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
@@ -134,25 +135,29 @@ def _by_tiles(context: NodeContext, turn: Turn, windows: Pair, groups: int) -> I
 def _by_text(
     context: NodeContext, x: Buffer, turn: Turn, windows: Pair, groups: int, shape: Shape
 ) -> Iterator[Stage]:
-    """Defers the node to a WGSL kernel that computes it with its epilogue."""
-    made = shape[1]
-    if wgsl.is_depthwise(x.shape[1], made, groups):
+    """Defers the node to a kernel for devices that run WGSL, with its epilogue."""
+    made, lanes = shape[1], current_device().lanes
+    product = wgsl.is_product(shape, windows, groups)
+    if product:
+        by = context.weight(1, "rows", lambda given: turn(given).reshape(made, -1))
+        bias = context.bias(2, made, "plain", lambda given: given)
+    elif wgsl.is_depthwise(x.shape[1], made, groups):
         by = context.weight(1, "plain", turn)
         bias = context.bias(2, made, "plain", lambda given: given)
     else:
-        by = context.weight(1, ("blocks", groups), lambda given: wgsl.arranged(turn(given), groups))
-        bias = context.bias(
-            2, made, ("blocks", groups), lambda given: wgsl.arranged_bias(given, groups)
-        )
+        key = ("blocks", groups, lanes)
+        by = context.weight(1, key, lambda given: wgsl.arranged(turn(given), groups, lanes))
+        bias = context.bias(2, made, key, lambda given: wgsl.arranged_bias(given, groups, lanes))
 
     def finish(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
-        masks = wgsl.masks_of(shape, [item.shape for item in operands])
+        bound = BoundEpilogue(epilogue, masks_of(shape, [item.shape for item in operands]))
         inputs = [x, by, bias, *operands]
-        yield wgsl.convolution_stage(
-            inputs, out, windows, groups, wgsl.BoundEpilogue(epilogue, masks)
-        )
+        if product:
+            yield wgsl.product_stage(inputs, out, bound)
+        else:
+            yield wgsl.convolution_stage(inputs, out, windows, groups, bound, lanes)
 
-    return context.defer(shape, finish, partial(wgsl.takes, shape))
+    return context.defer(shape, finish, partial(takes, shape))
 
 
 def _by_kernels(

@@ -1,7 +1,9 @@
-"""Convolutions as WGSL texts, for devices that run them.
+"""Convolutions on devices that run WGSL, each with the epilogue that follows it.
 
-An invocation computes several channels at a place: an element that it reads serves all of them, and
-the weights are the same for the whole workgroup. Of a depthwise convolution it computes some rows.
+One of a single tap is a matrix product, which a kernel of the language computes. Of others an
+invocation computes several channels at a place: an element that it reads serves all of them. The
+weights are the same for the whole workgroup; in a subgroup of known size each invocation reads some
+of them, and tells the others.
 """
 
 from __future__ import annotations
@@ -12,10 +14,18 @@ from functools import cache
 
 import numpy as np
 
-from dala.base.record import value
+from dala.kernels.base.builtin import written
 from dala.kernels.tensor.windows import Windows
 from dala.lang.wgsl_module import read_module
-from dala.ml.executor.epilogue import Epilogue, Mask
+from dala.ml.executor.epilogue import reads
+from dala.ml.executor.wgsl_depthwise import (
+    shape_of,
+    single_kernel,
+    subgroup_kernel,
+    subgroup_params,
+    suits_subgroups,
+)
+from dala.ml.executor.wgsl_epilogues import BoundEpilogue, text_of
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
@@ -23,33 +33,18 @@ from dala.runtime.kernels.wgsl import WgslKernel
 from dala.runtime.pipelines.composite import Stage
 
 MOST_QUADS = 4
-"""Vectors of four channels that an invocation computes, at most."""
+"""Vectors of four channels that an invocation computes, at most; in a subgroup, one for each."""
 PLACES = 4
 """Places of a plane that an invocation computes: what it reads of weights serves all of them."""
 LANES = 32
 """Invocations of a workgroup, along the places of a plane."""
-RUN = 4
-"""Rows that an invocation of a depthwise convolution computes."""
-MOST_OPERANDS = 4
-"""Operands of an epilogue: with its inputs and the output, a kernel binds no more than eight."""
-
-_HEAD = """
-struct Params {
-  pixels: u32, columns: u32, channels: u32, made: u32, blocks: u32, groups: u32,
-  height: u32, width: u32, tall: u32, wide: u32, down: u32, across: u32,
-  apart_down: u32, apart_across: u32, top: i32, left: i32, zero: u32
-}
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read> weight: array<WEIGHT>;
-@group(0) @binding(2) var<storage, read> bias: array<WEIGHT>;
-@group(0) @binding(3) var<storage, read_write> out: array<f32>;
-@group(0) @binding(4) var<uniform> args: Params;
-"""
+LEAST_PRODUCT = 16
+"""Channels made, and places, from which on a single tap is computed as a product."""
 
 _DENSE = """
 @compute @workgroup_size(LANES)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-  let p = group.x * LANES * PLACES + local;
+  let p = group.x * LANES * PLACES + local * STEP;
   let part = group.y / args.blocks;
   let plane = args.height * args.width;
   let first = (group.z * args.groups + part) * args.channels * plane;
@@ -59,18 +54,34 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let block = group.y % args.blocks * QUADS * 4u;
   // A loop, because epilogues written out for every sum take drivers seconds to compile.
   var sums = array<vec4<f32>, COUNT>(ALL);
+  STORES
+}
+"""
+
+_STORES = """
   for (var k = 0u; k < COUNT * 4u; k++) {
     let o = block + k / (PLACES * 4u) * 4u + k % 4u;
-    let at = p + k / 4u % PLACES * LANES;
+    let at = p + k / 4u % PLACES * APART;
     if (o < args.made && at < args.pixels) {
       store(sums[k / 4u][k % 4u], group.z, part * args.made + o, at);
     }
   }
-}
+"""
+
+_STORES_OF_FOUR = """
+  for (var k = 0u; k < QUADS * 4u; k++) {
+    let o = block + k;
+    let q = k / 4u * 4u;
+    let c = k % 4u;
+    let four = vec4<f32>(sums[q][c], sums[q + 1u][c], sums[q + 2u][c], sums[q + 3u][c]);
+    if (o < args.made && p < args.pixels) {
+      store_four(four, group.z, part * args.made + o, p);
+    }
+  }
 """
 
 _ONE_TAP = """
-  EACH{ let placeI = min(p + I * LANES, args.pixels - 1u); }
+  EACH{ let placeI = min(p + I * APART, args.pixels - 1u); }
   var at = first;
   for (var c = 0u; c < args.channels; c++) {
     EACH{ let eI = x[at + placeI]; }
@@ -82,7 +93,7 @@ _ONE_TAP = """
 
 _ALL_TAPS = """
   EACH{
-    let placeI = min(p + I * LANES, args.pixels - 1u);
+    let placeI = min(p + I * APART, args.pixels - 1u);
     let rowI = i32(placeI / args.columns * args.down) - args.top;
     let columnI = i32(placeI % args.columns * args.across) - args.left;
   }
@@ -105,56 +116,22 @@ _ALL_TAPS = """
   }
 """
 
-_DEPTHWISE = """
-@compute @workgroup_size(LANES)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
-  let q = group.x * LANES + local;
-  let column = q % args.columns;
-  let row = q / args.columns * RUN;
-  let first = (group.z * args.groups + group.y) * args.height * args.width;
-  let w = group.y * args.tall * args.wide;
-  let top = i32(row * args.down) - args.top;
-  SUMS
-  for (var b = 0u; b < args.wide; b++) {
-    let z = i32(column * args.across + b * args.apart_across) - args.left;
-    let beside = z >= 0 && z < i32(args.width);
-    READS
-    ADDS
-  }
-  WRITES
-}
-"""
-
-_DEPTHWISE_READ = """
-    let yI = top + I;
-    let insideI = beside && yI >= 0 && yI < i32(args.height);
-    let eI = select(0.0, x[first + select(0u, u32(yI) * args.width + u32(z), insideI)], insideI);
-"""
-
-
-@value
-class BoundEpilogue:
-    """A epilogue, and which of (batch, channels, places) each of its operands has."""
-
-    epilogue: Epilogue
-    masks: tuple[Mask, ...]
-
-
 def is_depthwise(channels: int, made: int, groups: int) -> bool:
     """Returns whether each channel is convolved by itself; its weights are then not rearranged."""
     return groups > 1 and channels == groups == made
 
 
-def quads_for(made: int) -> int:
+def quads_for(made: int, lanes: int) -> int:
     """Returns the vectors of channels that waste the fewest, the most of those."""
-    return min(range(MOST_QUADS, 0, -1), key=lambda quads: -(-made // (4 * quads)) * quads)
+    most = lanes or MOST_QUADS
+    return min(range(most, 0, -1), key=lambda quads: -(-made // (4 * quads)) * quads)
 
 
-def arranged(weight: np.ndarray, groups: int) -> np.ndarray:
+def arranged(weight: np.ndarray, groups: int, lanes: int) -> np.ndarray:
     """Weights (o, c, kh, kw) in blocks of channels, in the order in which they are read."""
     made, channels, tall, wide = weight.shape
     own = made // groups
-    block = 4 * quads_for(own)
+    block = 4 * quads_for(own, lanes)
     blocks = -(-own // block)
     found = np.zeros((groups, blocks * block, channels, tall, wide), np.float32)
     found[:, :own] = weight.reshape(groups, own, channels, tall, wide)
@@ -162,33 +139,51 @@ def arranged(weight: np.ndarray, groups: int) -> np.ndarray:
     return np.ascontiguousarray(found.transpose(0, 1, 4, 5, 3, 2))
 
 
-def arranged_bias(bias: np.ndarray, groups: int) -> np.ndarray:
+def arranged_bias(bias: np.ndarray, groups: int, lanes: int) -> np.ndarray:
     """Returns one number for each channel of each block."""
     own = bias.size // groups
-    block = 4 * quads_for(own)
+    block = 4 * quads_for(own, lanes)
     found = np.zeros((groups, -(-own // block) * block), np.float32)
     found[:, :own] = bias.reshape(groups, own)
     return found
 
 
-def masks_of(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> tuple[Mask, ...]:
-    """Which of (batch, channels, places) each operand has, where it has all places or none."""
-    batch, channels = shape[:2]
-    places = shape[2:]
-    found = []
-    for operand in operands:
-        padded = (1,) * (len(shape) - len(operand)) + tuple(operand)
-        has = [padded[0] == batch, padded[1] == channels, padded[2:] == places]
-        spread = [padded[0] == 1, padded[1] == 1, all(size == 1 for size in padded[2:])]
-        if not all(a or b for a, b in zip(has, spread, strict=True)):
-            return ()
-        found.append(tuple(a and not b for a, b in zip(has, spread, strict=True)))
-    return tuple(found)
+def is_plain(windows: tuple[Windows, Windows]) -> bool:
+    """Whether each element is made of the channels at its own place."""
+    return all(item == Windows(1, 1, 1, 0, item.count) for item in windows)
 
 
-def takes(shape: tuple[int, ...], operands: Sequence[tuple[int, ...]]) -> bool:
-    """Returns whether a shader can compute an epilogue of such operands."""
-    return len(masks_of(shape, operands)) == len(operands) <= MOST_OPERANDS
+def is_product(shape: tuple[int, ...], windows: tuple[Windows, Windows], groups: int) -> bool:
+    """Whether a convolution to such a shape is computed as a product of matrices."""
+    made, rows, columns = shape[1:]
+    large = min(made, rows * columns) >= LEAST_PRODUCT
+    return is_plain(windows) and groups == 1 and large
+
+
+def product_stage(inputs: Sequence[Buffer], output: Buffer, bound: BoundEpilogue) -> Stage:
+    """The stage that multiplies weights (o, c) with planes, bias and epilogue added."""
+    x, weight, bias, *operands = inputs
+    batch, channels = x.shape[:2]
+    shape = (batch, output.shape[1], output.shape[2] * output.shape[3])
+    seen = [
+        reshaped(item, tuple(n for n, has in zip(shape, mask, strict=True) if has) or (1,))
+        for item, mask in zip(operands, bound.masks, strict=True)
+    ]
+    matrices = [reshaped(x, (batch, channels, shape[2])), weight, bias]
+    return Stage(_product_kernel(bound), [*matrices, *seen], reshaped(output, shape))
+
+
+@cache
+def _product_kernel(bound: BoundEpilogue) -> Kernel:
+    lines = [
+        "n, o, p = dala.position(3)",
+        "v0 = sum(weight[o, k] * x[n, k, p] for k in range(weight.shape[1])) + bias[o]",
+        *reads(bound.masks, ["n", "o", "p"]),
+        *bound.epilogue.lines,
+        f"return {bound.epilogue.result}",
+    ]
+    given = ", ".join(["x", "weight", "bias", *(f"o{i}" for i in range(len(bound.masks)))])
+    return written("convolve", f"def convolve({given}):\n    " + "\n    ".join(lines))
 
 
 def convolution_stage(
@@ -197,6 +192,7 @@ def convolution_stage(
     windows: tuple[Windows, Windows],
     groups: int,
     bound: BoundEpilogue,
+    lanes: int,
 ) -> Stage:
     """The stage that convolves x with arranged weights; other inputs are the epilogue's own."""
     x = inputs[0]
@@ -204,7 +200,7 @@ def convolution_stage(
     down, across = windows
     made, rows, columns = output.shape[1:]
     own = made // groups
-    quads = quads_for(own)
+    quads = quads_for(own, lanes)
     params = {
         "pixels": rows * columns,
         "columns": columns,
@@ -222,42 +218,54 @@ def convolution_stage(
         "apart_across": across.apart,
         "top": down.before,
         "left": across.before,
-        "zero": 0,
+        **dict.fromkeys(("zero", "rows", "run", "units", "segments"), 0),
     }
     if is_depthwise(channels, made, groups):
-        runs = -(-rows // RUN) * columns
-        lanes = LANES if runs > LANES // 2 else LANES // 2
-        kernel = _depthwise_kernel(bound, lanes, down.size, down.step, down.apart)
+        shape = shape_of(windows, width)
+        if suits_subgroups(shape, lanes, width):
+            params |= subgroup_params(shape, lanes, width, rows, columns)
+            kernel = subgroup_kernel(bound, lanes, shape, 0 if shape.four else width)
+        else:
+            count = LANES if rows * columns > PLACES * LANES // 2 else LANES // 2
+            kernel = single_kernel(bound, count, down.size, down.step, down.apart)
         return Stage(kernel, inputs, output, params)
-    plain = all(item == Windows(1, 1, 1, 0, item.count) for item in windows)
     target = reshaped(output, (batch, groups, own, rows * columns))
-    lanes = LANES if rows * columns > PLACES * LANES // 2 else LANES // 2
-    return Stage(_dense_kernel(bound, plain, quads, lanes), inputs, target, params)
+    count = LANES if rows * columns > PLACES * LANES // 2 else LANES // 2
+    kernel = _dense_kernel(bound, is_plain(windows), quads, count, lanes, rows * columns % 4 == 0)
+    return Stage(kernel, inputs, target, params)
 
 
 @cache
-def _dense_kernel(bound: BoundEpilogue, plain: bool, quads: int, lanes: int) -> Kernel:
+def _dense_kernel(
+    bound: BoundEpilogue, plain: bool, quads: int, count: int, lanes: int, four: bool
+) -> Kernel:
     sums = [(q, i) for q in range(quads) for i in range(PLACES)]
+    wide = four and lanes > 0
+    """Whether the places of an invocation lie side by side, and are stored at once."""
+    count = lanes or count
+    told = [f"let held = weight[w + min(local, {quads - 1}u)];"]
+    told += [f"let w{q} = subgroupBroadcast(held, {q}u);" for q in range(quads)]
+    read = [f"let w{q} = weight[w + {q}u];" for q in range(quads)]
+    adds = [f"s{q}_{i} += w{q} * e{i};" for q in range(quads) for i in range(PLACES)]
     replaced = {
         "TAPS": _for_each_place(_ONE_TAP if plain else _ALL_TAPS),
+        "STORES": _STORES_OF_FOUR if wide else _STORES,
         "SUMS": "\n".join(f"var s{q}_{i} = bias[group.y * {quads}u + {q}u];" for q, i in sums),
-        "ADDS": "\n".join(
-            f"let w{q} = weight[w + {q}u]; "
-            + " ".join(f"s{q}_{i} += w{q} * e{i};" for i in range(PLACES))
-            for q in range(quads)
-        ),
+        "ADDS": "\n".join([*(told if lanes else read), *adds]),
         "COUNT": f"{len(sums)}u",
         "ALL": ", ".join(f"s{q}_{i}" for q, i in sums),
         "WEIGHT": "vec4<f32>",
-        "LANES": f"{lanes}u",
+        "LANES": f"{count}u",
         "PLACES": f"{PLACES}u",
         "QUADS": f"{quads}u",
+        "STEP": f"{PLACES}u" if wide else "1u",
+        "APART": "1u" if wide else f"{count}u",
     }
-    text = _text(_DENSE, replaced, bound)
+    text = text_of(_DENSE, replaced, bound, wide=wide)
 
     def groups(shape: tuple[int, ...]) -> tuple[int, int, int]:
         batch, parts, made, pixels = shape
-        return (-(-pixels // (lanes * PLACES)), parts * -(-made // (4 * quads)), batch)
+        return (-(-pixels // (count * PLACES)), parts * -(-made // (4 * quads)), batch)
 
     return WgslKernel("convolve", read_module("convolve", text, {}), groups)
 
@@ -272,65 +280,3 @@ def _for_each_place(text: str) -> str:
         )
 
     return re.sub(r"EACH\{(.*?)\}", repeated, text, flags=re.DOTALL)
-
-
-@cache
-def _depthwise_kernel(bound: BoundEpilogue, lanes: int, tall: int, step: int, apart: int) -> Kernel:
-    """A kernel that reads each row of the input once for all rows of the output that need it."""
-    pairs = [(i, a) for i in range(RUN) for a in range(tall)]
-    rows = sorted({i * step + a * apart for i, a in pairs})
-    writes = [
-        f"if ((row + {i}u) * args.columns + column < args.pixels) "
-        f"{{ store(s{i}, group.z, group.y, (row + {i}u) * args.columns + column); }}"
-        for i in range(RUN)
-    ]
-    adds = [f"let w{a} = weight[w + {a}u * args.wide + b];" for a in range(tall)]
-    adds += [f"s{i} += w{a} * e{i * step + a * apart};" for i, a in pairs]
-    replaced = {
-        "SUMS": "\n".join(f"var s{i} = bias[group.y];" for i in range(RUN)),
-        "READS": "".join(re.sub(r"\bI\b|(?<=[a-z])I\b", str(row), _DEPTHWISE_READ) for row in rows),
-        "ADDS": "\n".join(adds),
-        "WRITES": "\n".join(writes),
-        "WEIGHT": "f32",
-        "LANES": f"{lanes}u",
-        "RUN": f"{RUN}u",
-    }
-    text = _text(_DEPTHWISE, replaced, bound)
-
-    def groups(shape: tuple[int, ...]) -> tuple[int, int, int]:
-        batch, channels, rows, columns = shape
-        return (-(-(-(-rows // RUN) * columns) // lanes), channels, batch)
-
-    module = read_module("convolve_depthwise", text, {})
-    return WgslKernel("convolve_depthwise", module, groups)
-
-
-def _text(main: str, replaced: dict[str, str], bound: BoundEpilogue) -> str:
-    """Returns a text with its parts filled in, and what stores a sum after the epilogue."""
-    text = _HEAD + _store(bound) + main
-    for word, meaning in replaced.items():
-        text = text.replace(word, meaning)
-    return text
-
-
-def _store(bound: BoundEpilogue) -> str:
-    """Returns the operands' declarations, the epilogue, and a function that writes its result."""
-    bindings, values = [], ["sum"]
-    for i, (batch, channel, place) in enumerate(bound.masks):
-        bindings.append(f"@group(0) @binding({5 + i}) var<storage, read> o{i}: array<f32>;")
-        index = "n" if batch else "0u"
-        if channel:
-            index = f"({index} * args.groups * args.made + o)"
-        if place:
-            index = f"({index} * args.pixels + p)"
-        values.append(f"o{i}[{index}]")
-    target = "out[(n * args.groups * args.made + o) * args.pixels + p]"
-    return "\n".join(
-        [
-            *bindings,
-            bound.epilogue.in_wgsl(len(bound.masks)),
-            "fn store(sum: f32, n: u32, o: u32, p: u32) {",
-            f"  {target} = epilogue({', '.join(values)});",
-            "}\n",
-        ]
-    )
