@@ -104,7 +104,8 @@ class Graph:
         for node in nodes:
             builder.add(node, OPERATORS.get(node.op))
         builder.finish()
-        return CompiledGraph(builder.stages, [*stand_ins.values()], [*targets.values()])
+        given, made = [*stand_ins.values()], [*targets.values()]
+        return CompiledGraph(builder.stages, given, made, builder.budget)
 
     def _check(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
         _check_names("input", inputs, self.inputs)

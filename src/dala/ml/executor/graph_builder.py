@@ -29,6 +29,7 @@ from dala.ml.executor.deferred import (
 from dala.ml.executor.epilogue import Shape, pointwise_stage
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import broadcast
+from dala.ml.onnx.budget import Budget
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
@@ -58,6 +59,10 @@ class GraphBuilder:
         self.stages: list[Stage] = []
         self.targets = targets
         self._given = constants
+        self.budget = Budget(
+            sum(item.nbytes for item in constants.values())
+            + sum(item.size for item in inputs.values())
+        )
         self._upload = upload
         self._users: dict[str, set[int]] = {name: {AFTERWARDS} for name in targets}
         self._made_by = {name: i for i, node in enumerate(nodes) for name in node.outputs}
@@ -112,12 +117,21 @@ class GraphBuilder:
     # -- nodes -----------------------------------------------------------------------------------
 
     def add(self, node: Node, operator: Operator | None) -> None:
-        """Lay out one node: fold it, put it off, or add its stages."""
+        """Lay out one node, whose results are no larger than values may be."""
+        self._lay_out(node, operator)
+        for name in filter(None, node.outputs):
+            found = self.values.get(name)
+            if found is not None:
+                self.budget.check_value(node, found.shape, scalar_of(found).size_bytes)
+
+    def _lay_out(self, node: Node, operator: Operator | None) -> None:
+        """Fold a node, put it off, or add its stages."""
         if operator is None:
             raise ModelError(f"{node} cannot be computed by kernels.")
         given = [self.values[name] if name else None for name in node.inputs]
         arrays = [item for item in given if isinstance(item, np.ndarray) or item is None]
         if operator.fold is not None and len(arrays) == len(given):
+            self.budget.check_fold(node, arrays)
             self.values[node.outputs[0]] = folded(operator.fold, node, arrays)
         elif operator.passes_on:
             self.values[node.outputs[0]] = self.values[node.inputs[0]]

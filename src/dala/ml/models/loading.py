@@ -103,19 +103,20 @@ def load_model(
 
 
 def _named(entry: Entry, engine: Choice, accept_license: bool) -> Model:
-    from dala.ml.sources import fetch
+    from dala.ml.sources import read
 
     with _loading:
         key = (entry.name, engine, thread_count())
         known = _loaded.get(key)
         if known is None:
-            path = fetch(entry, accept_license=accept_license)
-            known = _loaded[key] = Model(entry.name, path, entry, engine)
+            data = read(entry, accept_license=accept_license)
+            known = _loaded[key] = Model(entry.name, data, entry, engine)
         return known
 
 
 def _from_file(source: Source, entry: Entry | None, choice: Choice) -> Model:
     from dala.ml.onnx.file import checked_model
+    from dala.ml.onnx.inference import check_inferred
 
     if not isinstance(source, str | os.PathLike | bytes):
         raise ArgumentError(
@@ -123,7 +124,10 @@ def _from_file(source: Source, entry: Entry | None, choice: Choice) -> Model:
             f"{type(source).__name__}."
         )
     name = "model" if isinstance(source, bytes) else Path(source).stem
-    model = Model(name, checked_model(source), entry, choice)
+    checked = checked_model(source)
+    if choice != "dala":  # which looks at sizes itself, before it makes room for them
+        check_inferred(name, checked)
+    model = Model(name, checked, entry, choice)
     if entry is not None:
         _check_alike(model, entry)
     return model
