@@ -1,6 +1,7 @@
 """ONNX files: what they say of themselves, and what is refused besides the numbered faults."""
 
 import random
+import runpy
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from ml.altered_models import adding, function, graph, in_file, model, node, of_
 from ml.small_models import doubling, sum_and_difference
 from onnx import TensorProto, helper, load_from_string, numpy_helper
 
-from dala import errors
+from dala import errors, ml
 from dala.ml.onnx import protobuf
 from dala.ml.onnx.file import Declared, check_onnx
 from dala.ml.onnx.tensors import DTYPES
@@ -313,13 +314,53 @@ def test_a_tensor_that_is_not_where_it_says_is_refused(tmp_path, entries, kind, 
         check_onnx(tmp_path / "m.onnx")
 
 
-def test_without_the_onnx_package_the_error_says_what_to_install(monkeypatch):
-    from dala.ml.onnx import graph as onnx_graph
+def test_without_the_onnx_package_a_file_is_checked_all_the_same(monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    assert check_onnx(doubling()).operators == {"Mul": 1}
+    with pytest.raises(errors.ModelError, match="no operator 'Mull'"):
+        check_onnx(of_nodes(node("Mull", "x x", "y")))
 
-    onnx_graph._schema.cache_clear()
+
+def test_onnx_runtime_is_not_given_a_file_whose_sizes_nobody_can_infer(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(errors.ModelError, match=r"pip install 'dala-gpu\[ml\]'"):
-        check_onnx(doubling())
+        ml.gpu.load_model(doubling(), engine="onnxruntime")
+
+
+def test_operators_are_known_as_the_onnx_package_has_them():
+    tool = Path(__file__).parents[2] / "tools" / "operator_schemas"
+    made = runpy.run_path(str(tool))
+    assert made["TABLE"].read_text() == made["HEADER"] + "".join(f"{x}\n" for x in made["lines"]())
+
+
+def test_a_node_without_an_attribute_that_it_needs_is_refused():
+    with pytest.raises(errors.ModelError, match=r"Concat.* lacks its attribute 'axis'"):
+        check_onnx(of_nodes(node("Concat", "x x", "y")))
+
+
+def test_nodes_are_read_in_an_order_in_which_they_can_be_computed():
+    from dala.ml.onnx.contents import read_contents
+
+    nodes = [node("Relu", "b", "y"), node("Abs", "a", "b"), node("Neg", "x", "a")]
+    read = read_contents("m", of_nodes(*nodes)).nodes
+    assert [item.op for item in read] == ["Neg", "Abs", "Relu"]
+
+
+def test_a_text_that_is_none_is_no_word_that_an_operator_knows():
+    made = of_nodes(node("DepthToSpace", "x", "y", blocksize=2, mode=b"\xff"))
+    with pytest.raises(errors.DalaError):
+        ml.gpu.predict(ml.gpu.load_model(made, engine="dala"), np.ones((1, 4), np.float32))
+
+
+@pytest.mark.parametrize(("operator", "given"), [("Loop", "none _ x"), ("If", "none")])
+def test_a_condition_or_count_of_no_elements_is_refused(operator, given):
+    # ONNX Runtime reads the first element of it all the same, and ends the process.
+    none = TensorProto(name="none", dims=[0], data_type=TensorProto.INT64)
+    body = graph([node("Relu", "x", "b")], inputs="", outputs="b")
+    names = ("then_branch", "else_branch") if operator == "If" else ("body",)
+    made = node(operator, given, "y", **dict.fromkeys(names, body))
+    with pytest.raises(errors.ModelError, match="'none' whether to go on, which has 0 elements"):
+        check_onnx(model(graph([made], initializers=[none])))
 
 
 def test_bytes_changed_at_random_are_described_or_a_dala_error():

@@ -31,7 +31,7 @@ def test_the_error_of_another_shape_names_both_counts(device):
 
 def test_another_dtype_has_as_many_bytes(device):
     assert view(floats(2, 3), U8, (24,)).shape == (24,)
-    with pytest.raises(ShapeError, match="25 bytes"):
+    with pytest.raises(ShapeError, match=r"25 bytes"):
         view(floats(2, 3), U8, (25,))
 
 
@@ -39,6 +39,13 @@ def test_a_beginning_is_never_more_than_there_is(device):
     assert beginning(floats(2, 3), (4,)).shape == (4,)
     with pytest.raises(ShapeError, match="28 bytes, but its memory has 24"):
         beginning(floats(2, 3), (7,))
+
+
+def test_a_part_of_memory_is_never_more_than_there_is(device):
+    memory = current_device().allocate(24)
+    assert memory.part(20).size_bytes == 20
+    with pytest.raises(ShapeError, match=r"25 bytes .* memory that has 24"):
+        memory.part(25)
 
 
 @pytest.mark.parametrize("shape", [(7,), (2**31 - 1, 2**31 - 1), (-1,), (-2, -3)])

@@ -51,6 +51,7 @@ class HostMemory(Memory):
         return self.address, self.address + self.size_bytes
 
     def part(self, size_bytes: int) -> HostMemory:
+        check_sizes("a part", [self], [size_bytes])
         return HostMemory(self.address, size_bytes, owner=self)
 
 

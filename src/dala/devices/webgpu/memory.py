@@ -16,7 +16,7 @@ from wgpu import BufferUsage
 
 from dala.base.record import record
 from dala.base.size_classes import size_class
-from dala.devices.device import Memory, MemoryStatistics
+from dala.devices.device import Memory, MemoryStatistics, check_sizes
 
 if TYPE_CHECKING:
     from dala.devices.webgpu.device import WebGpu
@@ -66,6 +66,7 @@ class GpuMemory(Memory):
         return self._block.serial
 
     def part(self, size_bytes: int) -> GpuMemory:
+        check_sizes("a part", [self], [size_bytes])
         return GpuPart(self, size_bytes)
 
     def __del__(self) -> None:

@@ -201,9 +201,7 @@ def _terms(task: Task, product: Product) -> int | None:
     """Returns how many terms there are; None where reads leave an input, which has its border."""
     stop = product.node.stop
     terms = (
-        int(stop.value)
-        if isinstance(stop, Const)
-        else task.shapes[stop.source][stop.axis]  # type: ignore[attr-defined]
+        int(stop.value) if isinstance(stop, Const) else task.shapes[stop.source][stop.axis]  # type: ignore[attr-defined]
     )
     domain = task.shapes[OUTPUT]
     for load in (product.of_row, product.of_column):

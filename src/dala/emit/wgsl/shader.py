@@ -137,7 +137,10 @@ class _Module:
         first = 1 + len(self.program.outputs)
         for place, i in enumerate(bound, first):
             type = element_type(self.program.inputs[i])
-            if self.grid.product is not None and self.program.inputs[i].name in self.grid.product.wide:
+            if (
+                self.grid.product is not None
+                and self.program.inputs[i].name in self.grid.product.wide
+            ):
                 type = "vec4<f32>"
             lines.append(f"@group(0) @binding({place}) var<storage, read> in_{i}: array<{type}>;")
         if self.reports:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from dala.devices import current_device
+from dala.ml.onnx.budget import Budget
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import beginning
 from dala.runtime.pipelines.composite import Stage
@@ -20,8 +21,13 @@ class CompiledGraph:
     """
 
     def __init__(
-        self, stages: Sequence[Stage], inputs: Sequence[Buffer], outputs: Sequence[Buffer]
+        self,
+        stages: Sequence[Stage],
+        inputs: Sequence[Buffer],
+        outputs: Sequence[Buffer],
+        budget: Budget,
     ) -> None:
+        self._budget = budget
         self._device = current_device()
         self._arguments = (*inputs, *outputs)
         self._invocations = [
@@ -32,7 +38,9 @@ class CompiledGraph:
 
     @cached_property
     def _executable(self) -> Executable:
-        return Executable(self._device, self._invocations, self._arguments)
+        made = Executable(self._device, self._invocations, self._arguments)
+        self._budget.check_total(sum(made.plan.memory.sizes))
+        return made
 
     def run(self, buffers: Sequence[Buffer]) -> None:
         """Computes the outputs among the buffers, which share no memory with the inputs."""

@@ -199,6 +199,8 @@ def slices_of(node: Node, given: Arrays, shape: Sequence[int]) -> tuple[slice, .
         starts, stops, axes, steps = [*held[1:], None, None][:4]
     axes = axes_in(node, range(len(starts)) if axes is None else axes, len(shape))
     steps = [1] * len(starts) if steps is None else steps
+    if any(isinstance(number, float) for given in (starts, stops, steps) for number in given):
+        raise ModelError(f"{node}: from {starts} to {stops} by {steps}: positions are integers.")
     if not len(starts) == len(stops) == len(axes) == len(steps) or 0 in steps:
         raise ModelError(f"{node}: from {starts} to {stops} by {steps} of axes {axes} is nothing.")
     found = [slice(None)] * len(shape)

@@ -41,6 +41,7 @@ from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.pointwise import Write, conversion
 from dala.ml.executor.sizes import broadcast
 from dala.ml.onnx.bodies import Kind, function_nodes, has_function
+from dala.ml.onnx.budget import Budget
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
@@ -87,6 +88,10 @@ class GraphBuilder:
         self._planes: dict[str, Buffer] = {}
         self._last: dict[str, Buffer] = {}
         self._given = constants
+        self.budget = Budget(
+            sum(item.nbytes for item in constants.values())
+            + sum(item.size for item in inputs.values())
+        )
         self._upload = upload
         self._users: dict[str, set[Place]] = {name: {AFTERWARDS} for name in wanted}
         self._made_by: dict[str, Place] = {}
@@ -194,15 +199,25 @@ class GraphBuilder:
                 self._users.setdefault(name, set()).add((*within, i))
 
     def add(self, node: Node, operator: Operator | None) -> Sequence[Node]:
-        """Lay out one node: fold it, put it off, or add its stages.
+        """Lay out one node, whose results are no larger than values may be.
 
         Returns the nodes that are to be laid out in its place.
         """
+        parts = self._lay_out(node, operator)
+        for name in filter(None, node.outputs):
+            found = self.values.get(name)
+            if found is not None:
+                self.budget.check_value(node, found.shape, scalar_of(found).size_bytes)
+        return parts
+
+    def _lay_out(self, node: Node, operator: Operator | None) -> Sequence[Node]:
+        """Fold a node, put it off, or add its stages."""
         if operator is None:
             return self._written_out(node)
         given = [self.values[name] if name else None for name in node.inputs]
         arrays = [item for item in given if isinstance(item, np.ndarray) or item is None]
         if operator.fold is not None and len(arrays) == len(given):
+            self.budget.check_fold(node, arrays)
             self.values.update(folded(operator.fold, node, arrays))
             return ()
         unknown = [i for i in operator.constants if node.has(i) and self._is_unknown(node, i)]

@@ -73,7 +73,9 @@ class Segment:
             waiting[-1:] = reversed(parts)
         self.made = tuple(wanted)
         self.outputs = builder.finished(wanted, [*stand_ins.values()])
-        self.compiled = CompiledGraph(builder.stages, [*stand_ins.values()], self.outputs)
+        self.compiled = CompiledGraph(
+            builder.stages, [*stand_ins.values()], self.outputs, builder.budget
+        )
 
     def _kept(
         self, builder: GraphBuilder, stand_ins: Mapping[str, Buffer]

@@ -143,14 +143,14 @@ def load_model(
 
 
 def _named(entry: Entry, engine: Choice, accept_license: bool) -> Model:
-    from dala.ml.sources import fetch
+    from dala.ml.sources import read
 
     with _loading:
         key = (entry.name, engine, thread_count())
         known = _loaded.get(key)
         if known is None:
-            path = fetch(entry, accept_license=accept_license)
-            known = _loaded[key] = Model(entry.name, path, entry, engine)
+            data = read(entry, accept_license=accept_license)
+            known = _loaded[key] = Model(entry.name, data, entry, engine)
         return known
 
 
@@ -163,6 +163,7 @@ def _from_file(
     links_within: str | os.PathLike[str] | None,
 ) -> Model:
     from dala.ml.onnx.file import checked_model
+    from dala.ml.onnx.inference import check_inferred
     from dala.ml.onnx.metadata import read_metadata
 
     if not isinstance(source, str | os.PathLike | bytes):
@@ -183,6 +184,8 @@ def _from_file(
         source = read_tfjs(Path(os.fspath(source)), name, shapes)
     root = None if links_within is None else Path(links_within).expanduser()
     checked = checked_model(source, root)
+    if choice != "dala":  # which looks at sizes itself, before it makes room for them
+        check_inferred(name, checked)
 
     def reading(contents: Contents) -> Reading | None:
         return reading_of(name, contents, read_metadata(name, checked), like, labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import ModuleType
@@ -9,13 +10,17 @@ from types import ModuleType
 import numpy as np
 
 from dala.devices.cpu.threads import thread_count
-from dala.errors import ModelError, ShapeError, either
-from dala.ml.onnx.contents import Contents, Source
+from dala.errors import DalaError, ModelError, ShapeError, either
+from dala.ml.models.guarded_run import GuardedRuns
+from dala.ml.onnx.contents import Contents, Node, Source
 from dala.ml.onnx.external_data import Bundle
+from dala.ml.onnx.signature import Tensor
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.pipelines.composite import HostCallKernel, Stage
 
 PROVIDER = "CPUExecutionProvider"
+LARGEST_ROOM_BYTES = 1 << 27
+"""Of an output that is made room for by what the model declares; larger ones ONNX Runtime makes."""
 
 
 class OnnxRuntime:
@@ -44,6 +49,7 @@ class OnnxRuntime:
         except Exception as error:
             raise ModelError(f"{name}: ONNX Runtime cannot load it: {_said(error)}") from error
         self._version = runtime.__version__
+        self._runs = GuardedRuns(name, any(map(_may_loop, contents.nodes)), runtime.RunOptions)
         inputs = tuple(item.name for item in contents.inputs)
         self._kernel = HostCallKernel(name, inputs, self.compute)
 
@@ -63,10 +69,7 @@ class OnnxRuntime:
         return self._kernel.elsewhere(output)
 
     def compute_arrays(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
-        rooms = {
-            item.name: None if item.fixed is None else np.empty(item.fixed, item.numpy)
-            for item in self.contents.outputs
-        }
+        rooms = {item.name: _room(item) for item in self.contents.outputs}
         return dict(zip(rooms, self._run(inputs, rooms), strict=True))
 
     def compute(self, *inputs: np.ndarray, out: np.ndarray, output: str) -> None:
@@ -96,11 +99,33 @@ class OnnxRuntime:
             else:
                 binding.bind_output(name, "cpu", 0, out.dtype, out.shape, out.ctypes.data)
         try:
-            self._session.run_with_iobinding(binding)
+            self._runs.run(
+                lambda options: self._session.run_with_iobinding(binding, options),
+                tuple(item.shape for item in inputs),
+            )
+        except DalaError:
+            raise
         except Exception as error:
             raise ModelError(f"{self.model}: ONNX Runtime failed: {_said(error)}") from error
         made = binding.get_outputs() if any(out is None for out in outputs.values()) else ()
         return [made[i].numpy() if out is None else out for i, out in enumerate(outputs.values())]
+
+
+def _may_loop(node: Node) -> bool:
+    """Whether a node has a graph inside, or is a function or one of ONNX Runtime's own operators.
+
+    How much those have to do is not known from sizes.
+    """
+    return "." in node.op or any(isinstance(item, dict) for item in node.attributes.values())
+
+
+def _room(declared: Tensor) -> np.ndarray | None:
+    """Returns an array for an output, if it says how large it is; it may say so in vain."""
+    if declared.fixed is None:
+        return None
+    if math.prod(declared.fixed) * declared.numpy.itemsize > LARGEST_ROOM_BYTES:
+        return None
+    return np.empty(declared.fixed, declared.numpy)
 
 
 def _onnxruntime() -> ModuleType:

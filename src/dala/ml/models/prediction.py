@@ -107,7 +107,7 @@ def _device(model: Model, given: Sequence[Given]) -> Device | None:
         raise DeviceError(
             f"{model.name}: its inputs are on {places}: give buffers of one device, or arrays."
         )
-    return devices.pop() if devices else None
+    return devices.pop() if devices else None  # a model without inputs is given none
 
 
 def _buffer(model: Model, name: str, array: np.ndarray) -> Buffer:

@@ -12,6 +12,7 @@ import numpy as np
 from dala.base.record import record
 from dala.errors import ModelError
 from dala.ml.onnx.external_data import Bundle
+from dala.ml.onnx.graph import sort_by_needs
 from dala.ml.onnx.messages import SCHEMA
 from dala.ml.onnx.protobuf import Message, floats_in, integers_in, read_message
 from dala.ml.onnx.signature import Axis, Tensor
@@ -95,9 +96,9 @@ def read_contents(name: str, source: Source) -> Contents:
     }
     declared = graph["output"]
     if not all("shape" in item.get("type", {}).get("tensor", {}) for item in declared):
-        declared = _inferred(name, data)
+        declared = _inferred(name, data, declared)
     return Contents(
-        tuple(_node(item, opset, beside) for item in graph.get("node", [])),
+        tuple(_node(item, opset, beside) for item in _in_order(graph.get("node", []))),
         {key: item for key, item in arrays.items() if item is not None},
         unreadable,
         tuple(
@@ -154,18 +155,35 @@ def _attribute(given: Message, opset: int, beside: Mapping[str, bytes]) -> Any:
     kinds: dict[int, Callable[[], Any]] = {
         1: lambda: given.get("f", 0.0),
         2: lambda: given.get("i", 0),
-        3: lambda: bytes(given.get("s", b"")).decode(),
+        3: lambda: _text(given.get("s", b"")),
         4: lambda: array_of(given["t"], beside),
         5: lambda: _body(given["g"], opset, beside),
         6: lambda: floats_in(given.get("floats", [])),
         7: lambda: integers_in(given.get("ints", [])),
-        8: lambda: [bytes(item).decode() for item in given.get("strings", [])],
+        8: lambda: [_text(item) for item in given.get("strings", [])],
     }
     fields = {"f": 1, "i": 2, "s": 3, "t": 4, "g": 5, "floats": 6, "ints": 7, "strings": 8}
     # Files of the first versions do not say which kind an attribute is of.
     held = next((kind for field, kind in fields.items() if field in given), 0)
     read = kinds.get(given.get("type", 0) or held)
     return given if read is None else read()
+
+
+def _text(given: bytes | memoryview) -> str:
+    """Returns a text; what is none has marks in it, and is no word that an operator knows."""
+    return bytes(given).decode(errors="replace")
+
+
+def _in_order(nodes: list[Message]) -> list[Message]:
+    """Nodes after those whose results they read; the file may have them in any order."""
+    makers = {name: i for i, node in enumerate(nodes) for name in node.get("output", []) if name}
+    needs = [
+        {makers[name] for name in node.get("input", []) if name in makers and makers[name] != i}
+        for i, node in enumerate(nodes)
+    ]
+    if all(max(needed, default=-1) < i for i, needed in enumerate(needs)):
+        return nodes
+    return [nodes[i] for i in sort_by_needs(needs)[0]]
 
 
 def _tensor(model: str, given: Message) -> Tensor:
@@ -187,11 +205,19 @@ def _axis(given: Message) -> Axis:
     return size if size >= 0 else given.get("dim_param") or None
 
 
-def _inferred(model: str, data: bytes) -> list[Message]:
-    """Returns what follows about outputs whose shapes are left out in the file."""
-    import onnx
+def _inferred(model: str, data: bytes, declared: list[Message]) -> list[Message]:
+    """Returns what follows about outputs whose shapes are left out in the file.
 
-    known = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data))
+    Without the onnx package they stay open, and are known when the model is laid out.
+    """
+    try:
+        import onnx
+    except ImportError:
+        return declared
+    try:
+        known = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data))
+    except Exception as error:  # whatever its libraries raise
+        raise ModelError(f"{model}: the shapes of its outputs cannot be inferred.") from error
     graph = read_message(model, memoryview(known.SerializeToString()), SCHEMA, "Model")["graph"]
     found: list[Message] = graph["output"]
     return found

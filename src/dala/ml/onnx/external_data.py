@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dala.base.record import record
-from dala.errors import LimitError
+from dala.errors import LimitError, ModelError
 from dala.ml.onnx.external_files import Outside
 from dala.ml.onnx.tensors import DATA_FIELDS, EXTERNAL, bytes_of
 
@@ -28,8 +28,13 @@ def bundled(what: str, data: bytes, outside: Outside) -> Bundle:
     Initializers of the graph itself are given beside it, all others are put into it: ONNX Runtime
     would look for those of branches and functions in files, whatever it is given.
     """
-    import onnx
-
+    try:
+        import onnx
+    except ImportError as error:
+        raise ModelError(
+            f"{what} has tensors in other files, which are put together by onnx, which is not "
+            "installed: pip install 'dala-gpu[ml]', or store all tensors in the model's own file."
+        ) from error
     model = onnx.load_model_from_string(data)
     beside: dict[str, bytes] = {}
     for tensor in model.graph.initializer:

@@ -17,6 +17,7 @@ from dala.base.binary_file import read_at_most
 from dala.base.file_path import checked_path
 from dala.base.record import record, value
 from dala.errors import FileError, LimitError, ModelError
+from dala.ml.onnx.control_flow import check_control_flow
 from dala.ml.onnx.external_data import LARGEST_MODEL_BYTES, Bundle, bundled
 from dala.ml.onnx.external_files import Outside
 from dala.ml.onnx.graph import (
@@ -128,6 +129,7 @@ def _check(what: str, data: memoryview, outside: Outside | None) -> Described:
     nodes = list(walk_nodes(graph.get("node", [])))
     check_functions(what, nodes, library)
     check_graph(what, graph, library)
+    check_control_flow(what, graph)
     for key, function in functions.items():
         _check_function(f"{what}: the function {key[1]!r}", function, functions)
     if not graph.get("output"):
@@ -220,6 +222,7 @@ def _check_function(where: str, function: Message, functions: dict[Any, Message]
         "output": [{"name": name} for name in function.get("output", [])],
     }
     check_graph(where, body, Library(_versions(where, function), functions))
+    check_control_flow(where, body)
 
 
 def _check_tensors(

@@ -6,12 +6,11 @@ ONNX Runtime checks much of this too, after it has read the whole file, and in w
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
-from typing import Any
 
 from dala.base.record import record
 from dala.errors import LimitError, ModelError
 from dala.ml.onnx.protobuf import Message
+from dala.ml.onnx.schemas import ANY, find_schema
 
 NODES_LIMIT = 1 << 20
 """How many nodes a graph may have once its functions are written out."""
@@ -146,23 +145,26 @@ def check_operator(where: str, node: Message, library: Library) -> None:
     if domain in UNCHECKED:
         return
     version = library.versions[domain]
-    schema = _schema(operator, version, domain)
-    if schema is None or schema.deprecated:
+    schema = find_schema(operator, version, domain)
+    if schema is None:
         raise ModelError(
             f"{where}: {label_of(node)}: version {version} of {domain or 'ai.onnx'} has no "
             f"operator {operator!r}. Export the model with operators of that version."
         )
-    for side in ("input", "output"):
-        names = node.get(side, [])
-        least, most = getattr(schema, f"min_{side}"), getattr(schema, f"max_{side}")
-        if not least <= len(names) <= most:
+    for what, side in (("input", schema.inputs), ("output", schema.outputs)):
+        count, least, most = len(node.get(what, [])), side.least, side.most
+        if not least <= count <= most:
             raise ModelError(
-                f"{where}: {label_of(node)} has {len(names)} {side}s; {operator} has {least}"
-                + ("." if least == most else f" to {most:,}." if most < 1 << 20 else " or more.")
+                f"{where}: {label_of(node)} has {count} {what}s; {operator} has {least}"
+                + ("." if least == most else " or more." if most == ANY else f" to {most:,}.")
             )
-    for name, formal in zip(node.get("input", []), schema.inputs, strict=False):
-        if not name and formal.option.name == "Single":
-            raise ModelError(f"{where}: {label_of(node)} lacks its input {formal.name!r}.")
+    for name, formal in zip(node.get("input", []), schema.inputs.names, strict=False):
+        if not name and not formal.endswith(("?", "*")):
+            raise ModelError(f"{where}: {label_of(node)} lacks its input {formal!r}.")
+    held = {item.get("name", "") for item in node.get("attribute", [])}
+    for name in schema.required:
+        if name not in held:
+            raise ModelError(f"{where}: {label_of(node)} lacks its attribute {name!r}.")
 
 
 def key_of(node: Message) -> Key:
@@ -196,20 +198,6 @@ def sort_by_needs(needs: list[set[int]]) -> tuple[list[int], list[int]]:
         seen[index] = len(seen)
         index = next(other for other in sorted(needs[index]) if missing[other])
     return order, list(seen)[seen[index] :]
-
-
-@lru_cache(maxsize=1024)
-def _schema(operator: str, version: int, domain: str) -> Any:
-    try:
-        from onnx import defs
-    except ImportError as error:
-        raise ModelError(
-            "a model's operators are looked up by onnx, which is not installed: pip install "
-            "'dala-gpu[ml]'."
-        ) from error
-    if not defs.has(operator, version, domain):
-        return None
-    return defs.get_schema(operator, version, domain)
 
 
 def _given(where: str, graph: Message) -> Names:

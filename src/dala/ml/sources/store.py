@@ -9,11 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 
-from dala.base.atomic_file import replace_data
+from dala.base.atomic_file import replace_file
 from dala.devices.cpu import object_cache
 from dala.errors import FetchError, FileError, IntegrityError
 from dala.ml.catalog.entries import Entry
 from dala.ml.catalog.packages import Package
+from dala.ml.sources.work_folder import work_folder
 
 FOLDER = "DALA_MODELS"
 """The variable that names another folder for models."""
@@ -53,13 +54,35 @@ def find(entry: Entry) -> Path | None:
     found = digest_of(path)
     if found is None:
         return None
+    _check(entry, found)
+    return path
+
+
+def read(entry: Entry) -> bytes | None:
+    """Returns the model itself, or None: the bytes that were checked, whatever becomes of the file.
+
+    One that is damaged is removed, with an IntegrityError.
+    """
+    path = path_of(entry)
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+    _check(entry, hashlib.sha256(data).hexdigest())
+    return data
+
+
+def _check(entry: Entry, found: str) -> None:
+    """Remove and refuse a file of another hash than the model's."""
     if found == entry.sha256:
-        return path
+        return
     remove(entry)
     raise IntegrityError(
-        f"{entry.name}: {path} was damaged, and has been removed: its SHA-256 was {found}, not "
-        f"{entry.sha256}. Load the model again, or run dala models get {entry.name}: it is fetched "
-        "anew."
+        f"{entry.name}: {path_of(entry)} was damaged, and has been removed: its SHA-256 was "
+        f"{found}, not {entry.sha256}. Load the model again, or run dala models get {entry.name}: "
+        "it is fetched anew."
     )
 
 
@@ -75,7 +98,10 @@ def store(entry: Entry, data: bytes) -> Path:
     path = path_of(entry)
     _make(path.parent)
     try:
-        replace_data(path, data)
+        with work_folder(path.parent) as work:
+            made = work / path.name
+            made.write_bytes(data)
+            replace_file(made, path)
     except OSError as error:
         raise FileError(f"{entry.name} cannot be kept in {path}: {error.strerror}.") from error
     return path
