@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from media import clips
 from media.small_models import write_bright_class, write_bright_mask
+from ml.yolo_models import columns, metadata, yolo_model
 
 from dala import media
 from dala.cli.filter_syntax import completions, read_filter
+from dala.cli.predict_formats import _runs_by_column
 from dala.media import gpu
 from dala.ml.catalog.labels import labels
 from dala.ml.models.loading import load_model
@@ -106,6 +112,108 @@ def test_a_model_of_which_nothing_is_known_says_what_to_do(refused, classes, pic
 def test_a_picture_that_is_not_there_is_said_to_be_missing(refused, classes):
     like = ("--like", "mobilenet_v2")
     assert "none.png" in refused("predict", classes, "none.png", *like, code=1)
+
+
+# -- folders, videos, and what is written ----------------------------------------------------------
+
+
+@pytest.fixture
+def detector(folder):
+    """A detector of version 8: one thing, the lighter the surer, where it always is."""
+    made = columns([((32.0, 32.0, 20.0, 16.0), 1, 0.9), ((9.0, 40.0, 8.0, 8.0), 0, 0.3)], 2)
+    path = folder / "yolo.onnx"
+    path.write_bytes(yolo_model({"a": made}, metadata("detect", ("ant", "bee"))))
+    return path
+
+
+def test_what_cannot_be_read_is_said_and_the_rest_is_looked_at(told, folder, detector, pictures):
+    (folder / "broken.png").write_bytes(b"no picture")
+    code, out, err = told("predict", detector, "none.png", "broken.png", "dark.png", "-c", "bee")
+    assert code == 1
+    assert out == "dark.png: bee  90.0%  from 55, 25 to 105, 65\n"
+    assert [line.startswith("dala: ") for line in err.splitlines()] == [True, True]
+    assert "none.png" in err
+    assert "broken.png" in err
+
+
+def test_what_cannot_be_read_is_in_the_json_as_well(answer, folder, detector, pictures):
+    said = answer("predict", detector, "none.png", "dark.png", code=1)
+    assert not said["ok"]
+    assert [item["source"] for item in said["failed"]] == ["none.png"]
+    assert [item["picture"] for item in said["pictures"]] == ["dark.png"]
+
+
+def test_json_lines_of_a_folder_have_one_line_for_each_picture(told, folder, detector, pictures):
+    (folder / "notes.txt").write_text("not a picture", encoding="utf-8")
+    (folder / "album").mkdir()
+    for name in pictures:
+        (folder / name).rename(folder / "album" / name)
+    code, out, _ = told("predict", detector, "album", "--format", "jsonl", "--threshold", 0.5)
+    assert code == 0
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [Path(line["source"]).name for line in lines] == ["bright.png", "dark.png"]
+    assert (lines[0]["width"], lines[0]["results"][0]["label"]) == (160, "bee")
+
+
+def test_csv_of_a_video_has_a_row_for_each_thing_of_each_frame(told, folder, detector, clip):
+    code, _, err = told(
+        "predict", detector, clip, "--track", "--frames", 3, "-o", "found.csv", "--top", 1
+    )
+    assert (code, err) == (0, "3 results are in found.csv\n")
+    with (folder / "found.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["frame"], row["label"], row["track"]) for row in rows] == [
+        ("0", "bee", "1"),
+        ("1", "bee", "1"),
+        ("2", "bee", "1"),
+    ]
+    assert float(rows[2]["time_s"]) == pytest.approx(0.2)
+
+
+def test_coco_has_images_categories_and_boxes_with_their_sizes(told, folder, detector, pictures):
+    assert told("predict", detector, "dark.png", "-o", "found.json", "-q")[0] == 0
+    made = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+    assert made["images"] == [{"id": 1, "file_name": "dark.png", "width": 160, "height": 90}]
+    assert made["categories"] == [{"id": 1, "name": "ant"}, {"id": 2, "name": "bee"}]
+    first = made["annotations"][0]
+    assert (first["image_id"], first["category_id"]) == (1, 2)
+    assert first["bbox"] == pytest.approx([55, 25, 50, 40])
+
+
+def test_masks_are_in_coco_as_runs_along_columns():
+    pixels = np.zeros((3, 2), bool)
+    pixels[1:, 0] = pixels[0, 1] = True
+    assert _runs_by_column(pixels) == [1, 3, 2]
+    assert _runs_by_column(~pixels) == [0, 1, 3, 2]
+
+
+def test_a_video_is_drawn_on_frame_by_frame(told, folder, detector, clip):
+    code, _, err = told("predict", detector, clip, "-o", "found.mp4", "--frames", 4)
+    assert (code, err) == (0, f"{clip} is drawn in found.mp4\n")
+    drawn = clips.images(folder / "found.mp4")
+    assert len(drawn) == 4
+    assert np.ptp(drawn[0].astype(int), (0, 1)).max() > 50  # it was of one gray
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--format", "xml"), "--format xml is not one of jsonl, csv, coco"),
+        (("--format", "csv", "-o", "a.png"), "--format csv is text, but --out a.png is a picture"),
+        (("-o", "a.mp4"), "--out a.mp4 is a video, but dark.png is none"),
+        (("-c", "wasp"), "'wasp', but classes are named by their labels"),
+        (("--labels", "none.txt"), "none.txt cannot be read"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(refused, detector, pictures, arguments, said):
+    code = 1 if "--labels" in arguments else 2
+    assert said in refused("predict", detector, "dark.png", *arguments, code=code)
+
+
+def test_a_classifier_has_no_boxes_for_coco_and_tracks_nothing(refused, classes, pictures):
+    like = ("--like", "mobilenet_v2")
+    assert "is for boxes" in refused("predict", classes, "dark.png", *like, "--format", "coco")
+    assert "can track" in refused("predict", classes, "dark.png", *like, "--track")
 
 
 # -- filters that run models -----------------------------------------------------------------------

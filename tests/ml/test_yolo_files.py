@@ -207,3 +207,17 @@ def test_what_only_looks_like_yolo_is_left_as_it_declares_itself():
     assert ml.gpu.load_model(other).entry is None
     with pytest.raises(errors.ArgumentError, match="like"):
         ml.gpu.load_model(other, labels=["x"])
+
+
+def test_things_have_numbers_that_stay_from_call_to_call():
+    made = yolo_model({"a": columns(THINGS, 3)}, metadata("detect", NAMES))
+    model = ml.gpu.load_model(made)
+    for _ in range(3):
+        found = model(WIDE, track=True, threshold=0.5)
+        # The last two are less sure, and so nothing new.
+        assert [(item.label, item.track) for item in found] == [("bee", 1), ("cat", 2)]
+    assert model(WIDE)[0].track is None
+    other = ml.gpu.Tracker(0.8)
+    assert [item.track for item in model([WIDE, WIDE], track=other)[1]] == [1]
+    with pytest.raises(errors.ArgumentError, match="a Tracker, not 3"):
+        model(WIDE, track=3)

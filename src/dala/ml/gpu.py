@@ -14,7 +14,8 @@ from dala.ml.models.model import Model, Options, Seen, require_model
 from dala.ml.models.prediction import predict, predict_async
 from dala.ml.models.ranking import top_k
 from dala.ml.models.recognition import recognize
-from dala.ml.results.results import Classification, Detection, Keypoint, Pose, Segmentation
+from dala.ml.results.results import Classification, Detection, Keypoint, Mask, Pose, Segmentation
+from dala.ml.results.tracking import Tracker
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -23,9 +24,11 @@ __all__ = [
     "Classification",
     "Detection",
     "Keypoint",
+    "Mask",
     "Model",
     "Pose",
     "Segmentation",
+    "Tracker",
     "available_models",
     "load_model",
     "model_info",

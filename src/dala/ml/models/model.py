@@ -21,6 +21,7 @@ from dala.ml.models.engine import Engine
 from dala.ml.models.kernel_engine import KernelEngine
 from dala.ml.onnx.contents import Contents, Source, read_contents
 from dala.ml.onnx.signature import Tensor, check_inputs, output_shape
+from dala.ml.results.tracking import Tracker
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers, complete, one_output
 from dala.runtime.kernels.call import Outputs
@@ -55,6 +56,7 @@ class Options(TypedDict, total=False):
     max_results: int
     max_detections: int
     classes: Sequence[str | int] | str | int
+    track: bool | Tracker
 
 
 class Model(CompositeKernel, Generic[Seen]):
@@ -87,6 +89,7 @@ class Model(CompositeKernel, Generic[Seen]):
         """Its outputs, as they are declared."""
         self._choice = choice
         self._refused = False
+        self._tracker: Tracker | None = None
         self._kernels = KernelEngine(name, contents)
         self._host: Engine = self._kernels
         if choice == "dala":
@@ -162,10 +165,16 @@ class Model(CompositeKernel, Generic[Seen]):
         """What the model sees in an image, or a list with that for each of a list of images.
 
         An image is an array, a Pillow image or a Buffer; boxes and points are in its own pixels.
-        Options are those of the task, such as `threshold` or `top_k`.
+        Options are those of the task, such as `threshold` or `top_k`. With `track` things have
+        numbers, the same from call to call: True is for the frames of one video, for several give
+        each a Tracker of its own.
         """
         from dala.ml.models.recognition import recognize
 
+        if options.get("track") is True:
+            usual = 0.25 if self.entry is None else self.entry.settings.get("score", 0.25)
+            self._tracker = self._tracker or Tracker(usual)
+            options["track"] = self._tracker
         if more:
             raise ArgumentError(
                 f"{self.name} takes one image, or a list of them, and options by their names."

@@ -12,6 +12,7 @@ from dala.ml.catalog.reading import Reading
 from dala.ml.models.model import Model, tensor_shape
 from dala.ml.models.prediction import outputs_of
 from dala.ml.results.placement import placed
+from dala.ml.results.tracking import Tracker
 from dala.ml.tasks import decode
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.run import run_kernel
@@ -22,6 +23,8 @@ def recognize(
 ) -> Any:
     """The results of the model's task for an image; bytes come with their size (width, height)."""
     entry = require_entry(model)
+    wanted = options.get("threshold")
+    tracker, options = _tracker(model, entry, options)
     frame = frame_of(model.name, image, size)
     pixels = frame.pixels
     device = pixels.memory.device if isinstance(pixels, Buffer) else current_device()
@@ -32,7 +35,30 @@ def recognize(
         height, width = frame.shape[:2]
         resize = entry.settings.get("resize", 0)
         placement = placed((height, width), entry.shape, entry.fit, resize)
-        return decode(outputs, placement, entry, options)
+        seen = decode(outputs, placement, entry, options)
+        return seen if tracker is None else tracker.update(seen, wanted)
+
+
+def _tracker(
+    model: Model, entry: Reading, options: Mapping[str, Any]
+) -> tuple[Tracker | None, Mapping[str, Any]]:
+    """What numbers the things that are found, and the options that it takes from the model.
+
+    Boxes that are less sure than the model usually is go on with things that are known.
+    """
+    rest = {name: value for name, value in options.items() if name != "track"}
+    tracker = options.get("track")
+    if tracker is None or tracker is False:
+        return None, rest
+    if not isinstance(tracker, Tracker):
+        raise ArgumentError(
+            f"{model.name}: {argument('track')} is True, False or a Tracker, not {tracker!r}."
+        )
+    if entry.task not in ("detection", "pose"):
+        raise ArgumentError(
+            f"{model.name} is for {entry.task}: only what finds things, and where, can track them."
+        )
+    return tracker, {**rest, "threshold": tracker.least}
 
 
 def require_entry(model: Model) -> Reading:
