@@ -93,9 +93,9 @@ def _bias_shape(context: NodeContext) -> Shape | None:
 
 def transposed_conv(context: NodeContext) -> Iterator[Stage]:
     """ConvTranspose in two axes: a convolution of planes with zeros between their elements."""
-    x, weight, node = context.input(), _weight(context), context.node
+    given, weight, node = context.shape(), _weight(context), context.node
     groups = node.get("group", 1)
-    check_convolution(node, x.shape, weight.shape, _bias_shape(context), groups, turned=True)
+    check_convolution(node, given, weight.shape, _bias_shape(context), groups, turned=True)
     steps = numbers_of(node, "strides", node.get("strides", [1, 1]), 2, 1)
     apart = numbers_of(node, "dilations", node.get("dilations", [1, 1]), 2, 1)
     pads = numbers_of(node, "pads", node.get("pads", [0, 0, 0, 0]), 4, 0)
@@ -104,10 +104,10 @@ def transposed_conv(context: NodeContext) -> Iterator[Stage]:
     windows = []
     for axis in range(2):
         size, reach = weight.shape[2 + axis], (weight.shape[2 + axis] - 1) * apart[axis]
-        whole = (x.shape[2 + axis] - 1) * steps[axis] + reach + more[axis] + 1
+        whole = (given[2 + axis] - 1) * steps[axis] + reach + more[axis] + 1
         before, after = pads[axis], pads[axis + 2]
         if wanted is not None or auto.startswith("SAME"):
-            count = wanted[axis - 2] if wanted else x.shape[2 + axis] * steps[axis]
+            count = wanted[axis - 2] if wanted else given[2 + axis] * steps[axis]
             cut = max(0, whole - count)
             before = (cut + (auto == "SAME_LOWER")) // 2 if wanted is None else cut // 2
             if wanted is not None and auto != "SAME_UPPER":
@@ -116,11 +116,57 @@ def transposed_conv(context: NodeContext) -> Iterator[Stage]:
         left = whole - before - after
         require(node, left > 0, f"pads of {pads} leave nothing of {whole}")
         windows.append(Windows(size, 1, apart[axis], reach - before, left))
+    turn, pair = partial(_turned, groups=groups), (windows[0], windows[1])
+    if current_device().is_host and groups == 1 and list(apart) == [1, 1]:
+        yield from _in_phases(context, turn, pair, (steps[0], steps[1]))
+        return
+    x = context.input()
     shape = [(size - 1) * step + 1 for size, step in zip(x.shape[2:], steps, strict=True)]
     planes = scratch((*x.shape[:2], *shape), x.scalar)
     yield Stage(_spread, [x], planes, {"down": steps[0], "across": steps[1]})
-    turn = partial(_turned, groups=groups)
-    yield from _convolved(context, planes, turn, (windows[0], windows[1]), groups)
+    yield from _convolved(context, planes, turn, pair, groups)
+
+
+def _in_phases(
+    context: NodeContext, turn: Turn, windows: Pair, steps: tuple[int, int]
+) -> Iterator[Stage]:
+    """Defers a convolution of planes with zeros between their elements, without the zeros.
+
+    Every so many pixels of the output meet the same taps with elements: those are a convolution.
+    """
+    made = turn(np.asarray(context.array(1))).shape[0]
+    shape = (context.shape()[0], made, windows[0].count, windows[1].count)
+    x, bias = context.ordered_input(TO_LAST), context.bias(2, made, "tiles", native.arranged_bias)
+    phases = []
+    for at in np.ndindex(*steps):
+        found = [_met(item, step, n) for item, step, n in zip(windows, steps, at, strict=True)]
+        taps = tuple(
+            slice(first, None, step) for (first, _), step in zip(found, steps, strict=True)
+        )
+        role = ("phase", at, steps, *(first for first, _ in found))
+        by = context.weight(1, role, partial(_arranged_part, turn, taps))
+        phase = native.Phase((int(at[0]), int(at[1])), steps)
+        phases.append((by, (found[0][1], found[1][1]), phase))
+
+    def finish(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
+        for by, parts, phase in phases:
+            if parts[0].count > 0 and parts[1].count > 0:
+                given = [x, by, bias, *operands]
+                yield native.convolution_stage(given, out, parts, 1, epilogue, phase)
+
+    return context.defer(shape, finish, partial(native.takes, shape), channels_last=True)
+
+
+def _met(windows: Windows, step: int, phase: int) -> tuple[int, Windows]:
+    """Returns the first tap that meets an element, and the windows over elements alone."""
+    first = (windows.before - phase) % step
+    size = len(range(first, windows.size, step))
+    before = (windows.before - phase - first) // step
+    return first, Windows(size, 1, 1, before, len(range(phase, windows.count, step)))
+
+
+def _arranged_part(turn: Turn, taps: tuple[slice, ...], weight: np.ndarray) -> np.ndarray:
+    return native.arranged(turn(weight)[(slice(None), slice(None), *taps)], 1)
 
 
 def _turned(weight: np.ndarray, groups: int) -> np.ndarray:
