@@ -14,6 +14,7 @@ from benchmarks import (
     language,
     machine,
     models,
+    own_engine,
     page,
     pipelines,
     surfaces,
@@ -41,7 +42,7 @@ GROUPS = {
     "filters": filters.ROWS,
     "language": language.ROWS,
     "videos": video.ROWS,
-    "models": models.ROWS,
+    "models": {**models.ROWS, **own_engine.ROWS},
     "webgpu": webgpu.ROWS,
     "surfaces": surfaces.ROWS,
 }

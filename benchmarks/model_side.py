@@ -1,6 +1,6 @@
 """One side of a comparison of models, in a process of its own, so that threads do not meet.
 
-    python -m benchmarks.model_side ours | opencv  WEIGHTS  IMAGE.npy  RESULT.npy
+    python -m benchmarks.model_side ours | opencv | kernels | onnxruntime  WEIGHTS  IN.npy  RESULT.npy
 
 writes the logits into RESULT.npy, and then for each number of calls that it reads from standard
 input prints the seconds that one took.
@@ -77,7 +77,55 @@ def opencv(weights: Path, pixels: np.ndarray) -> tuple[Call, np.ndarray]:
     return call, call()
 
 
-SIDES: dict[str, Side] = {"ours": ours, "opencv": opencv}
+def kernels(weights: Path, tensor: np.ndarray) -> tuple[Call, np.ndarray]:
+    """dala's own kernels on the CPU, from buffers into buffers."""
+    from dala.gpu import compute
+    from dala.ml.models.kernel_engine import KernelEngine
+    from dala.ml.onnx.contents import read_contents
+
+    with compute.device("cpu"):
+        engine = KernelEngine(weights.stem, read_contents(weights.stem, weights))
+        given = [compute.from_numpy(tensor)]
+        made = engine.compute(given)
+
+    def call() -> None:
+        with compute.device("cpu"):
+            engine.run(given, made)
+
+    call()
+    return call, flat([compute.read(item) for item in made.values()])
+
+
+def onnx_runtime(weights: Path, tensor: np.ndarray) -> tuple[Call, np.ndarray]:
+    """ONNX Runtime's `run`."""
+    import onnxruntime
+
+    from dala.devices.cpu.threads import thread_count
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = thread_count()
+    session = onnxruntime.InferenceSession(
+        str(weights), options, providers=["CPUExecutionProvider"]
+    )
+    given = {session.get_inputs()[0].name: tensor}
+
+    def call() -> list[np.ndarray]:
+        return [np.asarray(item) for item in session.run(None, given)]
+
+    return call, flat(call())
+
+
+def flat(outputs: list[np.ndarray]) -> np.ndarray:
+    """All outputs of a model, one after another."""
+    return np.concatenate([item.astype(np.float32).reshape(-1) for item in outputs])
+
+
+SIDES: dict[str, Side] = {
+    "ours": ours,
+    "opencv": opencv,
+    "kernels": kernels,
+    "onnxruntime": onnx_runtime,
+}
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import Duration, Result, quartiles
+from benchmarks.harness import Count, Duration, Result, quartiles
 from benchmarks.peers import need
 from benchmarks.start_up import printed_seconds
 from dala.devices.cpu import object_cache
@@ -61,6 +61,13 @@ class Side:
         return self._process.stdout.readline().strip()
 
 
+def _compare(ours: np.ndarray, theirs: np.ndarray) -> None:
+    """Both see the same: OpenCV rounds to bytes, and does not average along one axis alone."""
+    best, other = (set(np.argsort(logits[0])[-3:]) for logits in (ours, theirs))
+    assert ours[0].argmax() == theirs[0].argmax(), "the two sides see something else"
+    assert len(best & other) >= 2, f"the two sides see {best} and {other}"
+
+
 @dataclass(frozen=True)
 class Programs:
     """The same work done by two programs that take turns; the bar is the highest ratio."""
@@ -69,11 +76,13 @@ class Programs:
     bar: float
     weights: Path
     pixels: np.ndarray
+    sides: tuple[str, str] = ("ours", "opencv")
+    compare: Callable[[np.ndarray, np.ndarray], None] = _compare
 
     def measure(self, rounds: int) -> Result:
-        sides = [Side(name, self.weights, self.pixels) for name in ("ours", "opencv")]
+        sides = [Side(name, self.weights, self.pixels) for name in self.sides]
         try:
-            _compare(*(side.logits for side in sides))
+            self.compare(*(side.logits for side in sides))
             for side in sides:
                 side.seconds()
             taken = [[side.seconds() for side in sides] for _ in range(rounds)]
@@ -83,13 +92,6 @@ class Programs:
         low, ratio, high = quartiles([a / b for a, b in taken])
         ours, peer = (statistics.median(column) for column in zip(*taken, strict=True))
         return Result(self.work, ours, peer, ratio, self.bar, ratio <= self.bar, (low, high))
-
-
-def _compare(ours: np.ndarray, theirs: np.ndarray) -> None:
-    """Both see the same: OpenCV rounds to bytes, and does not average along one axis alone."""
-    best, other = (set(np.argsort(logits[0])[-3:]) for logits in (ours, theirs))
-    assert ours[0].argmax() == theirs[0].argmax(), "the two sides see something else"
-    assert len(best & other) >= 2, f"the two sides see {best} and {other}"
 
 
 def weights() -> Path:
@@ -141,7 +143,7 @@ def loading() -> Duration:
     return Duration(work, 0.300, partial(printed_seconds, ["-c", program], cache))
 
 
-ROWS: dict[str, Callable[[], Programs | Duration]] = {
+ROWS: dict[str, Callable[[], Programs | Duration | Count]] = {
     "mobilenet": partial(mobilenet, "451 × 300", None),
     "mobilenet-1080p": partial(mobilenet, "1080p", (1920, 1080)),
     "load-model": loading,

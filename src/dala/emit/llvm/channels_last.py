@@ -35,13 +35,18 @@ SIZES = (
     "first.inside",
     "end.inside",
     "merged",
+    "out.first",
+    "out.image",
+    "out.line",
+    "out.pixel",
 )
 """The sizes among the arguments, after the pointers.
 
 Rows of output pixels in a plane, pixels in each of them and in all (the last row may be shorter);
 the input's plane and channels; the output's channels; taps of a window, its steps, how far taps are
-apart, and what lies before the plane; the pixels whose window leaves no row of the input; and
-whether the taps of a row lie one after another in memory.
+apart, and what lies before the plane; the pixels whose window leaves no row of the input; whether
+the taps of a row lie one after another in memory; and where the first pixel of the output lies, and
+how far from there the next image, row and pixel are.
 """
 POINTERS = ("out", "x", "weight", "bias")
 
@@ -157,6 +162,10 @@ ROW = [
     "  %y.above = sub i64 %y.first, %top",
     "  %first.pixel = call i64 @llvm.smin.i64(i64 %first.inside, i64 %pixels)",
     "  %end.pixel = call i64 @llvm.smin.i64(i64 %end.inside, i64 %pixels)",
+    "  %image.place = mul i64 %image, %out.image",
+    "  %line.place = mul i64 %y, %out.line",
+    "  %image.line.place = add i64 %image.place, %line.place",
+    "  %row.place = add i64 %image.line.place, %out.first",
 ]
 """Lines that find where a row of the output is, and its window in the input."""
 

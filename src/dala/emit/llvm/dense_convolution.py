@@ -161,7 +161,7 @@ def _add_finish(module: Module) -> None:
         "pixel:",
         "  %i = phi i64 [ 0, %entry ], [ %i.next, %pixel.end ]",
         "  %sums = phi ptr [ %tile, %entry ], [ %sums.next, %pixel.end ]",
-        "  %pixel.by = mul i64 %i, %channels",
+        "  %pixel.by = mul i64 %i, %out.pixel",
         "  %pixel.at = add i64 %place, %pixel.by",
         "  br label %part",
         "part:",
@@ -194,7 +194,7 @@ def _add_finish(module: Module) -> None:
     ]
     head = (
         f"define internal void @finish(ptr %tile, i64 %count, i64 %valid, ptr %out, i64 %place, "
-        f"i64 %channel, i64 %channels{operands}) #0"
+        f"i64 %channel, i64 %out.pixel{operands}) #0"
     )
     module.define(head, lines)
 
@@ -243,8 +243,7 @@ def _add_entry(module: Module, sizes: tuple[int, ...], lanes: int) -> None:
         "  %a.x = getelementptr float, ptr %x, i64 %a.first",
         "  %a.w.first = mul i64 %a.0, %w.line",
         "  %a.w = getelementptr float, ptr %w, i64 %a.w.first",
-        "  %row.place.first = mul i64 %row.pixel, %channels",
-        "  %row.place = add i64 %row.place.first, %channel",
+        "  %block.place = add i64 %row.place, %channel",
         "  br label %pixel",
         "pixel:",
         "  %p = phi i64 [ 0, %row.head ], [ %p.next, %pixel.end ]",
@@ -276,8 +275,8 @@ def _add_entry(module: Module, sizes: tuple[int, ...], lanes: int) -> None:
         "  %x.down = sub i64 %line.apart, %x.back",
         "  %w.back = mul i64 %runs.before, %w.tap",
         "  %w.down = sub i64 %w.line, %w.back",
-        "  %p.by = mul i64 %p, %channels",
-        "  %place = add i64 %row.place, %p.by",
+        "  %p.by = mul i64 %p, %out.pixel",
+        "  %place = add i64 %block.place, %p.by",
     ]
     for n, size in enumerate(sizes):
         following = f"try.{sizes[n + 1]}" if n + 1 < len(sizes) else f"take.{size}"
@@ -305,7 +304,7 @@ def _add_entry(module: Module, sizes: tuple[int, ...], lanes: int) -> None:
         "finish:",
         f"  %count = phi i64 {chosen}",
         "  call void @finish(ptr %tile, i64 %count, i64 %valid, ptr %out, i64 %place, "
-        f"i64 %channel, i64 %channels{operands})",
+        f"i64 %channel, i64 %out.pixel{operands})",
         "  br label %pixel.end",
         "pixel.end:",
         "  %p.next = add i64 %p, %count",

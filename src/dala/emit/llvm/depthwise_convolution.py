@@ -37,7 +37,7 @@ def _given(module: Module) -> str:
     return (
         "ptr %x, ptr %w, ptr %bias, i64 %lines, i64 %columns, i64 %count, i64 %apart, "
         "i64 %tap.apart, i64 %line.apart, i64 %w.apart, i64 %w.line, i64 %lanes, ptr %out, "
-        f"i64 %place, i64 %channel, i64 %channels{operands}"
+        f"i64 %place, i64 %channel, i64 %out.pixel{operands}"
     )
 
 
@@ -86,7 +86,7 @@ def _add_span(module: Module, lines: int, columns: int, *, masked: bool) -> None
     code += [
         *module.ended("end", sums, "at", "channel", mask),
         *(f"  %p.{a}.next = getelementptr float, ptr %p.{a}, i64 %apart" for a in range(lines)),
-        "  %at.next = add i64 %at, %channels",
+        "  %at.next = add i64 %at, %out.pixel",
         "  %i.next = add i64 %i, 1",
         "  %more = icmp slt i64 %i.next, %count",
         "  br i1 %more, label %pixel, label %done",
@@ -148,7 +148,7 @@ def _add_entry(module: Module, size: tuple[int, int]) -> None:
     given = (
         "ptr %pixel.x, ptr %pixel.w, ptr %own.bias, i64 %lines, i64 %columns, i64 %count, "
         "i64 %apart, i64 %tap.apart, i64 %line.apart, i64 %w.apart, i64 %w.line, i64 %lanes, "
-        f"ptr %out, i64 %place, i64 %channel, i64 %channels{operands}"
+        f"ptr %out, i64 %place, i64 %channel, i64 %out.pixel{operands}"
     )
     whole_inside = [f"i64 {n}, label %span.{n}" for n in range(1, size[0] + 1)]
     lines = [
@@ -173,7 +173,6 @@ def _add_entry(module: Module, size: tuple[int, int]) -> None:
         "  %a.x = getelementptr float, ptr %x, i64 %a.first",
         "  %a.w.first = mul i64 %a.0, %w.line",
         "  %a.w = getelementptr float, ptr %weight, i64 %a.w.first",
-        "  %row.place = mul i64 %row.pixel, %channels",
         "  br label %block",
         "block:",
         "  %ob = phi i64 [ %x0, %row.head ], [ %ob.next, %block.end ]",
@@ -196,7 +195,7 @@ def _add_entry(module: Module, size: tuple[int, int]) -> None:
         "  %b.w.line = mul i64 %b.0, %w.apart",
         "  %b.w = add i64 %b.w.line, %channel",
         "  %pixel.w = getelementptr float, ptr %a.w, i64 %b.w",
-        "  %p.by = mul i64 %p, %channels",
+        "  %p.by = mul i64 %p, %out.pixel",
         "  %p.place = add i64 %row.place, %p.by",
         "  %place = add i64 %p.place, %channel",
         "  %before = icmp slt i64 %p, %first.pixel",

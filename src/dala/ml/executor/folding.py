@@ -14,6 +14,7 @@ import numpy as np
 from dala.kernels.tensor.windows import Windows
 from dala.ml.executor.epilogue import Epilogue, Shape
 from dala.ml.executor.node_context import NodeContext
+from dala.ml.executor.phases import has_phases, in_phases
 from dala.ml.executor.sizes import check_convolution, numbers_of, require
 from dala.ml.executor.steps import Steps
 from dala.ml.executor.unfolding import MOST_OPERANDS, ended, kernel_of
@@ -26,11 +27,15 @@ from dala.runtime.pipelines.composite import Stage
 
 def transposed_conv(context: NodeContext) -> Iterator[Stage]:
     """ConvTranspose along any number of axes."""
-    node, x, size = context.node, context.input(), context.shape(1)
+    node, given, size = context.node, context.shape(), context.shape(1)
     groups = node.get("group", 1)
     bias_shape = context.shape(2) if node.has(2) else None
-    check_convolution(node, x.shape, size, bias_shape, groups, turned=True)
-    windows = _windows(node, x.shape[2:], size[2:])
+    check_convolution(node, given, size, bias_shape, groups, turned=True)
+    windows = _windows(node, given[2:], size[2:])
+    constant = context.is_constant(1) and (not node.has(2) or context.is_constant(2))
+    if constant and has_phases(windows, groups):
+        return in_phases(context, windows)
+    x = context.input()
     bias = context.input(2) if node.has(2) else None
     turned = (groups, size[1] * math.prod(size[2:]), size[0] // groups)
     fixed = None

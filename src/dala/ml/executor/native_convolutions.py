@@ -84,23 +84,32 @@ def arranged_bias(bias: np.ndarray) -> np.ndarray:
 
 
 def convolution_stage(
-    inputs: Sequence[Buffer], out: Buffer, windows: Pair, groups: int, epilogue: Epilogue
+    inputs: Sequence[Buffer],
+    out: Buffer,
+    windows: Pair,
+    groups: int,
+    epilogue: Epilogue,
+    phase: Phase | None = None,
 ) -> Stage:
     """Returns the stage of x (n, h, w, c), weights, bias and operands, all arranged.
 
-    An operand has the output's shape, or one element for each channel.
+    An operand has the output's shape, or one element for each channel. With a phase, only some
+    pixels of the output are written.
     """
     x, _, _, *operands = inputs
-    batch, rows, columns, made = out.shape
-    _, height, width, channels = x.shape
-    plane: tuple[int, ...] = (batch, height, width, channels, rows, columns, made)
+    batch, height, width, channels = x.shape
+    made = out.shape[-1]
     down, across = windows
+    plane: tuple[int, ...] = (batch, height, width, channels, down.count, across.count, made)
     deep = is_depthwise(channels, made, groups)
-    if not deep and all(item == Windows(1, 1, 1, 0, item.count) for item in windows):
+    alone = all(item == Windows(1, 1, 1, 0, item.count) for item in windows)
+    if not deep and phase is None and alone:
+        rows, columns = out.shape[1:3]
         plane = (1, 1, batch * rows * columns, channels, 1, batch * rows * columns, made)
         down, across = Windows(1, 1, 1, 0, 1), Windows(1, 1, 1, 0, plane[2])
     whole = tuple(item.shape == out.shape for item in operands)
-    kernel = _kernel(epilogue, whole, Layer(plane, down, across, deep))
+    places = None if phase is None else _places(out.shape, phase)
+    kernel = _kernel(epilogue, whole, Layer(plane, down, across, deep, places))
     return Stage(kernel, inputs, out)
 
 
@@ -127,6 +136,22 @@ def product_stage(
 
 
 @value
+class Phase:
+    """The pixels of an output that lie at `first` and every `step` from there, down and across."""
+
+    first: tuple[int, int]
+    step: tuple[int, int]
+
+
+def _places(shape: Shape, phase: Phase) -> tuple[int, int, int, int]:
+    """Returns where the first pixel lies, and how far the next image, row and pixel are."""
+    _, rows, columns, made = shape
+    line = columns * made
+    first = phase.first[0] * line + phase.first[1] * made
+    return first, rows * line, phase.step[0] * line, phase.step[1] * made
+
+
+@value
 class Layer:
     """A convolution but for what follows it: batch, h, w, c and h, w, c of the output; windows."""
 
@@ -134,11 +159,13 @@ class Layer:
     down: Windows
     across: Windows
     deep: bool
+    places: tuple[int, int, int, int] | None = None
+    """Where the output's pixels lie, if not one after another."""
 
     def strips(self, threads: int) -> tuple[int, int]:
         """Returns the rows of pixels that the code is told of, and the pixels in each."""
         batch, *_, rows, columns, _ = self.plane
-        if batch * rows > 1 or self.plane[1] > 1 or columns <= 1:
+        if batch * rows > 1 or self.plane[1] > 1 or columns <= 1 or self.places is not None:
             return batch * rows, columns
         if columns <= FEW_PIXELS and self._blocks() >= CHUNKS_PER_THREAD * threads:
             return 1, columns
@@ -161,10 +188,13 @@ class Layer:
         first = min(columns, -(-across.before // across.step))
         end = (width - 1 - reach + across.before) // across.step + 1
         merged = across.apart == 1 or across.size == 1
+        line = columns * made
+        places = self.places or (0, rows * line, line, made)
         return (
             *(rows, columns, total, height, width, channels, made),
             *(down.size, across.size, down.step, across.step, down.apart, across.apart),
             *(down.before, across.before, first, max(first, min(columns, end)), merged),
+            *places,
         )
 
     def chunks(self, threads: int) -> Chunks:
