@@ -441,3 +441,25 @@ def test_a_large_circle_has_no_gaps(device, radius):
     for angle in np.linspace(0, 2 * math.pi, 720):
         x, y = int(300 + radius * math.cos(angle)), int(300 + radius * math.sin(angle))
         assert got[y, x] == 1, (x, y)
+
+
+@pytest.mark.parametrize("place", [(30, 40), (319, 250), (-7, -9)], ids=["inside", "end", "begin"])
+@pytest.mark.parametrize(
+    ("channels", "dtype"), [(1, np.uint8), (3, np.uint8), (4, np.uint8), (3, np.float32)]
+)
+def test_little_on_a_large_image_is_drawn_as_on_a_part_of_it(device, channels, dtype, place):
+    image = paper(channels, dtype, (260, 330))
+    x, y = place
+    layer = paper(4, size=(8, 9))
+
+    def made(image, left, top):
+        drawing = Drawing()
+        drawing.fill_circle(x + 6.5 - left, y + 7 - top, 6, (1, 0.5, 0.2, 0.7))
+        drawing.draw_image(layer, x + 3 - left, y + 2 - top, 12, 11)
+        return drawn(image, drawing)
+
+    rows, columns = (slice(max(at - 3, 0), at + 20) for at in (y, x))
+    want = image.copy()
+    want[rows, columns] = made(image[rows, columns].copy(), columns.start, rows.start)
+    np.testing.assert_allclose(made(image, 0, 0), want, atol=1 if dtype is np.uint8 else 1e-6)
+    assert (want != image).any()

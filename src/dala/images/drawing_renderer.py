@@ -1,9 +1,9 @@
 """Renders drawings over images, on the image's device.
 
-On the CPU, the tiles with visible shapes are copied out of the image, drawn on, and written back:
-the rest is not touched, and all pixels of a tile's row go through the same shapes. On a GPU one
-dispatch covers the image. A kernel is planned again when its buffers change size, so tables grow in
-large steps, and tiles are drawn in batches of one size.
+Only the tiles with visible shapes are drawn, one below another, and then put back: the rest of the
+image is not touched, and all pixels of a tile's row go through the same shapes. Where these are
+most of the tiles, a GPU draws on all of the image instead. A kernel is planned again when its
+buffers change size, so tables grow in large steps, and tiles are drawn in batches of a few sizes.
 """
 
 from __future__ import annotations
@@ -14,26 +14,32 @@ from typing import Any
 
 import numpy as np
 
+from dala.base.record import record
 from dala.devices import current_device, using
 from dala.errors import ArgumentError
 from dala.images.coordinates import Box
 from dala.images.drawing import Drawing, Layer, Shapes
 from dala.images.drawing_tiles import Grid
 from dala.images.frames import destination, frame_of, new_buffer
+from dala.ir.types import U32
 from dala.kernels.base.shapes import require_alike
 from dala.kernels.image.drawing import (
     LETTERS,
     LETTERS_STEP,
     TILE,
     image_kernel,
+    put_back,
+    take_out,
     tiles_kernel,
 )
 from dala.kernels.image.drawing_layers import layer_image_kernel, layer_tiles_kernel
 from dala.kernels.image.images import require_image
 from dala.runtime.buffers.buffer import Buffer, from_numpy
+from dala.runtime.buffers.views import view
 from dala.runtime.kernels.kernel import Kernel
 
-TILES_AT_A_TIME = 256
+BATCHES = (16, 64, 256)
+"""How many tiles are drawn at a time."""
 LEAST_SHAPES, LEAST_ENTRIES, LEAST_LETTERS = 1 << 9, 1 << 12, 1 << 16
 """The sizes of the smallest tables."""
 GROWTH = 8
@@ -85,7 +91,7 @@ def _draw_shapes(image: Buffer, shapes: Shapes) -> None:
     grid = _grid(image)
     for listing in grid.listings(table, np.array(shapes.groups)):
         order = from_numpy(_padded(listing.order, LEAST_ENTRIES))
-        if image.is_host:
+        if _are_few(image, grid, len(listing.numbers)):
             tiles = np.concatenate([listing.corners, listing.parts], 1)
             _draw_tiles(image, grid, tiles, tiles_kernel(channels), (order, *shared))
         else:
@@ -120,13 +126,13 @@ def _draw_layer(image: Buffer, layer: Layer) -> None:
     channels, grid = _channels(image), _grid(image)
     place = from_numpy(np.array([*box, *layer.clip], np.float32))
     shared = pixels, place, from_numpy(layer.colors)
-    if not image.is_host:
-        layer_image_kernel(channels, layer.kind).run([image, *shared], image)
-        return
     left, top = (max(box[axis], layer.clip[axis]) for axis in (0, 1))
     right, bottom = (min(box[axis], layer.clip[axis]) for axis in (2, 3))
     tiles = grid.corners(grid.within(left, top, right, bottom))
-    _draw_tiles(image, grid, tiles, layer_tiles_kernel(channels, layer.kind), shared)
+    if _are_few(image, grid, len(tiles)):
+        _draw_tiles(image, grid, tiles, layer_tiles_kernel(channels, layer.kind), shared)
+    else:
+        layer_image_kernel(channels, layer.kind).run([image, *shared], image)
 
 
 def _shrunk(layer: Layer, box: Box) -> Buffer:
@@ -142,33 +148,77 @@ def _shrunk(layer: Layer, box: Box) -> Buffer:
     return made
 
 
+def _are_few(image: Buffer, grid: Grid, count: int) -> bool:
+    """Whether tiles are drawn by themselves, as the CPU always does, and not all of the image."""
+    return image.is_host or 4 * count < grid.rows * grid.columns
+
+
 def _draw_tiles(
     image: Buffer, grid: Grid, tiles: np.ndarray, kernel: Kernel, shared: Sequence[Buffer]
 ) -> None:
-    """Runs a kernel over tiles of an image on the CPU; each row of `tiles` begins with x and y."""
-    rows, columns = grid.tile
+    """Runs a kernel over tiles of an image; each row of `tiles` begins with x and y."""
+    # Tiles at the edges overlap others: all are taken out before any is put back.
+    most = BATCHES[-1]
+    batches = [_taken_out(image, grid, tiles[i : i + most]) for i in range(0, len(tiles), most)]
+    for batch in batches:
+        made = new_buffer(batch.pixels.shape, image.dtype)
+        given = [batch.pixels, batch.tiles, *shared]
+        kernel.run(given, made, {"rows": grid.tile[0]})
+        _put_back(image, grid, batch, made)
+
+
+@record
+class _Batch:
+    """Tiles of an image, one below another, and where they were: x, y and what else is known.
+
+    There may be more than `count`, which are the first of them again.
+    """
+
+    count: int
+    pixels: Buffer
+    tiles: Buffer
+
+
+def _taken_out(image: Buffer, grid: Grid, tiles: np.ndarray) -> _Batch:
+    count = next(size for size in BATCHES if size >= len(tiles))
+    where = np.concatenate([tiles, np.repeat(tiles[:1], count - len(tiles), 0)]).astype(np.int32)
+    shape = (count * grid.tile[0], grid.tile[1], *image.shape[2:])
+    places = from_numpy(where)
+    if image.is_host:
+        given = _windows(image, grid)[where[:, 1], where[:, 0]].reshape(shape)
+        return _Batch(len(tiles), destination(given, shape, image.dtype), places)
+    pixels = new_buffer(shape, image.dtype)
+    (source, target), params = _flat(image, grid, image, pixels)
+    take_out.run([source, places], target, params)
+    return _Batch(len(tiles), pixels, places)
+
+
+def _put_back(image: Buffer, grid: Grid, batch: _Batch, made: Buffer) -> None:
+    if image.is_host:
+        where = np.asarray(batch.tiles)[: batch.count]
+        pixels = np.asarray(made).reshape(-1, *grid.tile, *image.shape[2:])
+        _windows(image, grid)[where[:, 1], where[:, 0]] = pixels[: batch.count]
+        return
+    (source, target), params = _flat(image, grid, made, image)
+    put_back.run([source, batch.tiles], target, params)
+
+
+def _windows(image: Buffer, grid: Grid) -> np.ndarray:
+    """Returns the pixels of an image on the host by the corners of tiles."""
     pixels = np.asarray(image)
     windows = np.lib.stride_tricks.sliding_window_view(
         pixels, grid.tile, axis=(0, 1), writeable=True
     )
-    if pixels.ndim == 3:
-        windows = windows.transpose(0, 1, 3, 4, 2)
-    count = -(-len(tiles) // TILES_AT_A_TIME) * TILES_AT_A_TIME
-    # Tiles at the edges overlap others: all are read before any is written.
-    before = np.zeros((count, *windows.shape[2:]), pixels.dtype)
-    before[: len(tiles)] = windows[tiles[:, 1], tiles[:, 0]]
-    shape = (TILES_AT_A_TIME * rows, columns, *image.shape[2:])
-    after = new_buffer(shape, image.dtype)
-    made = np.asarray(after).reshape(TILES_AT_A_TIME, *windows.shape[2:])
-    for first in range(0, len(tiles), TILES_AT_A_TIME):
-        some = tiles[first : first + TILES_AT_A_TIME]
-        where = np.zeros((TILES_AT_A_TIME, tiles.shape[1]), np.int32)
-        where[: len(some)] = some
-        given = destination(
-            before[first : first + TILES_AT_A_TIME].reshape(shape), shape, image.dtype
-        )
-        kernel.run([given, from_numpy(where), *shared], after, {"rows": rows})
-        windows[some[:, 1], some[:, 0]] = made[: len(some)]
+    return windows.transpose(0, 1, 3, 4, 2) if pixels.ndim == 3 else windows
+
+
+def _flat(image: Buffer, grid: Grid, *pixels: Buffer) -> tuple[list[Buffer], dict[str, int]]:
+    """Returns pixels by rows, those of four bytes as words, and what kernels move them by."""
+    channels, scalar = _channels(image), image.scalar
+    if channels * scalar.size_bytes == U32.size_bytes:
+        channels, scalar = 1, U32
+    rows = [view(item, scalar, (item.shape[0], item.shape[1] * channels)) for item in pixels]
+    return rows, {"rows": grid.tile[0], "channels": channels}
 
 
 def _padded(values: np.ndarray, least: int) -> np.ndarray:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dala.devices import Device
+from dala.devices import Device, using
 from dala.devices.cpu.memory import HostMemory
 from dala.devices.device import Memory
 from dala.errors import LimitError, ShapeError
-from dala.ir.types import U8
+from dala.ir.types import U8, U32
+from dala.kernels.tensor.elementwise import fill
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.kernels.arguments import Params, check_buffers
 from dala.runtime.kernels.kernel import Kernel
@@ -74,7 +76,9 @@ class MemoryStore:
         self.device.write(self.memory, pixels.reshape(-1))
 
     def clear(self, paint: Paint) -> None:
-        self.write(np.broadcast_to(levels(paint), self.shape).copy())
+        word = int.from_bytes(levels(paint).tobytes(), sys.byteorder)
+        with using(self.device):
+            fill.run([], Buffer(self.memory, U32, self.shape[:2]), {"value": word})
 
     def read(self) -> np.ndarray:
         return self.device.read(self.memory).reshape(self.shape)

@@ -126,6 +126,12 @@ def helper(function: Callable[..., Any], border: Border = "clamp") -> Kernel:
     return Kernel(function.__name__, doc, lambda: Definition(from_function(function), border))
 
 
+def accumulating(function: Callable[..., Any]) -> Kernel:
+    """A helper that writes anywhere in its output, and leaves the rest of it as it is."""
+    definition = Definition(from_function(function), accumulate=True)
+    return Kernel(function.__name__, inspect.cleandoc(function.__doc__ or ""), lambda: definition)
+
+
 def zero_outside(function: Callable[..., Any]) -> Kernel:
     """A helper that reads zeros outside of its inputs."""
     return helper(function, "zero")

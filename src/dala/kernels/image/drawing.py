@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from dala.kernels.base import language as dala
-from dala.kernels.base.builtin import helper
+from dala.kernels.base.builtin import accumulating, helper
 from dala.runtime.kernels.kernel import Kernel, function
 
 LETTERS, LETTERS_STEP = 18, 4096
@@ -147,3 +147,19 @@ def image_kernel(channels: int) -> Kernel:
         return paint(image.pixel, order, table, letters, tiles[tile, 2], tiles[tile, 3], x, y)
 
     return helper(draw_image)
+
+
+@helper
+def take_out(image: Any, tiles: Any, rows: dala.s32, channels: dala.s32) -> Any:
+    """Tiles of an image, one below another."""
+    i, j = dala.position(2)
+    tile = i // rows
+    return image[tiles[tile, 1] + i % rows, tiles[tile, 0] * channels + j]
+
+
+@accumulating
+def put_back(made: Any, tiles: Any, out: dala.Out, rows: dala.s32, channels: dala.s32) -> Any:
+    """Writes tiles that lie one below another to where they belong in an image."""
+    i, j = dala.position(2)
+    tile = i // rows
+    out[tiles[tile, 1] + i % rows, tiles[tile, 0] * channels + j] = made
