@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from dala.gpu import compute
 from dala.ml.executor.graph import Graph
 from dala.ml.onnx.contents import read_contents
-
-KINDS = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.uint8): TensorProto.UINT8}
 
 
 def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
@@ -32,7 +30,11 @@ def graph_of(
 ) -> bytes:
     """The bytes of a model; constants that are no arrays are taken as f32, lists of int as s64."""
     given = [
-        helper.make_tensor_value_info(name, KINDS[item.dtype], (shapes or {}).get(name, item.shape))
+        helper.make_tensor_value_info(
+            name,
+            helper.np_dtype_to_tensor_dtype(item.dtype),
+            (shapes or {}).get(name, item.shape),
+        )
         for name, item in inputs.items()
     ]
     made = [helper.make_value_info(name, helper.TypeProto()) for name in outputs.split()]

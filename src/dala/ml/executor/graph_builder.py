@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 Place = tuple[int, ...]
 """A node's place in the order; those that it was written as come after it, before the next."""
+MOST_DEFERRED = 64
+"""Expressions that follow one another in a kernel."""
 AFTERWARDS: Place = ()
 """The user of what is wanted of the graph."""
 
@@ -78,6 +80,8 @@ class GraphBuilder:
         self._upload = upload
         self._users: dict[str, set[Place]] = {name: {AFTERWARDS} for name in wanted}
         self._made_by: dict[str, Place] = {}
+        self._last: dict[Place, int] = {}
+        self._depths: dict[str, int] = {}
         self._arrange(nodes, ())
 
     # -- values ----------------------------------------------------------------------------------
@@ -130,8 +134,9 @@ class GraphBuilder:
 
     # -- nodes -----------------------------------------------------------------------------------
 
-    def _arrange(self, nodes: Sequence[Node], within: Place) -> None:
-        for i, node in enumerate(nodes):
+    def _arrange(self, nodes: Sequence[Node], within: Place, first: int = 0) -> None:
+        self._last[within] = first + len(nodes) - 1
+        for i, node in enumerate(nodes, first):
             self._made_by.update(dict.fromkeys(node.outputs, (*within, i)))
             for name in node.uses:
                 self._users.setdefault(name, set()).add((*within, i))
@@ -181,7 +186,10 @@ class GraphBuilder:
         place = self._made_by[next(filter(None, node.outputs))]
         for name in node.uses:
             self._users[name].discard(place)
-        self._arrange(parts, place)
+        # The last of many takes no deeper place: else a loop's would be as deep as it has trips.
+        *within, number = place
+        is_last = self._last.get(tuple(within)) == number and len(place) > 1
+        self._arrange(parts, tuple(within) if is_last else place, number if is_last else 0)
         return parts
 
     def _is_unknown(self, node: Node, index: int) -> bool:
@@ -242,6 +250,13 @@ class GraphBuilder:
             self.values[held] = self.buffer(node.inputs[place])
             inputs = (*node.inputs[:place], held, *node.inputs[place + 1 :])
             node = changed(node, inputs=inputs)
+        depth = 1 + max((self._depths.get(name, 0) for name in node.inputs), default=0)
+        if depth > MOST_DEFERRED:
+            for name in filter(None, node.inputs):
+                if isinstance(self.values[name], Deferred):
+                    self.buffer(name)
+            depth = 1
+        self._depths[node.outputs[0]] = depth
         given = [self.values[name] for name in node.inputs if name]
         alike = [scalar_of(self.values[name]) for name in node.inputs[operator.like :] if name]
         first = alike[0]

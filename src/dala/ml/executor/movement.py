@@ -296,7 +296,8 @@ def _moving_kernel(rank: int, more: str, line: str, border: Border) -> Kernel:
 def bit_cast(context: NodeContext) -> Iterable[Stage]:
     """BitCast: the same bits as another type."""
     x, to = context.input(), CASTS[context.node.get("to")]
-    require(context.node, x.scalar.bits == to.bits, f"{x.dtype} has other bits than {to.name}")
+    alike = x.scalar.size_bytes == to.size_bytes
+    require(context.node, alike, f"{x.dtype} has other bits than {to.name}")
     context.builder.values[context.node.outputs[0]] = view(x, to, x.shape)
     return ()
 

@@ -190,15 +190,6 @@ _one_hot = written(
 )
 
 
-def positions(context: NodeContext) -> Iterator[Stage]:
-    """The position of each element along an axis, known before anything runs."""
-    shape = context.shape()
-    axis = axis_in(context.node, context.node.get("axis", -1), len(shape))
-    sizes = [shape[axis] if i == axis else 1 for i in range(len(shape))]
-    context.builder.values[context.node.outputs[0]] = np.arange(shape[axis]).reshape(sizes)
-    yield from ()
-
-
 def trilu(context: NodeContext) -> Iterator[Stage]:
     """Trilu: the upper or the lower triangle of matrices, zeros elsewhere."""
     node, x = context.node, context.input()

@@ -16,6 +16,7 @@ from dala.ml.onnx.contents import Node
 Write = Callable[[Node, Sequence[str]], str]
 """The expression of a node, given those of its inputs; "" stands for one that is left out."""
 
+LARGEST = float(np.finfo(np.float32).max)
 INFINITY = "1e999"
 """The language reads a number that is too large for any float as Python does."""
 
@@ -75,7 +76,7 @@ def clip(node: Node, given: Sequence[str]) -> str:
     low, high = [*given[1:], "", ""][:2]
     if node.opset < 11:
         low, high = (
-            literal(node.get(name, it)) for name, it in (("min", -math.inf), ("max", math.inf))
+            literal(node.get(name, it)) for name, it in (("min", -LARGEST), ("max", LARGEST))
         )
     found = f"max({given[0]}, {low})" if low else given[0]
     return f"min({found}, {high})" if high else found

@@ -22,7 +22,7 @@ from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
 
-LOWEST = -3.4028234663852886e38
+LOWEST = -math.inf
 
 
 # -- pools -----------------------------------------------------------------------------------------
