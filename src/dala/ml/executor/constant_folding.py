@@ -55,12 +55,12 @@ def clipped(node: Node, given: Arrays) -> np.ndarray:
 
 def raised(_: Node, given: Arrays) -> np.ndarray:
     x, by = (np.asarray(item) for item in given)
-    return np.power(x, by).astype(x.dtype)
+    return np.asarray(np.power(x, by), x.dtype)
 
 
 def shifted(node: Node, given: Arrays) -> np.ndarray:
     shift = np.left_shift if node.get("direction") == "LEFT" else np.right_shift
-    return np.asarray(shift(*given))
+    return np.asarray(shift(*(np.asarray(item) for item in given)))
 
 
 def divided(_: Node, given: Arrays) -> np.ndarray:

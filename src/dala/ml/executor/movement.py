@@ -323,7 +323,7 @@ def eye_like(context: NodeContext) -> Iterable[Stage]:
     require(node, len(shape) == 2, f"{shape} has not two axes")
     to = node.get("dtype")
     dtype = context.dtype().numpy if to is None else CASTS[to].numpy
-    made = np.eye(*shape, node.get("k", 0), dtype=np.float32).astype(dtype)
+    made = np.eye(shape[0], shape[1], node.get("k", 0), np.float32).astype(dtype)
     context.builder.values[node.outputs[0]] = made
     return ()
 
