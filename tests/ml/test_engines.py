@@ -111,6 +111,17 @@ def test_a_hardware_gpu_computes_models_itself_where_it_can(webgpu, monkeypatch)
     assert ml.gpu.load_model(determinant()).device == "cpu"  # no kernel for Det
 
 
+def test_a_hardware_gpu_leaves_to_onnx_runtime_what_shows_to_be_too_much_in_the_layout(
+    webgpu, monkeypatch
+):
+    monkeypatch.setattr(current_device(), "is_gpu", True)
+    x = np.ones((1, 1, 2, 2))  # f64, which layers do not take
+    given = graph_of([helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2])], {"x": x})
+    model = ml.gpu.load_model(given)
+    assert model.device == "cpu"
+    assert ml.gpu.predict(model, x).tolist() == [[[[1.0]]]]
+
+
 def test_the_cpu_leaves_models_to_onnx_runtime_unless_told():
     with compute.device("cpu"):
         assert ml.gpu.load_model(doubling()).engine.startswith("onnxruntime")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import onnx
 import pytest
 from ml.executor.graphs import expected, graph_of, node, sample
 from onnx import TensorProto, helper, numpy_helper
@@ -169,3 +170,26 @@ def test_a_loop_without_end_is_refused(monkeypatch):
     model = graph_of([node("Loop", "- yes x", "y", body=body)], {"x": x}, {"yes": np.array(True)})
     with pytest.raises(errors.ModelError, match="goes on after 200 trips"):
         ml.gpu.load_model(model, engine="dala").outputs([x])
+
+
+# -- functions of a file ---------------------------------------------------------------------------
+
+
+def test_functions_of_a_file_are_computed_as_what_they_are_made_of(device):
+    scaled = node("Constant", "", "k")
+    scaled.attribute.append(helper.make_attribute_ref("value_float", onnx.AttributeProto.FLOAT))
+    scaled.attribute[0].ref_attr_name = "by"
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    inner = helper.make_function(
+        "own", "Scaled", ["a"], ["b"], [scaled, node("Mul", "a k", "b")], opsets, ["by"]
+    )
+    call = node("Scaled", "p", "q", domain="own", by=3.0)
+    outer = helper.make_function(
+        "own", "Twice", ["p"], ["r"], [call, node("Add", "q p", "r")], opsets
+    )
+    model = onnx.load_from_string(graph_of([node("Relu", "x", "y")], {"x": X}))
+    model.functions.extend([inner, outer])
+    model.opset_import.append(opsets[1])
+    model.graph.node.insert(0, node("Twice", "x", "t", domain="own"))
+    model.graph.node[1].input[0] = "t"
+    agree(model.SerializeToString(), {"x": X})

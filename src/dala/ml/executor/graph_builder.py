@@ -31,8 +31,8 @@ from dala.ml.executor.epilogue import Shape, pointwise_stage
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.pointwise import Write, conversion
 from dala.ml.executor.sizes import broadcast
-from dala.ml.onnx.bodies import Kind, function_nodes, has_function
 from dala.ml.onnx.contents import Node
+from dala.ml.onnx.functions import Kind, function_nodes, has_function
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
 

@@ -9,8 +9,8 @@ import numpy as np
 from dala.ir.types import dtype_of
 from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.operators import OPERATORS
-from dala.ml.onnx.bodies import has_function
 from dala.ml.onnx.contents import Contents, Node
+from dala.ml.onnx.functions import has_function
 
 
 def obstacles_in(contents: Contents) -> list[str]:

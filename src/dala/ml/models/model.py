@@ -96,7 +96,7 @@ class Model(CompositeKernel, Generic[Seen]):
         Unless an engine was chosen, they do on a hardware GPU, where they can compute all of it.
         """
         if self._choice == "auto":
-            return device.is_gpu and not self._kernels.missing
+            return device.is_gpu and self._kernels.lays_out(device)
         return self._choice == "dala"
 
     def engine_on(self, device: Device) -> Engine:
