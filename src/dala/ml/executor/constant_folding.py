@@ -12,7 +12,10 @@ import numpy as np
 from dala.errors import ModelError
 from dala.ml.executor.sizes import axes_in
 from dala.ml.onnx.contents import Node
-from dala.ml.onnx.tensors import LARGEST_VALUE_BYTES, NUMPY_DTYPES
+from dala.ml.onnx.tensors import NUMPY_DTYPES
+
+MOST_FOLDED_BYTES = 1 << 31
+"""How large a constant may become that is made of others."""
 
 Arrays = Sequence[np.ndarray | None]
 Folded = np.ndarray | tuple[np.ndarray, ...]
@@ -111,8 +114,8 @@ def filled(node: Node, given: Arrays) -> np.ndarray:
 def _check_size(sizes: Sequence[int], item_bytes: int) -> None:
     """Refuse a result that no memory should be asked for."""
     count = math.prod(sizes)
-    if count * item_bytes > LARGEST_VALUE_BYTES:
-        raise ValueError(f"{count:,} elements are more than {LARGEST_VALUE_BYTES:,} bytes")
+    if count * item_bytes > MOST_FOLDED_BYTES:
+        raise ValueError(f"{count:,} elements are more than {MOST_FOLDED_BYTES:,} bytes")
 
 
 def expanded(_: Node, given: Arrays) -> np.ndarray:

@@ -281,6 +281,8 @@ class GraphBuilder:
         taken = {id(item.place) for item in inputs}
         found = []
         for name, scalar in wanted.items():
+            if name not in self.values:
+                raise ModelError(f"output {name!r} is not computed by kernels.")
             item = self.buffer(name)
             alone = item.is_scratch and id(item.place) not in taken
             if not alone or scalar not in (None, item.scalar):

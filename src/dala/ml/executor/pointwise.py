@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices import current_device
+from dala.errors import ModelError
 from dala.ir.types import BOOL, F32, Scalar, dtype_of
 from dala.ml.executor.dtypes import CASTS, on_device
 from dala.ml.onnx.contents import Node
@@ -68,7 +69,15 @@ def template(text: str, **defaults: float) -> Write:
 
 def chosen(attribute: str, default: Any, writes: dict[Any, Write]) -> Write:
     """Returns what the value of an attribute chooses."""
-    return lambda node, given: writes[node.get(attribute, default)](node, given)
+
+    def write(node: Node, given: Sequence[str]) -> str:
+        value = node.get(attribute, default)
+        if value not in writes:
+            known = " or ".join(repr(item) for item in writes)
+            raise ModelError(f"{node}: {attribute} is {value!r}, but has to be {known}.")
+        return writes[value](node, given)
+
+    return write
 
 
 def clip(node: Node, given: Sequence[str]) -> str:
