@@ -14,8 +14,6 @@ from dala.gpu import compute
 from dala.ml.executor.graph import Graph
 from dala.ml.onnx.contents import read_contents
 
-KINDS = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.uint8): TensorProto.UINT8}
-
 
 def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
     """A node; names are separated by blanks, and "-" is one that is left out."""
@@ -33,7 +31,11 @@ def graph_of(
 ) -> bytes:
     """The bytes of a model; constants that are no arrays are taken as f32, lists of int as s64."""
     given = [
-        helper.make_tensor_value_info(name, KINDS[item.dtype], (shapes or {}).get(name, item.shape))
+        helper.make_tensor_value_info(
+            name,
+            helper.np_dtype_to_tensor_dtype(item.dtype),
+            (shapes or {}).get(name, item.shape),
+        )
         for name, item in inputs.items()
     ]
     made = [helper.make_value_info(name, helper.TypeProto()) for name in outputs.split()]

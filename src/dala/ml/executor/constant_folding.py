@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
@@ -12,6 +13,9 @@ from dala.errors import ModelError
 from dala.ml.executor.sizes import axes_in
 from dala.ml.onnx.contents import Node
 from dala.ml.onnx.tensors import NUMPY_DTYPES
+
+MOST_FOLDED_BYTES = 1 << 31
+"""How large a constant may become that is made of others."""
 
 Arrays = Sequence[np.ndarray | None]
 Folded = np.ndarray | tuple[np.ndarray, ...]
@@ -54,12 +58,12 @@ def clipped(node: Node, given: Arrays) -> np.ndarray:
 
 def raised(_: Node, given: Arrays) -> np.ndarray:
     x, by = (np.asarray(item) for item in given)
-    return np.power(x, by).astype(x.dtype)
+    return np.asarray(np.power(x, by), x.dtype)
 
 
 def shifted(node: Node, given: Arrays) -> np.ndarray:
     shift = np.left_shift if node.get("direction") == "LEFT" else np.right_shift
-    return np.asarray(shift(*given))
+    return np.asarray(shift(*(np.asarray(item) for item in given)))
 
 
 def divided(_: Node, given: Arrays) -> np.ndarray:
@@ -102,11 +106,21 @@ def sliced(node: Node, given: Arrays) -> np.ndarray:
 
 def filled(node: Node, given: Arrays) -> np.ndarray:
     value = np.asarray(node.get("value", np.zeros(1, np.float32)))
-    return np.full(np.asarray(given[0]).tolist(), value.reshape(()), value.dtype)
+    sizes = np.asarray(given[0]).tolist()
+    _check_size(sizes, value.itemsize)
+    return np.full(sizes, value.reshape(()), value.dtype)
+
+
+def _check_size(sizes: Sequence[int], item_bytes: int) -> None:
+    """Refuse a result that no memory should be asked for."""
+    count = math.prod(sizes)
+    if count * item_bytes > MOST_FOLDED_BYTES:
+        raise ValueError(f"{count:,} elements are more than {MOST_FOLDED_BYTES:,} bytes")
 
 
 def expanded(_: Node, given: Arrays) -> np.ndarray:
     x = np.asarray(given[0])
+    _check_size(np.broadcast_shapes(x.shape, np.asarray(given[1]).tolist()), x.itemsize)
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, np.asarray(given[1]).tolist())).copy()
 
 
@@ -137,12 +151,15 @@ def gathered(node: Node, given: Arrays) -> np.ndarray:
 
 
 def ranged(_: Node, given: Arrays) -> np.ndarray:
-    found = np.arange(*(np.asarray(x).item() for x in given))
-    return found.astype(np.asarray(given[0]).dtype)
+    first, end, step = (np.asarray(x).item() for x in given)
+    _check_size([max(math.ceil((end - first) / step), 0)], 8)
+    return np.arange(first, end, step).astype(np.asarray(given[0]).dtype)
 
 
 def tiled(_: Node, given: Arrays) -> np.ndarray:
-    return np.tile(np.asarray(given[0]), np.asarray(given[1]).tolist())
+    x, counts = np.asarray(given[0]), np.asarray(given[1]).tolist()
+    _check_size([*x.shape, *counts], x.itemsize)
+    return np.tile(x, counts)
 
 
 def transposed(node: Node, given: Arrays) -> np.ndarray:

@@ -10,8 +10,7 @@ from dala.errors import ModelError
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.parts import between
 from dala.ml.executor.sizes import axis_in, require
-from dala.ml.onnx.bodies import inlined
-from dala.ml.onnx.contents import Body, Node
+from dala.ml.onnx.nodes import Body, Node, inlined
 
 MOST_TRIPS = 1 << 14
 """How often the body of a loop is laid out at most."""

@@ -12,7 +12,7 @@ import numpy as np
 from dala.base.suggestions import hint
 from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
-from dala.errors import ArgumentError, DtypeError, ShapeError
+from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError
 from dala.ir.types import Scalar, dtype_of
 from dala.kernels.tensor.elementwise import cast
 from dala.ml.executor.dtypes import on_device
@@ -21,7 +21,7 @@ from dala.ml.executor.operators import OPERATORS
 from dala.ml.executor.segments import Plan, Segment
 from dala.ml.onnx.contents import Contents, Node
 from dala.ml.onnx.signature import Tensor
-from dala.runtime.buffers.buffer import Buffer, from_numpy
+from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
 from dala.runtime.pipelines.composite import Stage
 
 MOST_COMPILED = 8
@@ -69,12 +69,27 @@ class Graph:
         """The nodes that kernels cannot compute, each with the reason; empty if all can be."""
         return obstacles_in(self._contents)
 
+    def lays_out(self) -> bool:
+        """Returns whether the nodes can be laid out for inputs of the declared, fixed sizes."""
+        try:
+            inputs = {
+                item.name: scratch(item.fixed or (), on_device(dtype_of(item.numpy)))
+                for item in self.inputs
+            }
+            self._segment(inputs, self._declared())
+        except (DtypeError, ModelError, ShapeError):
+            return False
+        return True
+
+    def _declared(self) -> dict[str, Scalar]:
+        return {item.name: on_device(dtype_of(item.numpy)) for item in self.outputs}
+
     def compute(self, inputs: Mapping[str, Buffer]) -> dict[str, Buffer]:
         """Returns all outputs, as large as they come out for these inputs.
 
         They have the declared dtypes; where a device has no integers of 64 bits, s32 and u32.
         """
-        wanted = {item.name: on_device(dtype_of(item.numpy)) for item in self.outputs}
+        wanted = self._declared()
         made = self._segment(inputs, wanted).run(inputs, {})
         return {name: made[name] for name in wanted}
 

@@ -40,9 +40,9 @@ from dala.ml.executor.epilogue import Shape, pointwise_stage
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.pointwise import Write, conversion
 from dala.ml.executor.sizes import broadcast
-from dala.ml.onnx.bodies import Kind, function_nodes, has_function
 from dala.ml.onnx.budget import Budget
 from dala.ml.onnx.contents import Node
+from dala.ml.onnx.functions import Kind, function_nodes, has_function
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 Place = tuple[int, ...]
 """A node's place in the order; those that it was written as come after it, before the next."""
+MOST_DEFERRED = 64
+"""Expressions that follow one another in a kernel."""
 AFTERWARDS: Place = ()
 """The user of what is wanted of the graph."""
 
@@ -86,7 +88,7 @@ class GraphBuilder:
         self.values: dict[str, Value] = {**constants, **known, **inputs}
         self.stages: list[Stage] = []
         self._planes: dict[str, Buffer] = {}
-        self._last: dict[str, Buffer] = {}
+        self._channels_last: dict[str, Buffer] = {}
         self._given = constants
         self.budget = Budget(
             sum(item.nbytes for item in constants.values())
@@ -95,6 +97,8 @@ class GraphBuilder:
         self._upload = upload
         self._users: dict[str, set[Place]] = {name: {AFTERWARDS} for name in wanted}
         self._made_by: dict[str, Place] = {}
+        self._last: dict[Place, int] = {}
+        self._depths: dict[str, int] = {}
         self._arrange(nodes, ())
 
     # -- values ----------------------------------------------------------------------------------
@@ -139,18 +143,18 @@ class GraphBuilder:
         found = self.settled(name)
         if isinstance(found, ChannelsLast):
             return found.buffer
-        known = self._last.get(name)
+        known = self._channels_last.get(name)
         if known is None:
             if isinstance(found, np.ndarray):
                 shape = four_axes(found.shape)
                 last = self.weight(name, "last", lambda it: it.reshape(shape).transpose(TO_LAST))
-                known = self._last[name] = last
+                known = self._channels_last[name] = last
             else:
                 planes = self.buffer(name)
                 seen = reshaped(planes, four_axes(planes.shape))
                 known, stages = brought(seen, TO_LAST)
                 self.stages.extend(stages)
-                self._last[name] = known
+                self._channels_last[name] = known
         return known
 
     def made_last(self, name: str, shape: Shape, scalar: Scalar) -> Buffer:
@@ -192,8 +196,9 @@ class GraphBuilder:
 
     # -- nodes -----------------------------------------------------------------------------------
 
-    def _arrange(self, nodes: Sequence[Node], within: Place) -> None:
-        for i, node in enumerate(nodes):
+    def _arrange(self, nodes: Sequence[Node], within: Place, first: int = 0) -> None:
+        self._last[within] = first + len(nodes) - 1
+        for i, node in enumerate(nodes, first):
             self._made_by.update(dict.fromkeys(node.outputs, (*within, i)))
             for name in node.uses:
                 self._users.setdefault(name, set()).add((*within, i))
@@ -253,7 +258,10 @@ class GraphBuilder:
         place = self._made_by[next(filter(None, node.outputs))]
         for name in node.uses:
             self._users[name].discard(place)
-        self._arrange(parts, place)
+        # The last of many takes no deeper place: else a loop's would be as deep as it has trips.
+        *within, number = place
+        is_last = self._last.get(tuple(within)) == number and len(place) > 1
+        self._arrange(parts, tuple(within) if is_last else place, number if is_last else 0)
         return parts
 
     def _is_unknown(self, node: Node, index: int) -> bool:
@@ -314,6 +322,13 @@ class GraphBuilder:
             self.values[held] = self.buffer(node.inputs[place])
             inputs = (*node.inputs[:place], held, *node.inputs[place + 1 :])
             node = changed(node, inputs=inputs)
+        depth = 1 + max((self._depths.get(name, 0) for name in node.inputs), default=0)
+        if depth > MOST_DEFERRED:
+            for name in filter(None, node.inputs):
+                if isinstance(self.values[name], Deferred):
+                    self.buffer(name)
+            depth = 1
+        self._depths[node.outputs[0]] = depth
         given = [self.values[name] for name in node.inputs if name]
         alike = [scalar_of(self.values[name]) for name in node.inputs[operator.like :] if name]
         first = alike[0]
@@ -338,6 +353,8 @@ class GraphBuilder:
         taken = {id(item.place) for item in inputs}
         found = []
         for name, scalar in wanted.items():
+            if name not in self.values:
+                raise ModelError(f"output {name!r} is not computed by kernels.")
             item = self.buffer(name)
             alone = item.is_scratch and id(item.place) not in taken
             if not alone or scalar not in (None, item.scalar):

@@ -66,7 +66,7 @@ def _shared(corners: np.ndarray, box: int, others: list[int]) -> np.ndarray:
     sides = np.minimum(one[2:], many[:, 2:]) - np.maximum(one[:2], many[:, :2])
     common = np.clip(sides, 0, None).prod(-1)
     covered = (one[2:] - one[:2]).prod() + (many[:, 2:] - many[:, :2]).prod(-1) - common
-    return np.divide(common, covered, out=np.zeros_like(common), where=covered > 0)
+    return np.asarray(np.divide(common, covered, out=np.zeros_like(common), where=covered > 0))
 
 
 def on_host(fold: Fold) -> Operator:

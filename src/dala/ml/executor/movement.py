@@ -313,7 +313,8 @@ def _moving_kernel(rank: int, more: str, line: str, border: Border) -> Kernel:
 def bit_cast(context: NodeContext) -> Iterable[Stage]:
     """BitCast: the same bits as another type."""
     x, to = context.input(), CASTS[context.node.get("to")]
-    require(context.node, x.scalar.bits == to.bits, f"{x.dtype} has other bits than {to.name}")
+    alike = x.scalar.size_bytes == to.size_bytes
+    require(context.node, alike, f"{x.dtype} has other bits than {to.name}")
     context.builder.values[context.node.outputs[0]] = view(x, to, x.shape)
     return ()
 
@@ -339,7 +340,7 @@ def eye_like(context: NodeContext) -> Iterable[Stage]:
     require(node, len(shape) == 2, f"{shape} has not two axes")
     to = node.get("dtype")
     dtype = context.dtype().numpy if to is None else CASTS[to].numpy
-    made = np.eye(*shape, node.get("k", 0), dtype=np.float32).astype(dtype)
+    made = np.eye(shape[0], shape[1], node.get("k", 0), np.float32).astype(dtype)
     context.builder.values[node.outputs[0]] = made
     return ()
 

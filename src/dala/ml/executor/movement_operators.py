@@ -60,5 +60,4 @@ MOVEMENT: dict[str, Operator] = {
     "Unsqueeze": Operator(
         expand=movement.unsqueeze, fold=folds.unsqueezed, constants=(1,), takes_integers=True
     ),
-    "_Positions": Operator(expand=placement.positions, is_known_from_shapes=True),
 }

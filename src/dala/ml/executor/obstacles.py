@@ -9,8 +9,9 @@ import numpy as np
 from dala.ir.types import dtype_of
 from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.operators import OPERATORS
-from dala.ml.onnx.bodies import has_function
+from dala.ml.executor.sizes import as_the_model_says
 from dala.ml.onnx.contents import Contents, Node
+from dala.ml.onnx.functions import has_function
 
 
 def obstacles_in(contents: Contents) -> list[str]:
@@ -31,7 +32,8 @@ def obstacles_in(contents: Contents) -> list[str]:
         takes_integers = not integers.isdisjoint(node.inputs[operator.like : operator.like + 1])
         if not reason and takes_integers and operator.has_kernels and not operator.takes_integers:
             reason = "it is computed of floats only"
-        result = operator.gives(node)
+        with as_the_model_says(node):
+            result = operator.gives(node)
         if takes_integers if result is None else not result.is_float:
             integers.update(node.outputs)
         if reason:
@@ -43,4 +45,5 @@ def _obstacle(node: Node, operator: Operator, constants: Mapping[str, np.ndarray
     """Why kernels cannot compute a node; empty if they can."""
     if not operator.has_kernels and not has_function(node):
         return "no kernel computes it"
-    return operator.check(node, constants)
+    with as_the_model_says(node):
+        return operator.check(node, constants)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 
@@ -52,27 +53,32 @@ def between(node: Node, name: str) -> str:
     return f"{made} {name}"
 
 
-def along_rows(parts: Callable[[Node, str, str, int], Iterator[Node]]) -> Parts:
+def constant_of(node: Node, name: str, value: np.ndarray) -> Node:
+    """Returns a node that makes a constant, for others that a node is written as."""
+    return Node("Constant", str(node), (), (name,), {"value": value}, node.opset)
+
+
+def along_rows(parts: Callable[[Node, str, str, int, int], Iterator[Node]]) -> Parts:
     """Returns nodes along an axis; before opset 13, along all axes from one on, seen as one."""
 
     def coerced(context: NodeContext) -> Iterator[Node]:
         node, shape = context.node, context.shape()
         x, made = node.inputs[0], node.outputs[0]
         if node.opset >= 13:
-            yield from parts(node, x, made, axis_in(node, node.get("axis", -1), len(shape)))
+            axis = axis_in(node, node.get("axis", -1), len(shape))
+            yield from parts(node, x, made, axis, shape[axis])
             return
         axis = axis_in(node, node.get("axis", 1), len(shape))
         rows, flat, sizes = (between(node, name) for name in ("rows", "flat", "sizes"))
         yield part_of(node, "Flatten", (x,), flat, axis=axis)
-        yield from parts(node, flat, rows, 1)
-        value = np.asarray(shape, np.int64)
-        yield Node("Constant", str(node), (), (sizes,), {"value": value}, node.opset)
+        yield from parts(node, flat, rows, 1, math.prod(shape[axis:]))
+        yield constant_of(node, sizes, np.asarray(shape, np.int64))
         yield part_of(node, "Reshape", (rows, sizes), made, allowzero=1)
 
     return coerced
 
 
-def log_softmax(node: Node, x: str, made: str, axis: int) -> Iterator[Node]:
+def log_softmax(node: Node, x: str, made: str, axis: int, _: int) -> Iterator[Node]:
     """LogSoftmax along an axis, which loses nothing where shares are small."""
     most, less, power, total, log = (between(node, name) for name in ("m", "s", "e", "t", "l"))
     yield part_of(node, "ReduceMax", (x,), most, axes=[axis], keepdims=1)
@@ -83,10 +89,11 @@ def log_softmax(node: Node, x: str, made: str, axis: int) -> Iterator[Node]:
     yield part_of(node, "Sub", (less, log), made)
 
 
-def hardmax(node: Node, x: str, made: str, axis: int) -> Iterator[Node]:
+def hardmax(node: Node, x: str, made: str, axis: int, size: int) -> Iterator[Node]:
     """Hardmax along an axis: 1 where the first of the largest lies."""
-    at, count, equal = (between(node, name) for name in ("at", "count", "equal"))
-    yield part_of(node, "ArgMax", (x,), at, axis=axis, keepdims=1, select_last_index=0)
-    yield part_of(node, "_Positions", (x,), count, axis=axis)
-    yield part_of(node, "Equal", (at, count), equal)
+    most, first, places, equal = (between(node, name) for name in ("m", "f", "p", "e"))
+    yield part_of(node, "ArgMax", (x,), most, axis=axis, keepdims=0, select_last_index=0)
+    yield constant_of(node, places, np.asarray([0, 1], np.float32))
+    yield constant_of(node, first, np.asarray(size, np.int64))
+    yield part_of(node, "OneHot", (most, first, places), equal, axis=axis)
     yield part_of(node, "CastLike", (equal, x), made)

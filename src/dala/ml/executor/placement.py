@@ -19,7 +19,6 @@ from dala.kernels.tensor.ranking import top_k as ranked
 from dala.lang.lower import Definition
 from dala.lang.source import from_text
 from dala.ml.executor.dtypes import on_device
-from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.sizes import axis_in, require
 from dala.runtime.buffers.buffer import Buffer, scratch
@@ -117,7 +116,7 @@ def scatter_elements(context: NodeContext) -> Iterator[Stage]:
     own = ", ".join(names)
     names[axis] = "k"
     how = node.get("reduction", "none")
-    lines = (f"({own},) = dala.position({rank})", f"k = indices[{own}]")
+    lines: tuple[str, ...] = (f"({own},) = dala.position({rank})", f"k = indices[{own}]")
     lines += (f"k = k + out.shape[{axis}] if k < 0 else k", "v = updates")
     yield from _scattered(context, lines, ", ".join(names), how, [x, indices, updates, out])
 
@@ -148,14 +147,14 @@ def scatter_places(context: NodeContext) -> Iterator[Stage]:
 
 
 def _scattered(
-    context: NodeContext, lines: Shape | tuple[str, ...], at: str, how: str, seen: Sequence[Buffer]
+    context: NodeContext, lines: tuple[str, ...], at: str, how: str, seen: Sequence[Buffer]
 ) -> Iterator[Stage]:
     x, indices, updates, out = seen
     if how not in UPDATES:
         raise ModelError(f"{context.node}: reduction {how!r} is not computed by kernels.")
     yield Stage(cast, [x], out)
     if 0 not in updates.shape:
-        kernel = _scattering_kernel(tuple(map(str, lines)), UPDATES[how].format(at=at))
+        kernel = _scattering_kernel(lines, UPDATES[how].format(at=at))
         yield Stage(kernel, [updates, indices], out)
 
 
@@ -188,15 +187,6 @@ _one_hot = written(
     "    at = at + depth if at < 0 else at\n"
     "    return values[1] if at == k else values[0]",
 )
-
-
-def positions(context: NodeContext) -> Iterator[Stage]:
-    """The position of each element along an axis, known before anything runs."""
-    shape = context.shape()
-    axis = axis_in(context.node, context.node.get("axis", -1), len(shape))
-    sizes = [shape[axis] if i == axis else 1 for i in range(len(shape))]
-    context.builder.values[context.node.outputs[0]] = np.arange(shape[axis]).reshape(sizes)
-    yield from ()
 
 
 def trilu(context: NodeContext) -> Iterator[Stage]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dala.devices import current_device
+from dala.errors import ModelError
 from dala.ir.types import BOOL, F32, Scalar, dtype_of
 from dala.ml.executor.dtypes import CASTS, on_device
 from dala.ml.onnx.contents import Node
@@ -16,6 +17,7 @@ from dala.ml.onnx.contents import Node
 Write = Callable[[Node, Sequence[str]], str]
 """The expression of a node, given those of its inputs; "" stands for one that is left out."""
 
+LARGEST = float(np.finfo(np.float32).max)
 INFINITY = "1e999"
 """The language reads a number that is too large for any float as Python does."""
 
@@ -67,7 +69,15 @@ def template(text: str, **defaults: float) -> Write:
 
 def chosen(attribute: str, default: Any, writes: dict[Any, Write]) -> Write:
     """Returns what the value of an attribute chooses."""
-    return lambda node, given: writes[node.get(attribute, default)](node, given)
+
+    def write(node: Node, given: Sequence[str]) -> str:
+        value = node.get(attribute, default)
+        if value not in writes:
+            known = " or ".join(repr(item) for item in writes)
+            raise ModelError(f"{node}: {attribute} is {value!r}, but has to be {known}.")
+        return writes[value](node, given)
+
+    return write
 
 
 def clip(node: Node, given: Sequence[str]) -> str:
@@ -75,7 +85,7 @@ def clip(node: Node, given: Sequence[str]) -> str:
     low, high = [*given[1:], "", ""][:2]
     if node.opset < 11:
         low, high = (
-            literal(node.get(name, it)) for name, it in (("min", -math.inf), ("max", math.inf))
+            literal(node.get(name, it)) for name, it in (("min", -LARGEST), ("max", LARGEST))
         )
     found = f"max({given[0]}, {low})" if low else given[0]
     return f"min({found}, {high})" if high else found

@@ -23,6 +23,7 @@ from dala.ml.executor.constant_folding import folded
 from dala.ml.executor.dtypes import stored
 from dala.ml.executor.graph_builder import GraphBuilder, Upload, ValueNeeded
 from dala.ml.executor.operator_record import Operator
+from dala.ml.executor.sizes import as_the_model_says
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.access import read
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
@@ -65,7 +66,8 @@ class Segment:
         while waiting:
             try:
                 node = waiting[-1]
-                parts = builder.add(node, plan.operators.get(node.op))
+                with as_the_model_says(node):
+                    parts = builder.add(node, plan.operators.get(node.op))
             except ValueNeeded as needs:
                 self.needs, self._rest = needs, tuple(reversed(waiting))
                 wanted = self._kept(builder, stand_ins)

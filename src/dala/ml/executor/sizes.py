@@ -7,12 +7,13 @@ may be fed to it than it was made for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from dala.errors import ModelError, ShapeError
+from dala.errors import DalaError, ModelError, ShapeError
 from dala.ml.executor.epilogue import Shape
 from dala.ml.onnx.contents import Node
 
@@ -26,6 +27,21 @@ def check_count(node: Node, shape: Sequence[int], wanted: Sequence[int]) -> None
             f"{need:,}: sizes are fixed in the model, so feed it inputs of the sizes that it was "
             f"made for."
         )
+
+
+@contextmanager
+def as_the_model_says(node: Node) -> Iterator[None]:
+    """Inside, an attribute that is missing or of another kind than it has to be is refused.
+
+    Files are checked for operators and their inputs, not for what attributes hold.
+    """
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, DalaError):
+            raise
+        said = f"{type(error).__name__}: {error}"
+        raise ModelError(f"{node} does not say what ONNX asks of it ({said}).") from error
 
 
 def require(node: Node, fits: bool, complaint: str) -> None:

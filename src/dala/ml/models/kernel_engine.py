@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from dala import __version__
+from dala.devices import Device, using
 from dala.errors import DtypeError, ModelError, ShapeError, either
 from dala.ml.executor.dtypes import stored
 from dala.ml.executor.graph import Graph
@@ -29,6 +31,7 @@ class KernelEngine:
         self.model = name
         self.contents = contents
         self._graph = Graph(contents)
+        self._laid_out: WeakKeyDictionary[Device, bool] = WeakKeyDictionary()
 
     def __str__(self) -> str:
         return f"dala {__version__}"
@@ -37,6 +40,19 @@ class KernelEngine:
     def missing(self) -> list[str]:
         """What kernels cannot compute of the model."""
         return self._graph.missing()
+
+    def lays_out(self, device: Device) -> bool:
+        """Returns whether the layout for that device goes through, as far as it can be known.
+
+        It is known where all inputs have fixed sizes.
+        """
+        if device not in self._laid_out:
+            sizes = [item.fixed for item in self.contents.inputs]
+            self._laid_out[device] = not self.missing
+            if self._laid_out[device] and None not in sizes:
+                with using(device):
+                    self._laid_out[device] = self._graph.lays_out()
+        return self._laid_out[device]
 
     def require_all(self) -> None:
         """Refuses a model that kernels cannot compute as a whole."""

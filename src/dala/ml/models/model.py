@@ -106,7 +106,8 @@ class Model(CompositeKernel, Generic[Seen]):
         What they refuse only when it is run is left to the host from then on.
         """
         if self._choice == "auto":
-            return device.is_gpu and not self._refused and not self._kernels.missing
+            able = device.is_gpu and not self._refused
+            return able and self._kernels.lays_out(device)
         return self._choice == "dala"
 
     def engine_on(self, device: Device) -> Engine:
@@ -207,7 +208,7 @@ class Model(CompositeKernel, Generic[Seen]):
     def _checked(self, inputs: Sequence[Buffer], output: Buffer, params: Params | None) -> Tensor:
         """Returns the output that is wanted; refuses buffers that do not suit the model."""
         wanted = self._wanted(params)
-        self.check([(item.shape, item.scalar.numpy) for item in inputs])
+        self._check_buffers(inputs)
         own = self.runs_on(current_device())
         if output.dtype != wanted.dtype and not (own and output.dtype == "s32"):
             raise DtypeError(
@@ -225,12 +226,23 @@ class Model(CompositeKernel, Generic[Seen]):
         """Refuses inputs of other shapes or dtypes than the model's."""
         check_inputs(self.name, self.takes, given)
 
+    def _check_buffers(self, inputs: Sequence[Buffer]) -> None:
+        """Refuses buffers of other shapes or dtypes; narrower integers are what a device has."""
+        given = []
+        for item, wanted in zip(inputs, self.takes, strict=True):
+            declared = wanted.numpy.name
+            narrowed = {"int64": "s32", "uint64": "u32"}.get(declared) == item.dtype
+            alike = narrowed and not current_device().supports("s64")
+            given.append((item.shape, wanted.numpy if alike else item.scalar.numpy))
+        self.check(given)
+
     def computed(self, inputs: Sequence[Buffer]) -> dict[str, Buffer] | None:
         """Every output by its name, computed by kernels on the inputs' device, the current one.
 
-        Integers of 64 bits come as s32, which every device has. None where kernels refuse.
+        Integers of 64 bits are held in 32 where the device has no wider ones. None where kernels
+        refuse.
         """
-        self.check([(item.shape, item.scalar.numpy) for item in inputs])
+        self._check_buffers(inputs)
         return self._with_engine(
             lambda engine: self._kernels.compute(inputs) if engine is self._kernels else None
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,61 +12,17 @@ import numpy as np
 from dala.base.record import record
 from dala.errors import ModelError
 from dala.ml.onnx.external_data import Bundle
-from dala.ml.onnx.graph import sort_by_needs
+from dala.ml.onnx.graph import key_of, sort_by_needs
 from dala.ml.onnx.messages import SCHEMA
+from dala.ml.onnx.nodes import Body, Node, inlined
 from dala.ml.onnx.protobuf import Message, floats_in, integers_in, read_message
 from dala.ml.onnx.signature import Axis, Tensor
 from dala.ml.onnx.tensors import DTYPES, NUMPY_DTYPES, array_of
 
+__all__ = ("Contents", "Node", "Source", "read_contents", "read_node")
+
 Source = str | os.PathLike[str] | bytes | Bundle
 DOMAINS = ("", "ai.onnx")
-
-
-@record
-class Node:
-    """One operation: names of values in and out, and its attributes as plain values."""
-
-    op: str
-    name: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    opset: int
-    captures: tuple[str, ...] = ()
-    """Values that graphs inside of it take from around it."""
-
-    def __str__(self) -> str:
-        return f"{self.op} ({self.name or self.outputs[0]})"
-
-    @property
-    def uses(self) -> tuple[str, ...]:
-        """The values that it takes: its inputs, and what graphs inside of it take from outside."""
-        return (*self.inputs, *self.captures)
-
-    def has(self, index: int) -> bool:
-        """Returns whether the input of that number is given; optional ones may be left out."""
-        return index < len(self.inputs) and bool(self.inputs[index])
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Returns an attribute, or what stands for it where it is left out."""
-        return self.attributes.get(name, default)
-
-
-@record
-class Body:
-    """A graph inside of a node; what it takes from around it has no place among its inputs."""
-
-    nodes: tuple[Node, ...]
-    constants: Mapping[str, np.ndarray]
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-
-    @property
-    def captures(self) -> tuple[str, ...]:
-        """The values that it takes from around it."""
-        own = {*self.constants, *self.inputs, *(name for it in self.nodes for name in it.outputs)}
-        taken = [*(name for it in self.nodes for name in it.uses), *self.outputs]
-        return tuple(dict.fromkeys(name for name in taken if name and name not in own))
 
 
 @record
@@ -97,8 +53,9 @@ def read_contents(name: str, source: Source) -> Contents:
     declared = graph["output"]
     if not all("shape" in item.get("type", {}).get("tensor", {}) for item in declared):
         declared = _inferred(name, data, declared)
+    functions = {_key(item): item for item in model.get("functions", [])}
     return Contents(
-        tuple(_node(item, opset, beside) for item in _in_order(graph.get("node", []))),
+        tuple(_written_out(_in_order(graph.get("node", [])), opset, functions, beside)),
         {key: item for key, item in arrays.items() if item is not None},
         unreadable,
         tuple(
@@ -133,6 +90,57 @@ def _node(given: Message, opset: int, beside: Mapping[str, bytes]) -> Node:
         opset,
         tuple(name for body in bodies for name in body.captures),
     )
+
+
+def _key(function: Message) -> tuple[str, str, str]:
+    return key_of({**function, "op_type": function.get("name", "")})
+
+
+def _written_out(
+    nodes: list[Message],
+    opset: int,
+    functions: Mapping[tuple[str, str, str], Message],
+    beside: Mapping[str, bytes],
+) -> Iterator[Node]:
+    """Yields nodes, and in place of those that call functions of the file what these are made of.
+
+    Functions were checked before: none calls itself, and together they make no more than a limit.
+    """
+    for item in nodes:
+        function = functions.get(key_of(item))
+        if function is None:
+            yield _node(item, opset, beside)
+            continue
+        said = {entry.get("name", ""): entry for entry in function.get("attribute_proto", [])}
+        said |= {entry.get("name", ""): entry for entry in item.get("attribute", [])}
+        versions = {e.get("domain", ""): e.get("version", 0) for e in function["opset_import"]}
+        own = versions.get("", versions.get("ai.onnx", opset))
+        inner = [_filled_in(part, said) for part in function.get("node", [])]
+        body = Body(
+            tuple(_written_out(inner, own, functions, beside)),
+            {},
+            tuple(function.get("input", [])),
+            tuple(function.get("output", [])),
+        )
+        inputs = [*item.get("input", []), *[""] * len(body.inputs)]
+        outputs = item.get("output", [])
+        given = dict(zip(body.inputs, inputs, strict=False))
+        yield from inlined(body, f"{next(filter(None, outputs))} ", given, outputs)
+
+
+def _filled_in(node: Message, said: Mapping[str, Message]) -> Message:
+    """Returns a node of a function with the attributes that the function was called with."""
+    attributes = []
+    for item in node.get("attribute", []):
+        name, inner = item.get("ref_attr_name"), item.get("g")
+        if name in said:
+            attributes.append({**said[name], "name": item.get("name", "")})
+        elif inner is not None:
+            nodes = [_filled_in(part, said) for part in inner.get("node", [])]
+            attributes.append({**item, "g": {**inner, "node": nodes}})
+        elif name is None:
+            attributes.append(item)
+    return {**node, "attribute": attributes}
 
 
 def read_node(data: bytes, opset: int) -> Node:

@@ -55,6 +55,7 @@ SCHEMA = {
         10: "tensors Tensor*",
         11: "graphs Graph*",
         20: "type int",
+        21: "ref_attr_name text",
         22: "sparse_tensor bytes",
         23: "sparse_tensors bytes*",
     },

@@ -1,71 +1,15 @@
-"""Graphs inside of nodes, and functions that nodes stand for, as nodes of the graph around them."""
+"""The functions that ONNX defines operators by, as nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from dala.base.record import changed, record
-from dala.ml.onnx.contents import Body, Node, read_node
-
-Rename = Callable[[str], str]
-
-
-def inlined(
-    body: Body, prefix: str, given: Mapping[str, str], results: Sequence[str]
-) -> Iterator[Node]:
-    """Yields the nodes of a body; what it takes is named so around it, and so are its results.
-
-    Names of its own get a prefix.
-    """
-    own = {name for node in body.nodes for name in node.outputs if name} | {*body.constants}
-    names = {name: f"{prefix}{name}" for name in own} | dict(given)
-    for name, array in body.constants.items():
-        yield Node("Constant", "", (), (names[name],), {"value": array}, _opset(body))
-    for node in body.nodes:
-        yield renamed(node, names)
-    for name, result in zip(body.outputs, results, strict=False):
-        if result:
-            yield Node("Identity", "", (names.get(name, name),), (result,), {}, _opset(body))
-
-
-def renamed(node: Node, names: Mapping[str, str]) -> Node:
-    """Returns a node with other names for what it takes and makes, bodies in it included."""
-
-    def by(name: str) -> str:
-        return names.get(name, name)
-
-    attributes = {
-        key: _renamed_body(item, names) if isinstance(item, Body) else item
-        for key, item in node.attributes.items()
-    }
-    return changed(
-        node,
-        inputs=tuple(map(by, node.inputs)),
-        outputs=tuple(map(by, node.outputs)),
-        captures=tuple(map(by, node.captures)),
-        attributes=attributes,
-    )
-
-
-def _renamed_body(body: Body, names: Mapping[str, str]) -> Body:
-    """Returns a body that takes values by other names from around it."""
-    own = {name for node in body.nodes for name in node.outputs} | {*body.constants, *body.inputs}
-    outer = {name: new for name, new in names.items() if name not in own}
-    return changed(
-        body,
-        nodes=tuple(renamed(node, outer) for node in body.nodes),
-        outputs=tuple(outer.get(name, name) for name in body.outputs),
-    )
-
-
-def _opset(body: Body) -> int:
-    return body.nodes[0].opset if body.nodes else 13
-
-
-# -- functions -------------------------------------------------------------------------------------
+from dala.base.record import record
+from dala.ml.onnx.contents import read_node
+from dala.ml.onnx.nodes import Body, Node, inlined
 
 
 @record
