@@ -51,9 +51,9 @@ LAYERS: dict[str, Operator] = {
     "NegativeLogLikelihoodLoss": Operator(expand=losses.likelihood),
     "RMSNormalization": Operator(expand=normalizations.root_mean_square),
     "RNN": Operator(expand=recurrent.recurrent(recurrent_cells.rnn)),
-    "Resize": Operator(expand=spatial.resize, constants=(1, 2, 3), check=checks.resize),
+    "Resize": Operator(expand=spatial.resize, constants=(1, 2, 3)),
     "RotaryEmbedding": Operator(expand=attention.rotated),
     "SoftmaxCrossEntropyLoss": Operator(expand=losses.cross_entropy),
-    "Upsample": Operator(expand=spatial.resize, constants=(1,), check=checks.resize),
+    "Upsample": Operator(expand=spatial.resize, constants=(1,)),
 }
 """Every layer that is computed, by its name."""
