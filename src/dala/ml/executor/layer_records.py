@@ -6,6 +6,7 @@ from dala.ml.executor import (
     attention,
     convolutions,
     folding,
+    grids,
     losses,
     matmul,
     normalizations,
@@ -20,6 +21,7 @@ from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.pointwise import template
 
 LAYERS: dict[str, Operator] = {
+    "AffineGrid": Operator(expand=grids.affine_grid, constants=(1,)),
     "Attention": Operator(expand=attention.attention),
     "AveragePool": Operator(expand=pools.pool),
     "BatchNormalization": Operator(
@@ -27,6 +29,7 @@ LAYERS: dict[str, Operator] = {
         rewrite=rewriting.affine,
         check=checks.without("training_mode", "training"),
     ),
+    "CenterCropPad": Operator(expand=grids.center_crop_pad, constants=(1,), takes_integers=True),
     "Col2Im": Operator(expand=folding.columns_to_image, constants=(1, 2)),
     "Conv": Operator(expand=convolutions.conv),
     "ConvTranspose": Operator(expand=folding.transposed_conv),
@@ -35,6 +38,7 @@ LAYERS: dict[str, Operator] = {
     "GlobalAveragePool": Operator(expand=pools.global_pool),
     "GlobalLpPool": Operator(expand=pools.global_pool),
     "GlobalMaxPool": Operator(expand=pools.global_pool),
+    "GridSample": Operator(expand=grids.grid_sample),
     "GroupNormalization": Operator(expand=normalizations.group),
     "Hardmax": Operator(expand=losses.hardmax),
     "InstanceNormalization": Operator(expand=normalizations.instance),
@@ -52,6 +56,7 @@ LAYERS: dict[str, Operator] = {
     "RMSNormalization": Operator(expand=normalizations.root_mean_square),
     "RNN": Operator(expand=recurrent.recurrent(recurrent_cells.rnn)),
     "Resize": Operator(expand=spatial.resize, constants=(1, 2, 3)),
+    "RoiAlign": Operator(expand=grids.roi_align),
     "RotaryEmbedding": Operator(expand=attention.rotated),
     "SoftmaxCrossEntropyLoss": Operator(expand=losses.cross_entropy),
     "Upsample": Operator(expand=spatial.resize, constants=(1,)),
