@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dala.ir.types import F32, S32, Scalar
 from dala.ml.executor import (
     attention,
     convolutions,
@@ -11,14 +12,22 @@ from dala.ml.executor import (
     matmul,
     normalizations,
     pools,
+    quantization,
     recurrent,
     recurrent_cells,
     rewriting,
     spatial,
+    spectra,
 )
 from dala.ml.executor import operator_checks as checks
-from dala.ml.executor.operator_record import Operator
+from dala.ml.executor.operator_record import Operator, on_constants
 from dala.ml.executor.pointwise import template
+from dala.ml.onnx.contents import Node
+
+
+def _integers(_: Node) -> Scalar:
+    return S32
+
 
 LAYERS: dict[str, Operator] = {
     "AffineGrid": Operator(expand=grids.affine_grid, constants=(1,)),
@@ -29,10 +38,22 @@ LAYERS: dict[str, Operator] = {
         rewrite=rewriting.affine,
         check=checks.without("training_mode", "training"),
     ),
+    "BlackmanWindow": on_constants(spectra.window(spectra.BLACKMAN)),
     "CenterCropPad": Operator(expand=grids.center_crop_pad, constants=(1,), takes_integers=True),
     "Col2Im": Operator(expand=folding.columns_to_image, constants=(1, 2)),
     "Conv": Operator(expand=convolutions.conv),
+    "ConvInteger": Operator(
+        expand=quantization.convolve_integers, takes_integers=True, gives=_integers
+    ),
     "ConvTranspose": Operator(expand=folding.transposed_conv),
+    "DFT": Operator(expand=spectra.transform, constants=(1, 2)),
+    "DequantizeLinear": Operator(
+        expand=quantization.dequantize,
+        fold=quantization.dequantized,
+        takes_integers=True,
+        gives=lambda _: F32,
+    ),
+    "DynamicQuantizeLinear": Operator(expand=quantization.quantize_by_extremes, gives=_integers),
     "GRU": Operator(expand=recurrent.recurrent(recurrent_cells.gru)),
     "Gemm": Operator(expand=matmul.gemm),
     "GlobalAveragePool": Operator(expand=pools.global_pool),
@@ -40,6 +61,8 @@ LAYERS: dict[str, Operator] = {
     "GlobalMaxPool": Operator(expand=pools.global_pool),
     "GridSample": Operator(expand=grids.grid_sample),
     "GroupNormalization": Operator(expand=normalizations.group),
+    "HammingWindow": on_constants(spectra.window(spectra.HAMMING)),
+    "HannWindow": on_constants(spectra.window(spectra.HANN)),
     "Hardmax": Operator(expand=losses.hardmax),
     "InstanceNormalization": Operator(expand=normalizations.instance),
     "LRN": Operator(expand=normalizations.local_response),
@@ -49,15 +72,27 @@ LAYERS: dict[str, Operator] = {
     "LpNormalization": Operator(expand=normalizations.by_norm),
     "LpPool": Operator(expand=pools.pool),
     "MatMul": Operator(expand=matmul.multiply, takes_integers=True),
+    "MatMulInteger": Operator(
+        expand=quantization.multiply_integers, takes_integers=True, gives=_integers
+    ),
     "MaxPool": Operator(expand=pools.pool, takes_integers=True),
     "MaxUnpool": Operator(expand=pools.unpool, constants=(2,)),
     "MeanVarianceNormalization": Operator(expand=normalizations.mean_variance),
+    "MelWeightMatrix": on_constants(spectra.mel_weights),
     "NegativeLogLikelihoodLoss": Operator(expand=losses.likelihood),
+    "QLinearConv": Operator(
+        expand=quantization.convolve_levels, takes_integers=True, gives=_integers
+    ),
+    "QLinearMatMul": Operator(
+        expand=quantization.multiply_levels, takes_integers=True, gives=_integers
+    ),
+    "QuantizeLinear": Operator(expand=quantization.quantize, takes_integers=True, gives=_integers),
     "RMSNormalization": Operator(expand=normalizations.root_mean_square),
     "RNN": Operator(expand=recurrent.recurrent(recurrent_cells.rnn)),
     "Resize": Operator(expand=spatial.resize, constants=(1, 2, 3)),
     "RoiAlign": Operator(expand=grids.roi_align),
     "RotaryEmbedding": Operator(expand=attention.rotated),
+    "STFT": Operator(expand=spectra.transform_frames, constants=(1, 3)),
     "SoftmaxCrossEntropyLoss": Operator(expand=losses.cross_entropy),
     "Upsample": Operator(expand=spatial.resize, constants=(1,)),
 }
