@@ -5,6 +5,7 @@ from __future__ import annotations
 from dala.ir.types import F32, S32, Scalar
 from dala.ml.executor import (
     attention,
+    contributed,
     convolutions,
     folding,
     grids,
@@ -20,9 +21,12 @@ from dala.ml.executor import (
     spectra,
 )
 from dala.ml.executor import operator_checks as checks
-from dala.ml.executor.operator_record import Operator, on_constants
+from dala.ml.executor.operator_record import Operator, on_constants, pointwise
 from dala.ml.executor.pointwise import template
 from dala.ml.onnx.contents import Node
+
+ROOT = 0.70710678
+"""The root of one half."""
 
 
 def _integers(_: Node) -> Scalar:
@@ -93,7 +97,19 @@ LAYERS: dict[str, Operator] = {
     "RoiAlign": Operator(expand=grids.roi_align),
     "RotaryEmbedding": Operator(expand=attention.rotated),
     "STFT": Operator(expand=spectra.transform_frames, constants=(1, 3)),
+    "SimplifiedLayerNormalization": Operator(expand=normalizations.root_mean_square),
     "SoftmaxCrossEntropyLoss": Operator(expand=losses.cross_entropy),
     "Upsample": Operator(expand=spatial.resize, constants=(1,)),
+    "com.microsoft.BiasGelu": pointwise(
+        f"0.5 * ({{0}} + {{1}}) * (1.0 + dala.erf(({{0}} + {{1}}) * {ROOT}))"
+    ),
+    "com.microsoft.FusedMatMul": Operator(expand=contributed.multiply_turned),
+    "com.microsoft.Gelu": pointwise(f"0.5 * {{0}} * (1.0 + dala.erf({{0}} * {ROOT}))"),
+    "com.microsoft.MatMulNBits": Operator(
+        expand=contributed.multiply_packed, constants=(1, 2, 3, 4)
+    ),
+    "com.microsoft.QuickGelu": pointwise("{0} * dala.sigmoid({alpha} * {0})", alpha=1.702),
+    "com.microsoft.SkipLayerNormalization": Operator(expand=contributed.skip_layer),
+    "com.microsoft.SkipSimplifiedLayerNormalization": Operator(expand=contributed.skip_layer),
 }
 """Every layer that is computed, by its name."""
