@@ -34,7 +34,7 @@ from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.pipelines.composite import Stage
 
 if TYPE_CHECKING:
-    from dala.ml.executor.operators import Operator
+    from dala.ml.executor.operator_record import Operator
 
 AFTERWARDS = -1
 """The user of what is wanted of the graph."""

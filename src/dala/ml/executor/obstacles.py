@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from dala.ir.types import F32
-from dala.ml.executor.operators import OPERATORS, Operator
+from dala.ml.executor.operator_record import Operator
+from dala.ml.executor.operators import OPERATORS
 from dala.ml.executor.pointwise import STORED
 from dala.ml.onnx.contents import Contents, Node
 

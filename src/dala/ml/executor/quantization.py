@@ -55,11 +55,10 @@ def dequantized(node: Node, given: Sequence[np.ndarray | None]) -> np.ndarray:
     x, scale, zero = [*given, None][:3]
     assert x is not None
     assert scale is not None
-    seen = [None if item is None else _over_blocks(node, item, x.shape) for item in (scale, zero)]
     levels = x.astype(np.int64) if x.dtype.kind != "f" else x
-    if seen[1] is not None:
-        levels = levels - seen[1].astype(levels.dtype)
-    return np.asarray(levels * seen[0], scale.dtype)
+    if zero is not None:
+        levels = levels - _over_blocks(node, zero, x.shape).astype(levels.dtype)
+    return np.asarray(levels * _over_blocks(node, scale, x.shape), scale.dtype)
 
 
 def _over_blocks(node: Node, item: np.ndarray, shape: Shape) -> np.ndarray:
