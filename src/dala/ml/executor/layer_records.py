@@ -21,7 +21,7 @@ from dala.ml.executor import (
     spectra,
 )
 from dala.ml.executor import operator_checks as checks
-from dala.ml.executor.operator_record import Operator, on_constants, pointwise
+from dala.ml.executor.operator_record import Operator, pointwise
 from dala.ml.executor.pointwise import template
 from dala.ml.onnx.contents import Node
 
@@ -42,7 +42,7 @@ LAYERS: dict[str, Operator] = {
         rewrite=rewriting.affine,
         check=checks.without("training_mode", "training"),
     ),
-    "BlackmanWindow": on_constants(spectra.window(spectra.BLACKMAN)),
+    "BlackmanWindow": Operator(fold=spectra.window(spectra.BLACKMAN)),
     "CenterCropPad": Operator(expand=grids.center_crop_pad, constants=(1,), takes_integers=True),
     "Col2Im": Operator(expand=folding.columns_to_image, constants=(1, 2)),
     "Conv": Operator(expand=convolutions.conv),
@@ -65,14 +65,12 @@ LAYERS: dict[str, Operator] = {
     "GlobalMaxPool": Operator(expand=pools.global_pool),
     "GridSample": Operator(expand=grids.grid_sample),
     "GroupNormalization": Operator(expand=normalizations.group),
-    "HammingWindow": on_constants(spectra.window(spectra.HAMMING)),
-    "HannWindow": on_constants(spectra.window(spectra.HANN)),
-    "Hardmax": Operator(expand=losses.hardmax),
+    "HammingWindow": Operator(fold=spectra.window(spectra.HAMMING)),
+    "HannWindow": Operator(fold=spectra.window(spectra.HANN)),
     "InstanceNormalization": Operator(expand=normalizations.instance),
     "LRN": Operator(expand=normalizations.local_response),
     "LSTM": Operator(expand=recurrent.recurrent(recurrent_cells.lstm)),
     "LayerNormalization": Operator(expand=normalizations.layer),
-    "LogSoftmax": Operator(expand=losses.log_softmax),
     "LpNormalization": Operator(expand=normalizations.by_norm),
     "LpPool": Operator(expand=pools.pool),
     "MatMul": Operator(expand=matmul.multiply, takes_integers=True),
@@ -82,7 +80,7 @@ LAYERS: dict[str, Operator] = {
     "MaxPool": Operator(expand=pools.pool, takes_integers=True),
     "MaxUnpool": Operator(expand=pools.unpool, constants=(2,)),
     "MeanVarianceNormalization": Operator(expand=normalizations.mean_variance),
-    "MelWeightMatrix": on_constants(spectra.mel_weights),
+    "MelWeightMatrix": Operator(fold=spectra.mel_weights),
     "NegativeLogLikelihoodLoss": Operator(expand=losses.likelihood),
     "QLinearConv": Operator(
         expand=quantization.convolve_levels, takes_integers=True, gives=_integers
