@@ -17,7 +17,7 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.parametrize("length", [None, 7, 16])
+@pytest.mark.parametrize("length", [None, 7, 144])
 @pytest.mark.parametrize("axis", [1, 2])
 @pytest.mark.parametrize("case", TRANSFORMS)
 def test_transform(case, axis, length, device):

@@ -16,12 +16,13 @@ from dala.ml.executor.steps import Steps
 from dala.ml.executor.unfolding import kernel_of
 from dala.ml.onnx.contents import Node
 from dala.ml.onnx.tensors import NUMPY_DTYPES
+from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
-LONGEST_TABLE = 2048
-"""Frames up to this length are transformed by a product with a table of waves."""
+LONGEST_TABLE, SHORT = 2048, 128
+"""Frames, and axes, up to these lengths are transformed by a product with a table of waves."""
 
 
 def transform(context: NodeContext) -> Iterable[Stage]:
@@ -47,11 +48,15 @@ def transform(context: NodeContext) -> Iterable[Stage]:
         text = "def cut(x):\n    i, k, j, c = dala.position(4)\n    return x[i, k, j, c]"
         shape = (outer, count, inner, parts)
         seen = steps.run(kernel_of("cut", text, "zero"), [seen], shape)
-    if seen.shape[-1] == 1:
-        seen = reshaped(seen, seen.shape[:-1])
     made = count // 2 + 1 if half and not inverse else count
     last = 1 if mirrored else 2
     out = context.output((*x.shape[:axis], made, *x.shape[axis + 1 : -1], last), x.scalar)
+    if count <= SHORT and not mirrored:
+        table = _waves(count, made, parts, inverse=inverse)
+        _by_table(steps, seen, context.builder.uploaded("", table), made, out)
+        return steps
+    if seen.shape[-1] == 1:
+        seen = reshaped(seen, seen.shape[:-1])
     whole = (outer, count, inner, 2)
     params = {"axis": 1, "inverse": inverse}
     if (made, last) == (count, 2):
@@ -61,6 +66,15 @@ def transform(context: NodeContext) -> Iterable[Stage]:
     text = "def taken(x):\n    i, k, j, c = dala.position(4)\n    return x[i, k, j, c]"
     steps.run(written("taken", text), [found], (outer, made, inner, last), into=out)
     return steps
+
+
+def _by_table(steps: Steps, x: Buffer, table: Buffer, made: int, out: Buffer) -> None:
+    """Transform (outer, count, inner, parts) by a product, for each of outer and inner."""
+    outer, count, inner, parts = x.shape
+    rows = steps.transpose(x, (0, 2, 1, 3))
+    found = steps.multiply(reshaped(rows, (outer * inner, count * parts)), table)
+    apart = reshaped(found, (outer, inner, made, 2))
+    steps.transpose(apart, (0, 2, 1, 3), into=reshaped(out, (outer, made, inner, 2)))
 
 
 def _mirroring(count: int, parts: int) -> Kernel:
@@ -111,12 +125,14 @@ def transform_frames(context: NodeContext) -> Iterable[Stage]:
     return steps
 
 
-def _waves(size: int, bins: int, parts: int) -> np.ndarray:
+def _waves(size: int, bins: int, parts: int, *, inverse: bool = False) -> np.ndarray:
     """What each part of each element contributes to both parts of each bin."""
     angles = 2 * np.pi / size * (np.outer(np.arange(size), np.arange(bins)) % size)
+    angles = -angles if inverse else angles
     real = np.stack([np.cos(angles), -np.sin(angles)], -1)
     both = np.stack([real, np.stack([np.sin(angles), np.cos(angles)], -1)], 1)
-    return both[:, :parts].reshape(size * parts, 2 * bins).astype(np.float32)
+    table = both[:, :parts].reshape(size * parts, 2 * bins) / (size if inverse else 1)
+    return table.astype(np.float32)
 
 
 # -- constants -------------------------------------------------------------------------------------
