@@ -41,7 +41,9 @@ def graph_of(
     made = [helper.make_value_info(name, helper.TypeProto()) for name in outputs.split()]
     kept = [numpy_helper.from_array(_array(item), name) for name, item in (constants or {}).items()]
     graph = helper.make_graph(nodes, "graph", given, made, kept)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    versions = [helper.make_opsetid("", opset)]
+    versions += [helper.make_opsetid(name, 1) for name in {it.domain for it in nodes} - {""}]
+    model = helper.make_model(graph, opset_imports=versions, ir_version=8)
     model = onnx.shape_inference.infer_shapes(model)
     for item in model.graph.output:
         if not item.type.HasField("tensor_type"):  # some operators have no inference

@@ -30,10 +30,10 @@ def test_an_operator_that_no_kernel_computes_is_named_with_its_node():
 
 
 def test_a_mode_that_no_kernel_computes_is_missing():
-    given = {"mode": "cubic"}
-    nodes = [node("Resize", "x - s", "y", **given)]
-    model = graph_of(nodes, {"x": X}, {"s": [1.0, 1.0, 2.0, 2.0]})
-    assert read_graph(model).missing() == ["Resize (Resize of y): mode 'cubic'"]
+    constants = {name: sample(6) for name in ("s", "b", "m", "v")}
+    layer = node("BatchNormalization", "x s b m v", "y a c", training_mode=1)
+    missing = read_graph(graph_of([layer], {"x": X}, constants)).missing()
+    assert missing == ["BatchNormalization (BatchNormalization of y a c): training"]
 
 
 def test_an_operator_of_whole_numbers_that_is_known_for_floats_only_is_missing():

@@ -42,11 +42,7 @@ LAYERS = {
     "norm_of_squares": ("LpNormalization", {}, {}, 17),
     "mean_and_variance": ("MeanVarianceNormalization", {}, {}, 13),
     "neighbors": ("LRN", {}, {"size": 3, "alpha": 0.5, "bias": 2.0}, 13),
-    "logarithms": ("LogSoftmax", {}, {"axis": 1}, 13),
-    "logarithms_of_old": ("LogSoftmax", {}, {"axis": 2}, 11),
     "softmax_of_old": ("Softmax", {}, {"axis": 2}, 11),
-    "hard": ("Hardmax", {}, {"axis": 1}, 13),
-    "hard_of_old": ("Hardmax", {}, {"axis": 2}, 11),
 }
 
 

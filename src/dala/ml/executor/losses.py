@@ -1,4 +1,4 @@
-"""Softmax and its relatives along any axis, and the losses that are made of them."""
+"""Losses: how far shares of classes are from those that were expected."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Iterable
 from functools import cache
 
 from dala.errors import ModelError
-from dala.ir.types import S32
 from dala.kernels.base.builtin import written
-from dala.kernels.tensor.ranking import argmax
 from dala.kernels.tensor.reductions import reduce_max, reduce_sum
-from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.node_context import NodeContext
-from dala.ml.executor.sizes import axis_in, require
+from dala.ml.executor.sizes import require
 from dala.ml.executor.steps import Steps
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped
@@ -21,46 +18,10 @@ from dala.runtime.kernels.kernel import Kernel
 from dala.runtime.pipelines.composite import Stage
 
 
-def _rows(context: NodeContext) -> tuple[Shape, int]:
-    """The input seen so that one axis is normalized; before opset 13, all from one on."""
-    node, shape = context.node, context.shape()
-    if node.opset >= 13:
-        return shape, axis_in(node, node.get("axis", -1), len(shape))
-    axis = axis_in(node, node.get("axis", 1), len(shape))
-    return (math.prod(shape[:axis]), math.prod(shape[axis:])), 1
-
-
-def log_softmax(context: NodeContext) -> Iterable[Stage]:
-    """LogSoftmax along an axis."""
-    x, steps = context.input(), Steps()
-    shape, axis = _rows(context)
-    out = context.output(x.shape, x.scalar)
-    _logarithms(steps, reshaped(x, shape), axis, into=reshaped(out, shape))
-    return steps
-
-
 def _logarithms(steps: Steps, x: Buffer, axis: int, *, into: Buffer | None = None) -> Buffer:
     largest = steps.reduce(reduce_max, x, [axis])
     total = steps.reduce(reduce_sum, steps.elementwise("dala.exp(x0 - x1)", x, largest), [axis])
     return steps.elementwise("x0 - x1 - dala.log(x2)", x, largest, total, into=into)
-
-
-def hardmax(context: NodeContext) -> Iterable[Stage]:
-    """Hardmax: 1 at the first of the largest along an axis, 0 elsewhere."""
-    x, steps = context.input(), Steps()
-    shape, axis = _rows(context)
-    outer, n, inner = math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
-    seen = reshaped(x, (outer, n, inner))
-    places = steps.run(argmax, [seen], (outer, 1, inner), {"axis": 1}, scalar=S32)
-    out = context.output(x.shape, x.scalar)
-    steps.run(_marking_kernel(), [places], (outer, n, inner), into=out)
-    return steps
-
-
-@cache
-def _marking_kernel() -> Kernel:
-    text = "i, k, j = dala.position(3)\n    return 1.0 if places[i, 0, j] == k else 0.0"
-    return written("mark", f"def mark(places):\n    {text}")
 
 
 def cross_entropy(context: NodeContext) -> Iterable[Stage]:

@@ -36,15 +36,3 @@ def one_of(attribute: str, default: str, known: Sequence[str]) -> Check:
 
 def castable(node: Node, _: Mapping[str, np.ndarray]) -> str:
     return "" if node.get("to") in CASTS else f"to type {node.get('to')}"
-
-
-def resize(node: Node, _: Mapping[str, np.ndarray]) -> str:
-    modes = ("half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric")
-    transformation = node.get("coordinate_transformation_mode", "half_pixel")
-    if node.get("mode", "nearest") not in ("nearest", "linear"):
-        return f"mode {node.get('mode')!r}"
-    if transformation not in modes:
-        return f"coordinates {transformation!r}"
-    if node.get("antialias", 0) or node.get("keep_aspect_ratio_policy", "stretch") != "stretch":
-        return "antialias or keep_aspect_ratio_policy"
-    return ""
