@@ -140,10 +140,9 @@ def _in_phases(
     phases = []
     for at in np.ndindex(*steps):
         found = [_met(item, step, n) for item, step, n in zip(windows, steps, at, strict=True)]
-        taps = tuple(
-            slice(first, None, step) for (first, _), step in zip(found, steps, strict=True)
-        )
-        role = ("phase", at, steps, *(first for first, _ in found))
+        starts = [first for first, _ in found]
+        taps = tuple(slice(first, None, by) for first, by in zip(starts, steps, strict=True))
+        role = ("phase", at, steps, *starts)
         by = context.weight(1, role, partial(_arranged_part, turn, taps))
         phase = native.Phase((int(at[0]), int(at[1])), steps)
         phases.append((by, (found[0][1], found[1][1]), phase))

@@ -152,7 +152,7 @@ class GraphBuilder:
         assert isinstance(array, np.ndarray)
         fixed = array is self._given.get(name)
         key = (name if fixed else (array.shape, array.tobytes()), role)
-        return self._upload(key, lambda: make(array.astype(np.float32)))
+        return self._upload(key, lambda: make(array.astype(np.float32, copy=False)))
 
     def zeros(self, count: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
         """Returns what stands for a bias that was left out."""
