@@ -1,6 +1,6 @@
 """One side of a comparison of models, in a process of its own, so that threads do not meet.
 
-    python -m benchmarks.model_side ours | opencv | kernels | onnxruntime  WEIGHTS  IN.npy  RESULT.npy
+    python -m benchmarks.model_side SIDE WEIGHTS IMAGE.npy RESULT.npy
 
 writes the logits into RESULT.npy, and then for each number of calls that it reads from standard
 input prints the seconds that one took.
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import seconds_per_call
+from benchmarks.harness import warm_seconds_per_call
 
 SIZE = 224
 Call = Callable[[], object]
@@ -134,7 +134,7 @@ def main() -> None:
     np.save(result, logits)
     print("ready", flush=True)
     for line in sys.stdin:
-        print(seconds_per_call(call, int(line)), flush=True)
+        print(warm_seconds_per_call(call, int(line)), flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,8 @@ from dala.devices.cpu import object_cache
 SHARED = Path(__file__).parent.parent / "../shared"
 CALLS = 10
 """Of either side at a time: the first ones find the caches as the other side has left them."""
+SETTLED_S = 0.1
+"""How long threads of the other side may look for more work before they sleep."""
 LOADING = """
 import time, numpy, dala.gpu.compute
 start = time.perf_counter_ns()
@@ -50,6 +53,7 @@ class Side:
     def seconds(self) -> float:
         """How long a call takes now."""
         assert self._process.stdin is not None
+        time.sleep(SETTLED_S)
         print(CALLS, file=self._process.stdin, flush=True)
         return float(self._answer())
 

@@ -162,6 +162,31 @@ def test_a_run_and_the_stages_of_a_pipeline_agree_to_the_bit(model, device):
 
 
 @GRAPHS
+def test_a_pipeline_makes_few_calls_and_follows_its_buffers(model, device):
+    graph, want = read_graph(model), expected(model, {"x": X})
+    x = compute.from_numpy(X)
+    y = compute.buffer_zeros(want["y"].shape, "f32")
+    pipeline, stages = compute.pipeline(), list(graph.stages({"x": x}, {"y": y}))
+    for stage in stages:
+        pipeline.add(stage.kernel, stage.inputs, stage.output, stage.params)
+    for _ in range(3):
+        pipeline.run()
+    assert calls_of(pipeline.run) <= MOST_CALLS
+    compute.write(x, X[..., ::-1].copy())
+    pipeline.run()
+    turned = expected(model, {"x": X[..., ::-1].copy()})["y"]
+    np.testing.assert_allclose(compute.read(y), turned, rtol=1e-3, atol=1e-3)
+    last = stages[-1].output
+    other = compute.buffer_zeros(last.shape, "f32")
+    pipeline.bind(last, other)
+    for _ in range(3):
+        compute.write(other, np.zeros(last.shape, np.float32))
+        pipeline.run()
+        made = compute.read(other).reshape(turned.shape)
+        np.testing.assert_allclose(made, turned, rtol=1e-3, atol=1e-3)
+
+
+@GRAPHS
 def test_buffers_that_were_freed_are_refused_and_the_next_run_works(model, device):
     graph, run = warm(model, {"x": X})
     x, y = compute.from_numpy(X), compute.buffer_zeros(expected(model, {"x": X})["y"].shape, "f32")

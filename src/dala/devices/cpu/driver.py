@@ -281,9 +281,9 @@ no:
   ret i64 0
 }}
 
-; Makes launches one after another, from one on; those of one chunk on this thread. Returns the
-; number of the first that is posted, but not done, or of all.
-define i64 @dala_sequence(ptr %launches, i64 %first, i64 %count) {{
+; Makes launches one after another, from one on; those of one chunk on this thread. Writes the
+; number of the first that is posted, but not done, or of the end.
+define void @dala_sequence(ptr %launches, ptr %reached, i64 %first, i64 %count) {{
 entry:
   br label %each
 each:
@@ -309,6 +309,7 @@ done:
   %i.after = add i64 %i, 1
   br label %each
 over:
-  ret i64 %i
+  store i64 %i, ptr %reached
+  ret void
 }}
 {LOOK}"""

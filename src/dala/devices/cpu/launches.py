@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from dala.devices.cpu.device import Cpu, Executable
     from dala.devices.cpu.threads import Workers
 
+MOST_TOGETHER = 32
+"""Launches of a list between which no signal is heard."""
+
 
 def bound_launch(
     device: Cpu,
@@ -111,15 +114,25 @@ class LaunchList:
         self._kept = parts  # with what they need beside the memory that they are given
         self._parts = [*_single(parts)]
         addresses = [ctypes.addressof(part.words) for part in self._parts]
-        self._count = len(addresses)
-        self._launches = (ctypes.c_int64 * self._count)(*addresses)
-        self._address = ctypes.addressof(self._launches)
+        self._launches = (ctypes.c_int64 * len(addresses))(*addresses)
+        self._reached = ctypes.c_int64()
+        self._places = ctypes.addressof(self._launches), ctypes.addressof(self._reached)
 
     def __call__(self) -> None:
-        done, workers = 0, self._workers
-        while (done := workers.sequence(self._address, done, self._count)) < self._count:
-            workers.complete(self._parts[done].job, None)
-            done += 1
+        first, count = 0, len(self._parts)
+        while first < count:
+            first = self._make(first, min(count, first + MOST_TOGETHER))
+
+    def _make(self, first: int, end: int) -> int:
+        """Makes launches up to one whose workers have to be woken; returns the next after it."""
+        self._reached.value = end
+        try:
+            self._workers.sequence(*self._places, first, end)
+        finally:  # of whatever a signal's handler raises: nobody may write anymore
+            reached = self._reached.value
+            if reached < end:
+                self._workers.complete(self._parts[reached].job, None)
+        return min(reached + 1, end)
 
     def pointers(self) -> Iterable[tuple[Any, int]]:
         """Returns where the addresses of memory are: arrays of words, and places in them."""

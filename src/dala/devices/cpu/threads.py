@@ -129,7 +129,7 @@ class Workers:
         # Each argument of a foreign function takes a tenth of a microsecond.
         self.launch: Any = _native(dala_launch, word, pointer)
         self.alone: Any = _native(dala_alone, None, pointer)
-        self.sequence: Any = _native(dala_sequence, word, pointer, word, word)
+        self.sequence: Any = _native(dala_sequence, None, pointer, pointer, word, word)
         self._spins = self._spins_within(_SPUN_S)
         self._look = dala_look
         self._asked_s = 0.0

@@ -34,11 +34,13 @@ def packed(weight: np.ndarray, lanes: int) -> np.ndarray:
     depth, made = weight.shape
     block = BLOCK * lanes
     whole, rest = divmod(made, block)
-    padded = np.zeros((depth, whole * block + -(-rest // lanes) * lanes), np.float32)
-    padded[:, :made] = weight
-    parts = [padded[:, : whole * block].reshape(depth, whole, block).transpose(1, 0, 2).reshape(-1)]
-    parts.append(padded[:, whole * block :].reshape(-1))
-    return np.concatenate(parts)
+    narrow = -(-rest // lanes) * lanes
+    found = np.zeros(depth * (whole * block + narrow), np.float32)
+    blocks = found[: depth * whole * block].reshape(whole, depth, block)
+    blocks[:] = weight[:, : whole * block].reshape(depth, whole, block).transpose(1, 0, 2)
+    if rest:
+        found[depth * whole * block :].reshape(depth, narrow)[:, :rest] = weight[:, -rest:]
+    return found
 
 
 def padded_bias(bias: np.ndarray, lanes: int) -> np.ndarray:

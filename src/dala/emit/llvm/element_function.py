@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dala.emit.llvm.body import Body
 from dala.emit.llvm.ir_writer import Operand, Writer, llvm_type
 from dala.emit.llvm.target import Target
@@ -46,7 +48,7 @@ class _Element(Body):
     def while_loop(self, node: While) -> list[Operand]:
         raise InternalError(f"{self.program.name} has a loop.")
 
-    def reduce(self, nodes: list[Reduce]) -> list[Operand]:
+    def reduce(self, nodes: Sequence[Reduce]) -> list[Operand]:
         raise InternalError(f"{self.program.name} has a loop.")
 
     def store(self, node: Store | AtomicUpdate) -> None:

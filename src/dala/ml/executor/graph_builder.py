@@ -174,7 +174,7 @@ class GraphBuilder:
         array = self.array(name)
         fixed = array is self._given.get(name)
         key = (name if fixed else (array.shape, array.dtype.str, array.tobytes()), role)
-        return self._upload(key, lambda: make(array.astype(np.float32)))
+        return self._upload(key, lambda: make(array.astype(np.float32, copy=False)))
 
     def zeros(self, count: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
         """Returns what stands for a bias that was left out."""

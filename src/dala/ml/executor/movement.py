@@ -26,6 +26,7 @@ from dala.ml.executor.channels_last import (
 from dala.ml.executor.constant_folding import axes_of, slices_of
 from dala.ml.executor.dtypes import CASTS
 from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
+from dala.ml.executor.native_joins import joined_stage, joins
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.placement import check_places
 from dala.ml.executor.sizes import (
@@ -164,7 +165,11 @@ def concat(context: NodeContext) -> Iterator[Stage]:
     order = context.order(*range(count))
     parts = [context.ordered_input(order, i) for i in range(count)]
     out = context.ordered_output(shape, order, parts[0].scalar)
-    yield Stage(joined, parts, out, {"axis": order.index(axis)})
+    place = order.index(axis)
+    if out.is_host and joins(out, place):
+        yield joined_stage(parts, out, place)
+    else:
+        yield Stage(joined, parts, out, {"axis": place})
 
 
 def gather(context: NodeContext) -> Iterator[Stage]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dala.devices.cpu.launches import LaunchList
 from dala.devices.device import Again, Memory
 from dala.plan.schedule import HostCall
-from dala.runtime.pipelines.execution_plan import ExecutionPlan, Unit
 from dala.runtime.pipelines.launch_graph import LaunchGraph
+
+if TYPE_CHECKING:
+    from dala.runtime.pipelines.execution_plan import ExecutionPlan, Unit
 
 ALIGNMENT_BYTES = 64
 """Code may depend on where in a line of the cache memory begins."""
@@ -32,6 +34,7 @@ class BoundPlan:
         places: Sequence[int],
     ) -> None:
         self._places = list(places)
+        self._serial = graph.serial
         self._slots: list[tuple[Any, int, int]] = []
         """Arrays of words, places in them, and which of the memories given is named there."""
         self._calls: list[Call] = []
@@ -55,6 +58,10 @@ class BoundPlan:
             if words[place] in numbers:
                 self._slots.append((words, place, numbers[words[place]]))
         self._calls.append(lambda _: made())
+
+    def is_of(self, graph: LaunchGraph, places: Sequence[int]) -> bool:
+        """Whether it is a run of a graph on memories at these addresses."""
+        return self._serial == graph.serial and self._places == places
 
     def take(self, places: Sequence[int]) -> bool:
         """Whether it can run on memories at these addresses; if so, the next run does."""

@@ -14,9 +14,6 @@ from dala.runtime.profiling.profile import ACTIVE
 MOST_BETWEEN_BYTES = 1 << 19
 """The memory between launches that is kept for a run of the same."""
 
-_RUN, _BOUND = "run", "bound"
-"""What a workspace on the host records: that there was a run, and what it comes to."""
-
 
 class Executable:
     """A launch graph and its plan; `arguments` stand for the buffers that each run is given.
@@ -66,16 +63,13 @@ class Executable:
     ) -> None:
         """Runs what was bound to memory by the second run, on the memory of this one."""
         places = [item.memory.span()[0] for item in buffers]
-        bound = workspace.recordings.get(_BOUND)
+        bound = workspace.bound
         if bound is not None and bound.take(places):
             bound.run(memories)
             return
-        with self.plan.device.batch():
-            self.plan.run_on(self.graph, memories, workspace, None)
-        if workspace.recordings.setdefault(_RUN, True) is True:
-            workspace.recordings[_RUN] = False
-            return
-        workspace.recordings[_BOUND] = BoundPlan(self.plan, self.graph, memories, places)
+        self.plan.run_on(self.graph, memories, workspace, None)
+        if workspace.has_run(self.graph.serial):
+            workspace.bound = BoundPlan(self.plan, self.graph, memories, places)
 
     def bound(self, buffers: Sequence[Buffer]) -> Again | None:
         """Returns what runs the launches again on the same memories; None if that is not all."""

@@ -14,6 +14,7 @@ from dala.plan.memory import plan_memory
 from dala.plan.schedule import HostCall, Scheduled, schedule
 from dala.plan.step import Step
 from dala.runtime.kernels.kernel import Kernel
+from dala.runtime.pipelines.bound_plan import BoundPlan
 from dala.runtime.pipelines.launch_graph import LaunchGraph
 from dala.runtime.profiling.profile import ACTIVE, measure
 
@@ -72,6 +73,10 @@ class ExecutionPlan:
         }
         """The bytes of each buffer between units."""
         self.has_host_calls = any(unit.runner is None for unit in self.units)
+        self.has_native_code = any(
+            isinstance(unit.work, HostCall) and graph.is_native(unit.work.place)
+            for unit in self.units
+        )
         self.memory = plan_memory([unit.needs for unit in self.units], self.sizes, graph.overlaps)
 
     def _unit(self, scheduled: Scheduled) -> Unit:
@@ -92,7 +97,23 @@ class ExecutionPlan:
         if self.device.supports("recording"):
             values = graph.serial if self.has_host_calls else tuple(graph.values.values())
             key = (tuple(item.identity for item in memories.values()), values)
-        self.run_on(graph, memories, workspace, key)
+        if self.has_native_code and not ACTIVE:
+            self._run_bound(graph, memories, workspace)
+        else:
+            self.run_on(graph, memories, workspace, key)
+
+    def _run_bound(
+        self, graph: LaunchGraph, memories: dict[int, Memory], workspace: Workspace
+    ) -> None:
+        """Runs what the second run of a graph was bound to, if that was the same memory."""
+        places = [item.span()[0] for item in memories.values()]
+        bound = workspace.bound
+        if bound is not None and bound.is_of(graph, places):
+            bound.run(memories)
+            return
+        self.run_on(graph, memories, workspace, None)
+        if workspace.has_run(graph.serial):
+            workspace.bound = BoundPlan(self, graph, memories, places)
 
     def run_on(
         self, graph: LaunchGraph, memories: dict[int, Memory], workspace: Workspace, key: Any
@@ -181,16 +202,26 @@ class Workspace:
         self._memories: dict[int, Memory] = {}
         self.recordings: dict[Any, Any] = {}
         """By the identities of the memories and the values of the parameters."""
+        self.bound: BoundPlan | None = None
+        """What a run on the host comes to."""
+        self._ran: int | None = None
 
     def forget(self) -> None:
         """Gives the memory back."""
         self._plan, self._memories, self.recordings = None, {}, {}
+        self.bound = self._ran = None
+
+    def has_run(self, serial: int) -> bool:
+        """Whether the run before was one of the same graph, too."""
+        before, self._ran = self._ran, serial
+        return before == serial
 
     def memories(self, plan: ExecutionPlan) -> dict[int, Memory]:
         """Returns memory for every buffer between units, allocated when a plan first runs."""
         if self._plan is not plan:
             self._plan = plan
             self.recordings = {}
+            self.bound = self._ran = None
             slots = [plan.device.allocate(size, zeroed=False) for size in plan.memory.sizes]
             self._memories = {
                 number: slots[slot].part(plan.sizes[number])

@@ -199,6 +199,10 @@ class LaunchGraph:
         """Runs a host call."""
         self._launch_at(place).run_on_host(memories)
 
+    def is_native(self, place: int) -> bool:
+        """Whether a host call is a launch of code for the CPU."""
+        return isinstance(self._launch_at(place).invocation.kernel, NativeKernel)
+
     def bound_on_host(self, place: int, memories: Mapping[int, Memory]) -> Again | None:
         """Returns the launch that a host call comes to; None where it takes Python."""
         launch = self._launch_at(place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 
 from dala.devices import CPU
 from dala.devices.cpu.device import Executable
@@ -44,7 +44,11 @@ class NativeKernel(HostCallKernel):
         executable, chunks = self._loaded
         memories, target = [item.memory for item in inputs], output.memory
         addresses = [item.address for item in (target, *memories)]  # type: ignore[attr-defined]
-        call = partial(CPU.run, executable, executable.pack(*addresses, *self._sizes), chunks)
+        slots = executable.pack(*addresses, *self._sizes)
+
+        def call() -> None:
+            CPU.run(executable, slots, chunks)
+
         if ACTIVE:
             measure(self.name, CPU, memories, (target,), call)
         else:
