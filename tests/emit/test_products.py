@@ -106,9 +106,7 @@ def test_an_operand_that_is_the_output_is_read_before_it_is_written(tiled):
     text += " return sum(a[i, k] * b[k, j] for k in range(a.shape[1])) + c"
     a, b, c = numbers((32, 16)), numbers((16, 32), 2), numbers((32, 32), 3)
     output = compute.from_numpy(c)
-    compute.run_kernel(
-        made(text), [compute.from_numpy(a), compute.from_numpy(b), output], output
-    )
+    compute.run_kernel(made(text), [compute.from_numpy(a), compute.from_numpy(b), output], output)
     close(compute.read(output), a.astype(float) @ b + c)
 
 

@@ -128,7 +128,7 @@ def _multiply(body: ProductBody, a: Callable[[int, int], str], b: Sequence[Seque
         for v, of_column in enumerate(b):
             name = f"s{i * body.vectors + v}"
             pairs = zip(of_row, of_column, strict=True)
-            body.line(f"{name} = {name} + {' + '.join(f'{x} * {y}' for x, y in pairs)};")
+            body.line(f"{name} = {name} + ({' + '.join(f'{x} * {y}' for x, y in pairs)});")
 
 
 # -- in a subgroup ---------------------------------------------------------------------------------

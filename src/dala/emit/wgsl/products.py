@@ -28,8 +28,8 @@ QUAD = 4
 MOST_TERMS = 65_000
 """More are left to other grids, whose loops are checked where a device may end them."""
 LEAST_TERMS = 8
-SUMMED_IN_ORDER = 512
-"""The terms that are added up before they are accumulated; a multiple of every depth."""
+SUMMED_IN_ORDER = 2048
+"""The terms that are added up, four at a time, before they are accumulated: 512 additions."""
 LARGE = 1 << 16
 """The elements from which on a product takes the larger tile."""
 
@@ -201,9 +201,7 @@ def _terms(task: Task, product: Product) -> int | None:
     """Returns how many terms there are; None where reads leave an input, which has its border."""
     stop = product.node.stop
     terms = (
-        int(stop.value)
-        if isinstance(stop, Const)
-        else task.shapes[stop.source][stop.axis]  # type: ignore[attr-defined]
+        int(stop.value) if isinstance(stop, Const) else task.shapes[stop.source][stop.axis]  # type: ignore[attr-defined]
     )
     domain = task.shapes[OUTPUT]
     for load in (product.of_row, product.of_column):

@@ -137,7 +137,10 @@ class _Module:
         first = 1 + len(self.program.outputs)
         for place, i in enumerate(bound, first):
             type = element_type(self.program.inputs[i])
-            if self.grid.product is not None and self.program.inputs[i].name in self.grid.product.wide:
+            if (
+                self.grid.product is not None
+                and self.program.inputs[i].name in self.grid.product.wide
+            ):
                 type = "vec4<f32>"
             lines.append(f"@group(0) @binding({place}) var<storage, read> in_{i}: array<{type}>;")
         if self.reports:
@@ -365,7 +368,8 @@ class _Module:
         """Emits one workgroup per tile of a matrix product."""
         body = ProductBody(self.program, self.ops, self.loops)
         product, plan = find_product(self.program), self.grid.product
-        assert product is not None and plan is not None
+        assert product is not None
+        assert plan is not None
         body.product, body.plan, body.in_place = product, plan, self.in_place
         self._outer_positions(body, "group.z", self.program.rank - 2)
         self.shared += emit_product(body)

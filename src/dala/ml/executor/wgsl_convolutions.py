@@ -116,6 +116,7 @@ _ALL_TAPS = """
   }
 """
 
+
 def is_depthwise(channels: int, made: int, groups: int) -> bool:
     """Returns whether each channel is convolved by itself; its weights are then not rearranged."""
     return groups > 1 and channels == groups == made

@@ -126,7 +126,9 @@ def suits_subgroups(shape: Shape, lanes: int, width: int) -> bool:
     return lanes > 0 and enough and shape.halo < lanes and shape.window <= MOST_WINDOW
 
 
-def subgroup_params(shape: Shape, lanes: int, width: int, rows: int, columns: int) -> dict[str, int]:
+def subgroup_params(
+    shape: Shape, lanes: int, width: int, rows: int, columns: int
+) -> dict[str, int]:
     """Returns the parameters that the text takes beside those of every convolution."""
     units = max(-(-width // shape.held), -(-columns // (4 if shape.four else 1)))
     step = lanes - 2 * shape.halo
@@ -156,7 +158,10 @@ def subgroup_kernel(bound: BoundEpilogue, lanes: int, shape: Shape, width: int) 
 
     def loaded(a: int, at: str) -> list[str]:
         """Lines that fill row `a` of the window with the row of the input at a place."""
-        lines = [f"let above{a} = {at};", f"let within{a} = above{a} >= 0 && above{a} < i32(args.height);"]
+        lines = [
+            f"let above{a} = {at};",
+            f"let within{a} = above{a} >= 0 && above{a} < i32(args.height);",
+        ]
         for j in range(count):
             column = f"unit * {shape.held}u + {j * (4 if shape.four else 1)}u"
             test = f"within{a} && {column} < args.width"
@@ -166,7 +171,11 @@ def subgroup_kernel(bound: BoundEpilogue, lanes: int, shape: Shape, width: int) 
             lines.append(f"if ({test}) {{ r{a}_{j} = x[{index}]; }}")
         for i, place in enumerate(asked):
             lane, element = divmod(place, shape.held)
-            mine = f"r{a}_{element // 4}.{COMPONENTS[element % 4]}" if shape.four else f"r{a}_{element}"
+            mine = (
+                f"r{a}_{element // 4}.{COMPONENTS[element % 4]}"
+                if shape.four
+                else f"r{a}_{element}"
+            )
             other = f"(local + {lane % lanes}u) % {lanes}u"
             test = f"local >= {-lane}u" if lane < 0 else f"local + {lane}u < {lanes}u"
             lines.append(f"t{a}_{i} = select(0.0, subgroupShuffle({mine}, {other}), {test});")
