@@ -78,8 +78,8 @@ def _gpu(device: str | None) -> WebGpu:
     found = find_device(device or "webgpu")
     if not isinstance(found, WebGpu):
         raise ArgumentError(
-            f"{argument('device')}: {found.id} multiplies without tiles; give a WebGPU device, such "
-            f"as webgpu."
+            f"{argument('device')}: {found.id} multiplies without tiles; give a WebGPU device, "
+            f"such as webgpu."
         )
     return found
 
