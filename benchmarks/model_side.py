@@ -1,6 +1,6 @@
 """One side of a comparison of models, in a process of its own, so that threads do not meet.
 
-    python -m benchmarks.model_side ours | opencv  WEIGHTS  IMAGE.npy  RESULT.npy
+    python -m benchmarks.model_side ours | opencv | webgpu | runtime  WEIGHTS  IMAGE.npy  RESULT.npy
 
 writes the logits into RESULT.npy, and then for each number of calls that it reads from standard
 input prints the seconds that one took.
@@ -77,7 +77,46 @@ def opencv(weights: Path, pixels: np.ndarray) -> tuple[Call, np.ndarray]:
     return call, call()
 
 
-SIDES: dict[str, Side] = {"ours": ours, "opencv": opencv}
+def webgpu(weights: Path, tensor: np.ndarray) -> tuple[Call, np.ndarray]:
+    """dala's own kernels on the first WebGPU adapter: a buffer in, buffers out."""
+    from dala import ml
+    from dala.gpu import compute
+
+    compute.use_device("webgpu")
+    model = ml.gpu.load_model(weights, engine="dala")
+    given = compute.from_numpy(tensor)
+
+    def call() -> object:
+        made = ml.gpu.predict(model, given)
+        compute.synchronize()
+        return made
+
+    return call, np.asarray(_first(call()))
+
+
+def runtime(weights: Path, tensor: np.ndarray) -> tuple[Call, np.ndarray]:
+    """ONNX Runtime's `run` on the CPU."""
+    import onnxruntime
+
+    from dala.devices.cpu.threads import thread_count
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = thread_count()
+    session = onnxruntime.InferenceSession(
+        str(weights), options, providers=["CPUExecutionProvider"]
+    )
+    feed = {session.get_inputs()[0].name: tensor}
+    return lambda: session.run(None, feed), np.asarray(session.run(None, feed)[0])
+
+
+def _first(made: object) -> object:
+    """The first output, of however many a model has."""
+    if isinstance(made, dict):
+        made = list(made.values())
+    return made[0] if isinstance(made, list | tuple) else made
+
+
+SIDES: dict[str, Side] = {"ours": ours, "opencv": opencv, "webgpu": webgpu, "runtime": runtime}
 
 
 def main() -> None:
