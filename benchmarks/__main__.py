@@ -17,6 +17,7 @@ from benchmarks import (
     own_engine,
     page,
     pipelines,
+    roofline,
     surfaces,
     tensors,
     video,
@@ -55,6 +56,10 @@ MEAN_BARS = {"filters": filters.MEAN_BAR, "compute": tensors.MEAN_BAR}
 
 def main() -> None:
     arguments = parse_arguments()
+    if arguments.roofline:
+        roofline.write()
+        print(f"written to {page.PAGE}")
+        return
     names = chosen(GROUPS, arguments.rows, arguments.format, filters.FORMAT_OF)
     if arguments.list:
         print(*names, sep="\n")
@@ -159,6 +164,11 @@ def parse_arguments() -> argparse.Namespace:
         "--worst", action="store_true", help="only rows in which a peer is faster, worst first"
     )
     parser.add_argument("--write", action="store_true", help=f"write {page.PAGE.name}, too")
+    parser.add_argument(
+        "--roofline",
+        action="store_true",
+        help="measure nothing; write what published GPUs could do at best, computed",
+    )
     parser.add_argument("--list", action="store_true", help="name the rows, and measure nothing")
     parser.add_argument(
         "--check",

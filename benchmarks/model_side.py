@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -77,20 +78,21 @@ def opencv(weights: Path, pixels: np.ndarray) -> tuple[Call, np.ndarray]:
     return call, call()
 
 
-def kernels(weights: Path, tensor: np.ndarray) -> tuple[Call, np.ndarray]:
-    """dala's own kernels on the CPU, from buffers into buffers."""
+def kernels(weights: Path, tensor: np.ndarray, device: str = "cpu") -> tuple[Call, np.ndarray]:
+    """dala's own kernels on a device, from buffers into buffers."""
     from dala.gpu import compute
     from dala.ml.models.kernel_engine import KernelEngine
     from dala.ml.onnx.contents import read_contents
 
-    with compute.device("cpu"):
+    with compute.device(device):
         engine = KernelEngine(weights.stem, read_contents(weights.stem, weights))
         given = [compute.from_numpy(tensor)]
         made = engine.compute(given)
 
     def call() -> None:
-        with compute.device("cpu"):
+        with compute.device(device):
             engine.run(given, made)
+            compute.synchronize()
 
     call()
     return call, flat([compute.read(item) for item in made.values()])
@@ -124,6 +126,7 @@ SIDES: dict[str, Side] = {
     "ours": ours,
     "opencv": opencv,
     "kernels": kernels,
+    "webgpu": partial(kernels, device="webgpu"),
     "onnxruntime": onnx_runtime,
 }
 

@@ -1,4 +1,4 @@
-"""Models by dala's own kernels on the CPU, against ONNX Runtime on the same threads."""
+"""Models by dala's own kernels, on the CPU and on WebGPU, against ONNX Runtime on the CPU."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MODELS = {
     "deeplab": (1, 513, 513, 3),
 }
 """The models beside this repository, and the shapes of their inputs."""
-BAR, MEMORY_BAR, CALLS_BAR = 1.5, 120, 300
+BAR, WEBGPU_BAR, MEMORY_BAR, CALLS_BAR = 1.5, 5.0, 120, 300
 CLOSE = 1e-4
 """How far apart results may be, of the largest; places of the largest may differ where two are."""
 
@@ -79,6 +79,12 @@ def against_onnx_runtime(name: str) -> Programs:
     _need(name)
     work, sides = f"{name}, own kernels : ONNX Runtime", ("kernels", "onnxruntime")
     return Programs(work, BAR, weights(name), tensor(name), sides, compare)
+
+
+def on_webgpu(name: str) -> Programs:
+    _need(name)
+    work, sides = f"{name} on WebGPU : ONNX Runtime", ("webgpu", "onnxruntime")
+    return Programs(work, WEBGPU_BAR, weights(name), tensor(name), sides, compare)
 
 
 def first_run(name: str, *, cached: bool) -> Duration:
@@ -136,6 +142,7 @@ def _need(name: str) -> None:
 
 ROWS: dict[str, Callable[[], Programs | Duration | Count]] = {
     **{f"own-{name}": partial(against_onnx_runtime, name) for name in MODELS},
+    **{f"webgpu-{name}": partial(on_webgpu, name) for name in MODELS},
     "first-run-mobilenet": partial(first_run, "mobilenet_v2", cached=False),
     "first-run-mobilenet-cached": partial(first_run, "mobilenet_v2", cached=True),
     "own-calls": partial(warm_calls, "mobilenet_v2"),

@@ -6,14 +6,15 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, Self
 from unittest.mock import patch
 
 import numpy as np
 
 import dala
-from benchmarks import tiled_wgsl
-from benchmarks.harness import Comparison, Count, Row
+from benchmarks import matmul_wgsl, tiled_wgsl
+from benchmarks.harness import Comparison, Count, Row, seconds_per_call
 from dala.devices import current_device, using
 from dala.devices.webgpu.adapters import quiet
 from dala.devices.webgpu.device import WebGpu
@@ -221,6 +222,53 @@ def tiled_chain() -> Comparison:
     )
 
 
+def product(size: int) -> Comparison:
+    """`matmul`, and the fastest of the kernels that are published for GPUs."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal((size, size)).astype(np.float32) for _ in range(2))
+    *inputs, out = [compute.from_numpy(item) for item in (a, b, np.zeros_like(a))]
+    peers = [storage(item) for item in (a, b, np.zeros_like(a))]
+    gpu = current_device().gpu
+    by_hand = {
+        name: Dispatch.of_text(gpu, *arguments(text(size), peers))
+        for name, text in matmul_wgsl.KERNELS.items()
+    }
+    wanted = a.astype(np.float64) @ b
+    for dispatch in by_hand.values():
+        run_by_hand([dispatch])
+        made = np.frombuffer(gpu.queue.read_buffer(peers[-1]), np.float32)
+        np.testing.assert_allclose(made.reshape(size, size), wanted, rtol=1e-3, atol=1e-3)
+    taken = {
+        name: seconds_per_call(lambda dispatch=dispatch: run_by_hand([dispatch]), 2)
+        for name, dispatch in by_hand.items()
+    }
+    fastest = min(taken, key=lambda name: taken[name])
+
+    def run() -> None:
+        compute.run_kernel("matmul", inputs, out)
+        compute.synchronize()
+
+    def check() -> None:
+        np.testing.assert_allclose(compute.read(out), wanted, rtol=1e-3, atol=1e-3)
+
+    return Comparison(
+        f"matmul {size}³ : WGSL by hand",
+        1.1,
+        ours=run,
+        peer=lambda: run_by_hand([by_hand[fastest]]),
+        check=check,
+        most_rounds=5,
+        peer_name=fastest,
+        others=tuple(by_hand),
+    )
+
+
+def arguments(given: tuple[str, Sequence[int]], buffers: Sequence[Any]) -> tuple[Any, ...]:
+    """A text and its workgroups in the order in which a dispatch takes them."""
+    text, groups = given
+    return text, buffers, groups
+
+
 def three_elements() -> Comparison:
     a, b, zeros = (np.array(data, np.float32) for data in ([1, 2, 3], [4, 5, 6], [0, 0, 0]))
     ours = [compute.from_numpy(item) for item in (a, b, zeros)]
@@ -303,6 +351,9 @@ def creations(work: Callable[[], object]) -> Counter[str]:
 ROWS: dict[str, Callable[[], Row]] = {
     "webgpu-chain": image_chain,
     "webgpu-tiles": tiled_chain,
+    "webgpu-matmul-256": partial(product, 256),
+    "webgpu-matmul-512": partial(product, 512),
+    "webgpu-matmul-1024": partial(product, 1024),
     "webgpu-call": three_elements,
     "webgpu-transfer": upload_and_read_back,
     "webgpu-made": creations_in_a_second_run,

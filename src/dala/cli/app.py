@@ -14,7 +14,7 @@ from typer.main import get_command
 
 from dala import __version__
 from dala.base.printable import printable
-from dala.cli import batch, doctor, info_commands, kernel_check, models, predict, process
+from dala.cli import batch, doctor, info_commands, kernel_check, models, predict, process, tune
 from dala.cli.loss_reports import reported
 from dala.cli.option_names import use_option_names
 from dala.cli.terminal import (
@@ -60,6 +60,7 @@ app.command("filters", rich_help_panel=LOOK)(info_commands.filters)
 app.command("kernels", rich_help_panel=LOOK)(info_commands.kernels)
 app.command("devices", rich_help_panel=LOOK)(info_commands.devices)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
+app.command("tune", rich_help_panel=LOOK)(tune.tune)
 app.add_typer(kernel_app, name="kernel", rich_help_panel=LOOK)
 kernel_app.command("check")(kernel_check.check)
 app.add_typer(models_app, name="models", rich_help_panel=LOOK)

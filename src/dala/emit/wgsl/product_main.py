@@ -70,8 +70,8 @@ def _is_own(item: Statement) -> bool:
 
 def _wide_reads(body: ProductBody, statements: Sequence[Statement]) -> dict[Statement, str]:
     """Emits reads of four columns at once, of inputs that have as many columns as the output."""
-    program, found = body.program, {}
-    last = program.rank - 1
+    found: dict[Statement, str] = {}
+    last = body.program.rank - 1
     for item in statements:
         if not isinstance(item, Load) or not body.is_wide(item.source):
             continue

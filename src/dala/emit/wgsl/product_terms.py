@@ -7,7 +7,7 @@ columns. Each turn of a loop takes in four terms, or those that workgroup memory
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from dala.emit.wgsl.memory import COMPONENTS
 from dala.emit.wgsl.products import QUAD, SUMMED_IN_ORDER, Product, ProductPlan
@@ -98,11 +98,10 @@ def emit_sums(body: ProductBody) -> list[str]:
     names = [f"s{i}" for i in range(body.sums)]
     array = f"array<vec4<f32>, {body.sums}>"
     stop = terms
+    outer: AbstractContextManager[None] = nullcontext()
     if plan.long:
         body.line(f"var sums = {array}();")
         outer = body.inside(f"for (var begin = 0u; begin < {terms}; begin += {SUMMED_IN_ORDER}u)")
-    else:
-        outer = nullcontext()
     with outer:
         if plan.long:
             stop = body.let(U32, f"min(begin + {SUMMED_IN_ORDER}u, {terms})", "t")
@@ -128,7 +127,7 @@ def _multiply(body: ProductBody, a: Callable[[int, int], str], b: Sequence[Seque
         for v, of_column in enumerate(b):
             name = f"s{i * body.vectors + v}"
             pairs = zip(of_row, of_column, strict=True)
-            body.line(f"{name} = {name} + {' + '.join(f'{x} * {y}' for x, y in pairs)};")
+            body.line(f"{name} = {name} + ({' + '.join(f'{x} * {y}' for x, y in pairs)});")
 
 
 # -- in a subgroup ---------------------------------------------------------------------------------

@@ -28,8 +28,8 @@ QUAD = 4
 MOST_TERMS = 65_000
 """More are left to other grids, whose loops are checked where a device may end them."""
 LEAST_TERMS = 8
-SUMMED_IN_ORDER = 512
-"""The terms that are added up before they are accumulated; a multiple of every depth."""
+SUMMED_IN_ORDER = 2048
+"""The terms that are added up, four at a time, before they are accumulated: 512 additions."""
 LARGE = 1 << 16
 """The elements from which on a product takes the larger tile."""
 

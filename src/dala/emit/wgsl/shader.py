@@ -368,7 +368,8 @@ class _Module:
         """Emits one workgroup per tile of a matrix product."""
         body = ProductBody(self.program, self.ops, self.loops)
         product, plan = find_product(self.program), self.grid.product
-        assert product is not None and plan is not None
+        assert product is not None
+        assert plan is not None
         body.product, body.plan, body.in_place = product, plan, self.in_place
         self._outer_positions(body, "group.z", self.program.rank - 2)
         self.shared += emit_product(body)

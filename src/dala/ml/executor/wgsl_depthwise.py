@@ -59,7 +59,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let first_row = group.x / args.segments * args.run;
   let begin = min(segment * STRIDE, max(args.units, LANES) - LANES);
   let unit = begin + local;
-  let own = unit * EACH < args.columns && unit >= segment * STRIDE + min(segment, HALO)
+  let own = unit * EACH < args.columns && unit >= segment * STRIDE + select(HALO, 0u, segment == 0u)
     && (local < LANES - HALO || begin + LANES >= args.units);
   let first = (group.z * args.groups + group.y) * args.height * args.width + unit * HELD;
   let w = group.y * TAPS;
