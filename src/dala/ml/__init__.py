@@ -9,8 +9,13 @@ if TYPE_CHECKING:
     from dala.ml import gpu as gpu
     from dala.ml.models.audio import mel_spectrogram as mel_spectrogram
     from dala.ml.models.preprocessing import preprocess as preprocess
+    from dala.ml.models.session import session as session
 
-_HOMES = {"mel_spectrogram": "dala.ml.models.audio", "preprocess": "dala.ml.models.preprocessing"}
+_HOMES = {
+    "mel_spectrogram": "dala.ml.models.audio",
+    "preprocess": "dala.ml.models.preprocessing",
+    "session": "dala.ml.models.session",
+}
 
 
 def __getattr__(name: str) -> Any:

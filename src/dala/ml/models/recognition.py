@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, argument, either
 from dala.images.frames import frame_of, new_buffer
+from dala.kernels.image.preprocess import preprocess
 from dala.ml.catalog.reading import Reading
 from dala.ml.models.model import Model, tensor_shape
 from dala.ml.models.prediction import outputs_of
@@ -19,9 +20,16 @@ from dala.runtime.commands.run import run_kernel
 
 
 def recognize(
-    model: Model, image: Any, options: Mapping[str, Any], size: tuple[int, int] | None = None
+    model: Model,
+    image: Any,
+    options: Mapping[str, Any],
+    size: tuple[int, int] | None = None,
+    run: Callable[[Model, Sequence[Buffer]], dict[str, Any]] = outputs_of,
 ) -> Any:
-    """The results of the model's task for an image; bytes come with their size (width, height)."""
+    """The results of the model's task for an image; bytes come with their size (width, height).
+
+    `run` gives the outputs of the model for its inputs.
+    """
     entry = require_entry(model)
     wanted = options.get("threshold")
     tracker, options = _tracker(model, entry, options)
@@ -30,8 +38,8 @@ def recognize(
     device = pixels.memory.device if isinstance(pixels, Buffer) else current_device()
     with using(device):
         tensor = new_buffer(tensor_shape(entry), entry.dtype)
-        run_kernel("preprocess", [frame.buffer()], tensor, preparation(entry))
-        outputs = outputs_of(model, [tensor])
+        run_kernel(preprocess, [frame.buffer()], tensor, preparation(entry))
+        outputs = run(model, [tensor])
         height, width = frame.shape[:2]
         resize = entry.settings.get("resize", 0)
         placement = placed((height, width), entry.shape, entry.fit, resize)
