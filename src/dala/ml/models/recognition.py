@@ -18,6 +18,9 @@ from dala.ml.tasks import decode
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.run import run_kernel
 
+_OTHERWISE = {"text": "ml.read_text(image)", "speech": "ml.find_speech(samples)"}
+"""What is called for tasks that do not begin with an image alone."""
+
 
 def recognize(
     model: Model,
@@ -71,6 +74,10 @@ def _tracker(
 
 def require_entry(model: Model) -> Reading:
     """Returns the entry of the catalog that says how images go in, and what the outputs mean."""
+    if model.entry is not None and model.entry.task in _OTHERWISE:
+        raise ArgumentError(
+            f"{model.name} is part of what {_OTHERWISE[model.entry.task]} does: call that."
+        )
     if model.entry is not None:
         return model.entry
     takes = ", ".join(f"{item.name}: {item}" for item in model.takes)
@@ -90,4 +97,5 @@ def preparation(entry: Reading) -> dict[str, Any]:
         "fit": entry.fit,
         "fill": entry.settings.get("fill", 0.0),
         "resize": entry.settings.get("resize", 0),
+        "order": entry.settings.get("order", "rgb"),
     }

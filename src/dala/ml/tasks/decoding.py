@@ -10,7 +10,7 @@ from dala.errors import ModelError
 from dala.ml.catalog.reading import Reading
 from dala.ml.results.placement import Placement
 from dala.ml.results.results import Results, Segmentation
-from dala.ml.tasks import classification, faces, poses, segmentation, yolo
+from dala.ml.tasks import classification, faces, poses, segmentation, text_regions, yolo
 from dala.runtime.buffers.buffer import Buffer
 
 Outputs = Mapping[str, Buffer]
@@ -23,6 +23,7 @@ DECODERS: dict[str, Decoder] = {
     "posenet": poses.decode,
     "argmax": segmentation.decode_classes,
     "probability": segmentation.decode_probability,
+    "text_regions": text_regions.decode,
 }
 
 
@@ -35,7 +36,8 @@ def decode(
     """Returns what the outputs for one image say, computed on the device that they are on.
 
     Options are, by the decoding of the entry: "softmax" top_k; "yolo" threshold, iou, classes,
-    max_results; "blazeface" threshold, iou, max_results; "posenet" threshold, max_results.
+    max_results; "blazeface" threshold, iou, max_results; "posenet" and "text_regions"
+    threshold, max_results.
     "argmax" and "probability" take none.
     """
     if not outputs:
