@@ -14,8 +14,15 @@ Dtype = Literal["f32", "f16", "u8"]
 Normal = Literal["imagenet", "unit", "signed", "levels"]
 Fit = Literal["stretch", "crop", "letterbox"]
 Decoding = Literal[
-    *("softmax", "yolo", "blazeface", "posenet", "argmax", "probability", "text_regions"),
-    *("text_lines", "speech"),
+    "softmax",
+    "yolo",
+    "blazeface",
+    "posenet",
+    "argmax",
+    "probability",
+    "text_regions",
+    "text_lines",
+    "speech",
 ]
 RENAMED = {"licence": "license"}
 """Keys of descriptions that are deprecated, and what they are called now."""

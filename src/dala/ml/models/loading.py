@@ -171,16 +171,17 @@ def _from_file(
             f"{type(source).__name__}."
         )
     name = "model" if isinstance(source, bytes) else Path(source).stem
-    is_json = not isinstance(source, bytes) and Path(source).suffix.lower() == ".json"
+    path = None if isinstance(source, bytes) else Path(source)
+    is_json = path is not None and path.suffix.lower() == ".json"
     if shapes is not None and not is_json:
         raise ArgumentError(
             "load_model: shapes are for a model.json of TensorFlow.js; an ONNX file's axes may "
             "stay open."
         )
-    if is_json:
+    if path is not None and is_json:
         from dala.ml.models.tfjs_files import read_tfjs
 
-        source = read_tfjs(Path(os.fspath(source)), name, shapes)
+        source = read_tfjs(path, name, shapes)
     root = None if links_within is None else Path(links_within).expanduser()
     checked = checked_model(source, root)
 

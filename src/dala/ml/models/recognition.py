@@ -47,7 +47,9 @@ def recognize(
         resize = entry.settings.get("resize", 0)
         placement = placed((height, width), entry.shape, entry.fit, resize)
         seen = decode(outputs, placement, entry, options)
-        return seen if tracker is None else tracker.update(seen, wanted)
+        if tracker is None or not isinstance(seen, list):
+            return seen
+        return tracker.update(seen, wanted)
 
 
 def _tracker(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any
@@ -216,6 +216,6 @@ class Session:
             for end, count in zip(ends, counts, strict=True)
         ]
 
-    def _run(self, inputs: Sequence[np.ndarray]) -> Mapping[str, np.ndarray] | Any:
+    def _run(self, inputs: Sequence[np.ndarray]) -> dict[str, np.ndarray]:
         self.runs += 1
         return self.model.outputs(inputs)

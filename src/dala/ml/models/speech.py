@@ -106,4 +106,4 @@ def _checked(samples: Any, rate: int) -> np.ndarray:
         )
     every = rate // RATE
     count = len(sound) // every
-    return sound[: count * every].reshape(count, every).mean(1, dtype=np.float32)
+    return np.asarray(sound[: count * every].reshape(count, every).mean(1, dtype=np.float32))

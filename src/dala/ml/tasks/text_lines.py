@@ -15,7 +15,7 @@ TALL = 1.5
 def cut_line(image: np.ndarray, corners: np.ndarray) -> np.ndarray:
     """The line within corners (4, 2), 48 high, with its own proportions: u8 (48, width, 3)."""
     corners = _from_upper_left(np.asarray(corners, np.float64))
-    width, height = (np.linalg.norm(corners[end] - corners[0]) for end in (1, 3))
+    width, height = (float(np.linalg.norm(corners[end] - corners[0])) for end in (1, 3))
     if height >= TALL * width:
         corners = np.roll(corners, -1, 0)
         width, height = height, width
@@ -68,4 +68,4 @@ def _sampled(image: np.ndarray, places: np.ndarray) -> np.ndarray:
     u, v = (x - left)[..., None], (y - top)[..., None]
     upper = image[top, left] * (1 - u) + image[top, right] * u
     lower = image[below, left] * (1 - u) + image[below, right] * u
-    return np.rint(upper * (1 - v) + lower * v).astype(np.uint8)
+    return np.asarray(np.rint(upper * (1 - v) + lower * v).astype(np.uint8))

@@ -87,7 +87,7 @@ def smallest_box(runs: np.ndarray) -> np.ndarray:
     )
     hull = _hull(points)
     edges = np.roll(hull, -1, 0) - hull
-    best, smallest = None, np.inf
+    best, smallest = hull, np.inf
     for angle in np.unique(np.arctan2(edges[:, 1], edges[:, 0]) % (np.pi / 2)):
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         turned = hull @ turn
@@ -96,7 +96,6 @@ def smallest_box(runs: np.ndarray) -> np.ndarray:
         if area < smallest - 1e-9:
             smallest = area
             best = np.array([low, [high[0], low[1]], high, [low[0], high[1]]]) @ turn.T
-    assert best is not None
     return best
 
 
