@@ -57,7 +57,7 @@ if x.dtype == "u8":
     wrong: int = x.dtype  # refused
 
 # What models see.
-models.load_model("posenet")(image)[0].label  # refused
+models.load_model("posenet")(image)[0].text  # refused
 models.load_model("selfie_segmentation")(image)[0]  # refused
 models.load_model("own.onnx", like="yolo_v5")(image)[0].keypoint  # refused
 models.load_model("mobilenet_v2")(image, treshold=0.5)  # refused

@@ -9,8 +9,17 @@ if TYPE_CHECKING:
     from dala.ml import gpu as gpu
     from dala.ml.models.audio import mel_spectrogram as mel_spectrogram
     from dala.ml.models.preprocessing import preprocess as preprocess
+    from dala.ml.models.session import session as session
+    from dala.ml.models.speech import find_speech as find_speech
+    from dala.ml.models.text import read_text as read_text
 
-_HOMES = {"mel_spectrogram": "dala.ml.models.audio", "preprocess": "dala.ml.models.preprocessing"}
+_HOMES = {
+    "find_speech": "dala.ml.models.speech",
+    "mel_spectrogram": "dala.ml.models.audio",
+    "preprocess": "dala.ml.models.preprocessing",
+    "read_text": "dala.ml.models.text",
+    "session": "dala.ml.models.session",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,15 @@ from dala.ml.models.model import Model, Options, Seen, require_model
 from dala.ml.models.prediction import predict, predict_async
 from dala.ml.models.ranking import top_k
 from dala.ml.models.recognition import recognize
-from dala.ml.results.results import Classification, Detection, Keypoint, Mask, Pose, Segmentation
+from dala.ml.results.results import (
+    Classification,
+    Detection,
+    Keypoint,
+    Mask,
+    Pose,
+    Segmentation,
+    TextLine,
+)
 from dala.ml.results.tracking import Tracker
 
 if TYPE_CHECKING:
@@ -28,6 +36,7 @@ __all__ = [
     "Model",
     "Pose",
     "Segmentation",
+    "TextLine",
     "Tracker",
     "available_models",
     "load_model",

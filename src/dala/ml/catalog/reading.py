@@ -8,12 +8,23 @@ from dala.base.deprecation import RenamedKeys
 from dala.base.record import record
 from dala.ml.catalog.labels import labels
 
-Task = Literal["classification", "detection", "pose", "segmentation"]
+Task = Literal["classification", "detection", "pose", "segmentation", "text", "speech"]
 Layout = Literal["nchw", "nhwc"]
 Dtype = Literal["f32", "f16", "u8"]
 Normal = Literal["imagenet", "unit", "signed", "levels"]
 Fit = Literal["stretch", "crop", "letterbox"]
-Decoding = Literal["softmax", "yolo", "blazeface", "posenet", "argmax", "probability"]
+Decoding = Literal[
+    "softmax",
+    "yolo",
+    "blazeface",
+    "posenet",
+    "argmax",
+    "probability",
+    "text_regions",
+    "text_lines",
+    "speech",
+    "grid_boxes",
+]
 RENAMED = {"licence": "license"}
 """Keys of descriptions that are deprecated, and what they are called now."""
 

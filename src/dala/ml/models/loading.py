@@ -27,7 +27,7 @@ Source = str | os.PathLike[str] | bytes
 
 
 Classifier = Literal["mobilenet_v2"]
-Detector = Literal["yolo_v5", "blazeface"]
+Detector = Literal["yolo_v5", "blazeface", "text_detection", "document_layout"]
 Poser = Literal["posenet"]
 Segmenter = Literal["deeplab", "selfie_segmentation"]
 """The names of the catalog by task, for type checkers; a test compares both."""
@@ -172,16 +172,17 @@ def _from_file(
             f"{type(source).__name__}."
         )
     name = "model" if isinstance(source, bytes) else Path(source).stem
-    is_json = not isinstance(source, bytes) and Path(source).suffix.lower() == ".json"
+    path = None if isinstance(source, bytes) else Path(source)
+    is_json = path is not None and path.suffix.lower() == ".json"
     if shapes is not None and not is_json:
         raise ArgumentError(
             "load_model: shapes are for a model.json of TensorFlow.js; an ONNX file's axes may "
             "stay open."
         )
-    if is_json:
+    if path is not None and is_json:
         from dala.ml.models.tfjs_files import read_tfjs
 
-        source = read_tfjs(Path(os.fspath(source)), name, shapes)
+        source = read_tfjs(path, name, shapes)
     root = None if links_within is None else Path(links_within).expanduser()
     checked = checked_model(source, root)
     if choice != "dala":  # which looks at sizes itself, before it makes room for them

@@ -20,6 +20,7 @@ from dala.ml.catalog.reading import RENAMED, Reading
 from dala.ml.models.engine import Engine
 from dala.ml.models.kernel_engine import KernelEngine
 from dala.ml.onnx.contents import Contents, Source, read_contents
+from dala.ml.onnx.metadata import read_metadata
 from dala.ml.onnx.signature import Tensor, check_inputs, output_shape
 from dala.ml.results.tracking import Tracker
 from dala.runtime.buffers.buffer import Buffer
@@ -83,6 +84,8 @@ class Model(CompositeKernel, Generic[Seen]):
         super().__init__(name, doc, names, params, self._stages)
         self.entry = entry
         """How images go into it, and what its outputs mean; None where nothing tells."""
+        self.metadata = read_metadata(name, source)
+        """What its file says of itself, by the names of properties."""
         self.takes = contents.inputs
         """Its inputs, as they are declared."""
         self.gives = contents.outputs

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dala.devices import current_device, using
 from dala.errors import ArgumentError, argument, either
 from dala.images.frames import frame_of, new_buffer
+from dala.kernels.image.preprocess import preprocess
 from dala.ml.catalog.reading import Reading
 from dala.ml.models.model import Model, tensor_shape
 from dala.ml.models.prediction import outputs_of
@@ -17,11 +18,21 @@ from dala.ml.tasks import decode
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.commands.run import run_kernel
 
+_OTHERWISE = {"text": "ml.read_text(image)", "speech": "ml.find_speech(samples)"}
+"""What is called for tasks that do not begin with an image alone."""
+
 
 def recognize(
-    model: Model, image: Any, options: Mapping[str, Any], size: tuple[int, int] | None = None
+    model: Model,
+    image: Any,
+    options: Mapping[str, Any],
+    size: tuple[int, int] | None = None,
+    run: Callable[[Model, Sequence[Buffer]], dict[str, Any]] = outputs_of,
 ) -> Any:
-    """The results of the model's task for an image; bytes come with their size (width, height)."""
+    """The results of the model's task for an image; bytes come with their size (width, height).
+
+    `run` gives the outputs of the model for its inputs.
+    """
     entry = require_entry(model)
     wanted = options.get("threshold")
     tracker, options = _tracker(model, entry, options)
@@ -30,13 +41,15 @@ def recognize(
     device = pixels.memory.device if isinstance(pixels, Buffer) else current_device()
     with using(device):
         tensor = new_buffer(tensor_shape(entry), entry.dtype)
-        run_kernel("preprocess", [frame.buffer()], tensor, preparation(entry))
-        outputs = outputs_of(model, [tensor])
+        run_kernel(preprocess, [frame.buffer()], tensor, preparation(entry))
+        outputs = run(model, [tensor])
         height, width = frame.shape[:2]
         resize = entry.settings.get("resize", 0)
         placement = placed((height, width), entry.shape, entry.fit, resize)
         seen = decode(outputs, placement, entry, options)
-        return seen if tracker is None else tracker.update(seen, wanted)
+        if tracker is None or not isinstance(seen, list):
+            return seen
+        return tracker.update(seen, wanted)
 
 
 def _tracker(
@@ -63,6 +76,10 @@ def _tracker(
 
 def require_entry(model: Model) -> Reading:
     """Returns the entry of the catalog that says how images go in, and what the outputs mean."""
+    if model.entry is not None and model.entry.task in _OTHERWISE:
+        raise ArgumentError(
+            f"{model.name} is part of what {_OTHERWISE[model.entry.task]} does: call that."
+        )
     if model.entry is not None:
         return model.entry
     takes = ", ".join(f"{item.name}: {item}" for item in model.takes)
@@ -82,4 +99,5 @@ def preparation(entry: Reading) -> dict[str, Any]:
         "fit": entry.fit,
         "fill": entry.settings.get("fill", 0.0),
         "resize": entry.settings.get("resize", 0),
+        "order": entry.settings.get("order", "rgb"),
     }

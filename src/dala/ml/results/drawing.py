@@ -23,6 +23,7 @@ from dala.ml.results.results import (
     Pose,
     Result,
     Segmentation,
+    TextLine,
 )
 
 BONES = (
@@ -93,6 +94,9 @@ def add_results(drawing: Drawing, results: Sequence[Result], size: tuple[int, in
             _add_mask(drawing, item)
         elif isinstance(item, Detection):
             _add_detection(drawing, item, scale)
+        elif isinstance(item, TextLine):
+            as_box = Detection(item.box, item.text, item.score, 0, {}, None, item.corners or None)
+            _add_detection(drawing, as_box, scale)
         elif isinstance(item, Pose):
             known = number if item.track is None else item.track
             _add_pose(drawing, item, color_of(known), scale)

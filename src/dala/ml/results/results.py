@@ -121,6 +121,20 @@ class Pose(Result):
         return _known(own)
 
 
+@value
+class TextLine(Result):
+    """A line of text in an image: what it says, how sure that is, and where it is."""
+
+    text: str
+    score: float
+    box: Box
+    corners: tuple[Point, ...] = ()
+    """Those of the line, which need not be upright, one after another."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "box": list(self.box), "corners": [list(p) for p in self.corners]}
+
+
 @record
 class Segmentation(Result):
     """What each pixel of an image shows.

@@ -75,9 +75,9 @@ class Tracker:
         matched = self._matched(items, boxes)
         seen: list[Item] = []
         for place, item in enumerate(items):
-            track = matched.get(place)
-            if track is not None and track.is_sure:
-                seen.append(changed(item, track=track.number))
+            own = matched.get(place)
+            if own is not None and own.is_sure:
+                seen.append(changed(item, track=own.number))
         self._forget(set(map(id, matched.values())))
         return Results(seen)
 

@@ -23,8 +23,10 @@ def need_onnx(entry: Entry) -> None:
 
 
 def convert(entry: Entry, files: Mapping[str, bytes]) -> bytes:
-    """The ONNX file of a model, from its package's files: a graph and its shards, or weights."""
+    """The ONNX file of a model, from its package's: a graph and its shards, weights, or itself."""
     first, *shards = (files[item.path] for item in entry.package.files)
+    if entry.package.files[0].path.endswith(".onnx"):
+        return first
     is_graph = entry.package.files[0].path.endswith(".json")
     model = _of_graph(entry, first, shards) if is_graph else _of_weights(first)
     made: bytes = model.SerializeToString(deterministic=True)

@@ -10,7 +10,7 @@ from dala.errors import ModelError
 from dala.ml.catalog.reading import Reading
 from dala.ml.results.placement import Placement
 from dala.ml.results.results import Results, Segmentation
-from dala.ml.tasks import classification, faces, poses, segmentation, yolo
+from dala.ml.tasks import classification, faces, grid_boxes, poses, segmentation, text_regions, yolo
 from dala.runtime.buffers.buffer import Buffer
 
 Outputs = Mapping[str, Buffer]
@@ -23,6 +23,8 @@ DECODERS: dict[str, Decoder] = {
     "posenet": poses.decode,
     "argmax": segmentation.decode_classes,
     "probability": segmentation.decode_probability,
+    "text_regions": text_regions.decode,
+    "grid_boxes": grid_boxes.decode,
 }
 
 
@@ -34,8 +36,9 @@ def decode(
 ) -> Results[Any] | Segmentation:
     """Returns what the outputs for one image say, computed on the device that they are on.
 
-    Options are, by the decoding of the entry: "softmax" top_k; "yolo" threshold, iou, classes,
-    max_results; "blazeface" threshold, iou, max_results; "posenet" threshold, max_results.
+    Options are, by the decoding of the entry: "softmax" top_k; "yolo" and "grid_boxes"
+    threshold, iou, classes, max_results; "blazeface" threshold, iou, max_results; "posenet" and
+    "text_regions" threshold, max_results.
     "argmax" and "probability" take none.
     """
     if not outputs:

@@ -107,10 +107,11 @@ def _suppressed(head: Head, given: Mapping[str, Any], kept: Sequence[int] | None
     left = computed(
         non_maximum_suppression, [boxes, scores, classes], (given["max_results"],), "s32", limits
     )
-    places = [place for place in np.asarray(left).tolist() if place >= 0]
+    places = np.asarray(left)
+    places = places[places >= 0]
     numbers = np.asarray(classes)[places]
     is_class = numbers < head.form.classes
-    places = np.asarray(places, np.int64)[is_class]
+    places = places[is_class]
     extra = _extra(head, np.asarray(positions)[places])
     return Found(np.asarray(boxes)[places], np.asarray(scores)[places], numbers[is_class], extra)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from dala.base.record import record
 from dala.ml.catalog.labels import labels
-from dala.ml.catalog.reading import Decoding, Fit, Layout, Reading, Task
+from dala.ml.catalog.reading import Decoding, Dtype, Fit, Layout, Reading, Task
 from dala.ml.onnx.signature import Tensor
 from dala.ml.tasks.yolo_heads import form_of
 
@@ -89,7 +89,7 @@ def yolo_reading(
         return None
     made = _classifying if kind == "classify" else _finding
     task, fit, decoding, settings = made(kind, about, layout)
-    dtype = "f16" if inputs[0].dtype == "f16" else "f32"
+    dtype: Dtype = "f16" if inputs[0].dtype == "f16" else "f32"
     return Reading(
         name, task, _DOCS[kind], size, layout, dtype, "unit", fit, names, decoding, settings
     )  # fmt: skip
