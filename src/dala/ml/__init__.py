@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dala.ml import gpu as gpu
+    from dala.ml.comparison.search import parity as parity
     from dala.ml.models.audio import mel_spectrogram as mel_spectrogram
     from dala.ml.models.preprocessing import preprocess as preprocess
 
-_HOMES = {"mel_spectrogram": "dala.ml.models.audio", "preprocess": "dala.ml.models.preprocessing"}
+_HOMES = {
+    "mel_spectrogram": "dala.ml.models.audio",
+    "parity": "dala.ml.comparison.search",
+    "preprocess": "dala.ml.models.preprocessing",
+}
 
 
 def __getattr__(name: str) -> Any:
