@@ -82,6 +82,21 @@ def test_values_that_are_too_much_together_are_a_limit_error(device, monkeypatch
         ml.gpu.predict(ml.gpu.load_model(data, engine="dala"), sample(64, 64))
 
 
+def test_a_model_of_too_many_launches_is_a_limit_error(device, monkeypatch):
+    monkeypatch.setattr(budget, "LAUNCHES_LIMIT", 3)
+    names = ["x", "a", "b", "c", "d", "y"]
+    nodes = [made("Transpose", names[i], names[i + 1]) for i in range(5)]
+    loaded = ml.gpu.load_model(graph_of(nodes, {"x": sample(2, 3)}), engine="dala")
+    with pytest.raises(errors.LimitError, match="more than 3 launches by now"):
+        ml.gpu.predict(loaded, sample(2, 3))
+
+
+def test_a_number_that_is_nan_is_refused_in_words_about_the_model(device):
+    data = graph_of([made("LeakyRelu", "x", "y", alpha=float("nan"))], {"x": sample(2, 3)})
+    with pytest.raises(errors.ModelError, match="is NaN"):
+        ml.gpu.predict(ml.gpu.load_model(data, engine="dala"), sample(2, 3))
+
+
 def test_onnx_runtime_is_not_asked_to_make_room_for_what_is_out_of_proportion():
     scales = numpy_helper.from_array(np.array([1, 1, 1 << 12, 1 << 12], np.float32), "s")
     info = [helper.make_tensor_value_info("x", 1, [1, 1, "h", 4])]

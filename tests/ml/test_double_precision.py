@@ -38,4 +38,6 @@ def test_a_network_in_f64_is_what_onnx_runtime_computes():
 
 def test_nothing_of_a_widened_model_is_f32():
     model = widened(onnx.load_model_from_string(mobile(1)[0]))
-    assert {numpy_helper.to_array(item).dtype for item in model.graph.initializer} == {np.dtype("f8")}
+    assert {numpy_helper.to_array(item).dtype for item in model.graph.initializer} == {
+        np.dtype("f8")
+    }

@@ -119,6 +119,7 @@ class GraphBuilder:
     def add(self, node: Node, operator: Operator | None) -> None:
         """Lay out one node, whose results are no larger than values may be."""
         self._lay_out(node, operator)
+        self.budget.check_launches(node, len(self.stages))
         for name in filter(None, node.outputs):
             found = self.values.get(name)
             if found is not None:
