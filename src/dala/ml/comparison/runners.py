@@ -10,14 +10,11 @@ import numpy as np
 from dala.base.record import changed
 from dala.devices import Device, using
 from dala.errors import ModelError
-from dala.ml.executor.deferred import scalar_of
 from dala.ml.executor.graph import Graph
-from dala.ml.executor.graph_builder import GraphBuilder
-from dala.ml.executor.operators import OPERATORS
 from dala.ml.onnx.contents import Contents
 from dala.ml.onnx.signature import Tensor
 from dala.runtime.buffers.access import read
-from dala.runtime.buffers.buffer import buffer_zeros, from_numpy, scratch
+from dala.runtime.buffers.buffer import from_numpy
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -29,22 +26,8 @@ def computed(device: Device, contents: Contents, inputs: Arrays) -> dict[str, np
     if missing:
         raise ModelError(missing[0])
     with using(device):
-        given = {name: from_numpy(item) for name, item in inputs.items()}
-        builder = GraphBuilder(
-            contents.nodes,
-            contents.constants,
-            {name: scratch(item.shape, item.scalar) for name, item in given.items()},
-            {},
-            lambda _, make: from_numpy(np.asarray(make(), order="C")),
-        )
-        for node in contents.nodes:
-            builder.add(node, OPERATORS.get(node.op))
-        found = {item.name: builder.values[item.name] for item in contents.outputs}
-        rooms = {
-            name: buffer_zeros(tuple(item.shape), scalar_of(item)) for name, item in found.items()
-        }
-        graph.run(given, rooms)
-        return {name: read(room) for name, room in rooms.items()}
+        made = graph.compute({name: from_numpy(item) for name, item in inputs.items()})
+        return {name: read(item) for name, item in made.items()}
 
 
 def has_onnx_runtime() -> bool:
@@ -78,10 +61,18 @@ def values_by_onnx_runtime(data: bytes, contents: Contents, inputs: Arrays) -> d
     return {**inputs, **found}
 
 
-def values_by_kernels(device: Device, contents: Contents, inputs: Arrays) -> dict[str, Any]:
-    """Returns every value of a model as kernels compute it on a device, asked for all of them."""
+def values_by_kernels(
+    device: Device,
+    contents: Contents,
+    inputs: Arrays,
+    like: Arrays | None = None,
+) -> dict[str, Any]:
+    """Returns every value of a model as kernels compute it on a device, asked for all of them.
+
+    `like` are values whose dtypes they have; all others are floats.
+    """
     names = [name for node in contents.nodes for name in node.outputs if name]
-    asked = changed(
-        contents, outputs=tuple(Tensor(name, None, np.dtype(np.float32)) for name in names)
-    )
+    kinds = {name: item.dtype for name, item in (like or {}).items()}
+    wanted = (Tensor(name, None, kinds.get(name, np.dtype(np.float32))) for name in names)
+    asked = changed(contents, outputs=tuple(wanted))
     return {**inputs, **computed(device, asked, inputs)}

@@ -155,7 +155,7 @@ class Search:
         inputs = {item.name: values[item.name] for item in contents.inputs}
         for device in self._devices:
             try:
-                own = values_by_kernels(device, contents, inputs)
+                own = values_by_kernels(device, contents, inputs, values)
             except DalaError as error:
                 found[device.id] = f"it cannot be run as a whole: {error}"
                 continue

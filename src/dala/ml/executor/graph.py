@@ -13,13 +13,14 @@ from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
 from dala.errors import ArgumentError, DtypeError, ShapeError
 from dala.ml.executor.compiled import CompiledGraph
+from dala.ml.executor.deferred import scalar_of
 from dala.ml.executor.graph_builder import GraphBuilder
 from dala.ml.executor.obstacles import obstacles_in
 from dala.ml.executor.operators import OPERATORS
 from dala.ml.executor.pointwise import STORED
 from dala.ml.onnx.contents import Contents, Node
 from dala.ml.onnx.signature import Tensor
-from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
+from dala.runtime.buffers.buffer import Buffer, buffer_zeros, from_numpy, scratch
 from dala.runtime.pipelines.composite import Stage
 
 MOST_COMPILED = 8
@@ -61,6 +62,20 @@ class Graph:
     def missing(self) -> list[str]:
         """The nodes that kernels cannot compute, each with the reason; empty if all can be."""
         return obstacles_in(self._contents)
+
+    def compute(self, inputs: Mapping[str, Buffer]) -> dict[str, Buffer]:
+        """Returns all outputs, as large as they come out for these inputs."""
+        stand_ins = {name: scratch(item.shape, item.scalar) for name, item in inputs.items()}
+        constants, nodes = self._contents.constants, self._contents.nodes
+        builder = GraphBuilder(nodes, constants, stand_ins, {}, lambda _, make: from_numpy(make()))
+        for node in nodes:
+            builder.add(node, OPERATORS.get(node.op))
+        found = {item.name: builder.values[item.name] for item in self.outputs}
+        made = {
+            name: buffer_zeros(tuple(item.shape), scalar_of(item)) for name, item in found.items()
+        }
+        self.run(inputs, made)
+        return made
 
     def run(self, inputs: Mapping[str, Buffer], outputs: Mapping[str, Buffer]) -> None:
         """Computes these outputs on the current device.
