@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from dala.errors import ModelError
 from dala.ir.types import F32, S32, U8
 from dala.ml.onnx.contents import Node
 
@@ -31,8 +30,6 @@ def literal(value: Any) -> str:
     if isinstance(value, int | np.integer):
         return str(int(value))
     number = float(np.float32(value))
-    if math.isnan(number):
-        raise ModelError("a number that an operator is told is NaN: kernels are not made with it.")
     bound = float(np.finfo(np.float32).max)
     # Neither language has a word for infinity; a bound that means "none" is as good at the last.
     return repr(min(max(number, -bound), bound))
