@@ -40,6 +40,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("ml.executor", "ml.results"),
     ("ml.tasks",),
     ("ml.models",),
+    ("ml.comparison",),
     ("ml",),
     ("media.pictures",),
     ("media.filters",),

@@ -64,7 +64,7 @@ def test_what_is_out_of_proportion_is_a_limit_error_before_it_is_there(case, dev
     nodes, constants = GROWING[case]
     nodes = [*nodes, made("ReduceMax", "b", "m", keepdims=0), made("Add", "x m", "y")]
     data = graph_of(nodes, {"x": sample(2, 3)}, constants)
-    with pytest.raises(errors.LimitError, match=r"would take [\d,]+ bytes, of at most [\d,]+"):
+    with pytest.raises(errors.LimitError, match=r"\) would take [\d,]+ bytes, of at most [\d,]+"):
         ml.gpu.predict(ml.gpu.load_model(data, engine="dala"), sample(2, 3))
 
 
@@ -80,6 +80,15 @@ def test_values_that_are_too_much_together_are_a_limit_error(device, monkeypatch
     monkeypatch.setattr(budget.Budget, "check_value", lambda *_: None)
     with pytest.raises(errors.LimitError, match="between its nodes would take"):
         ml.gpu.predict(ml.gpu.load_model(data, engine="dala"), sample(64, 64))
+
+
+def test_a_model_of_too_many_launches_is_a_limit_error(device, monkeypatch):
+    monkeypatch.setattr(budget, "LAUNCHES_LIMIT", 3)
+    names = ["x", "a", "b", "c", "d", "y"]
+    nodes = [made("Transpose", names[i], names[i + 1]) for i in range(5)]
+    loaded = ml.gpu.load_model(graph_of(nodes, {"x": sample(2, 3)}), engine="dala")
+    with pytest.raises(errors.LimitError, match="more than 3 launches by now"):
+        ml.gpu.predict(loaded, sample(2, 3))
 
 
 def test_onnx_runtime_is_not_asked_to_make_room_for_what_is_out_of_proportion():

@@ -14,7 +14,17 @@ from typer.main import get_command
 
 from dala import __version__
 from dala.base.printable import printable
-from dala.cli import batch, doctor, info_commands, kernel_check, models, predict, process, tune
+from dala.cli import (
+    batch,
+    doctor,
+    info_commands,
+    kernel_check,
+    models,
+    parity,
+    predict,
+    process,
+    tune,
+)
 from dala.cli.loss_reports import reported
 from dala.cli.option_names import use_option_names
 from dala.cli.terminal import (
@@ -56,6 +66,7 @@ app.command("process", rich_help_panel=MAKE)(process.process)
 app.command("batch", rich_help_panel=MAKE)(batch.batch)
 app.command("run", rich_help_panel=MAKE)(process.run)
 app.command("predict", rich_help_panel=LOOK)(predict.predict)
+app.command("parity", rich_help_panel=LOOK)(parity.parity)
 app.command("filters", rich_help_panel=LOOK)(info_commands.filters)
 app.command("kernels", rich_help_panel=LOOK)(info_commands.kernels)
 app.command("devices", rich_help_panel=LOOK)(info_commands.devices)

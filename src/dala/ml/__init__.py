@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dala.ml import gpu as gpu
+    from dala.ml.comparison.search import parity as parity
     from dala.ml.models.audio import mel_spectrogram as mel_spectrogram
     from dala.ml.models.preprocessing import preprocess as preprocess
     from dala.ml.models.session import session as session
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "find_speech": "dala.ml.models.speech",
     "mel_spectrogram": "dala.ml.models.audio",
+    "parity": "dala.ml.comparison.search",
     "preprocess": "dala.ml.models.preprocessing",
     "read_text": "dala.ml.models.text",
     "session": "dala.ml.models.session",

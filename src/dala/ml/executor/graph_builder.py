@@ -209,6 +209,7 @@ class GraphBuilder:
         Returns the nodes that are to be laid out in its place.
         """
         parts = self._lay_out(node, operator)
+        self.budget.check_launches(node, len(self.stages))
         for name in filter(None, node.outputs):
             found = self.values.get(name)
             if found is not None:

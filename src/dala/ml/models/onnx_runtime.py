@@ -116,7 +116,7 @@ def _may_loop(node: Node) -> bool:
 
     How much those have to do is not known from sizes.
     """
-    return "." in node.op or any(isinstance(item, dict) for item in node.attributes.values())
+    return "." in node.op or node.op in ("If", "Loop", "Scan", "SequenceMap")
 
 
 def _room(declared: Tensor) -> np.ndarray | None:

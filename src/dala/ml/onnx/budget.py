@@ -23,6 +23,9 @@ GROWTH = 256
 The most that was met is 85: 64 channels of floats, of a picture in bytes.
 """
 
+LAUNCHES_LIMIT = 1 << 16
+"""Launches that a model may be laid out as, its loops written out."""
+
 Arrays = Sequence[np.ndarray | None]
 
 
@@ -41,6 +44,14 @@ class Budget:
                 f"{what}: {tuple(shape)} would take {need:,} bytes, of at most "
                 f"{self.each_bytes:,} for inputs and constants of this size: check the sizes that "
                 f"the model says, and what it is fed."
+            )
+
+    def check_launches(self, what: Any, count: int) -> None:
+        """Refuses to lay out more than a model may be; `what` is where it got to."""
+        if count > LAUNCHES_LIMIT:
+            raise LimitError(
+                f"{what}: the model is more than {LAUNCHES_LIMIT:,} launches by now: loops inside "
+                f"of it may go on for too long."
             )
 
     def check_total(self, need: int) -> None:
