@@ -15,8 +15,11 @@ from dala.runtime.pipelines.composite import Stage
 class RowContext(NodeContext):
     """A node of (batch, channels, places) where it is laid out as one of planes."""
 
-    def defer(self, shape: Sequence[int], finish: Finish, takes: Takes) -> Iterator[Stage]:
+    def defer(
+        self, shape: Sequence[int], finish: Finish, takes: Takes, *, channels_last: bool = False
+    ) -> Iterator[Stage]:
         """Leave the result to be computed as planes, when it is known what becomes of it."""
+        assert not channels_last
         planes = tuple(shape)
 
         def finish_rows(
