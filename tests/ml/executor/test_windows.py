@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import onnx
 import pytest
-from ml.executor.graphs import check, computed, expected, graph_of, node, read_graph, sample
+from ml.executor.graphs import (
+    check,
+    check_reference,
+    computed,
+    expected,
+    graph_of,
+    node,
+    read_graph,
+    sample,
+)
 
 from dala import errors
 
@@ -212,3 +221,19 @@ def test_sizes_that_do_not_fit_are_refused(case, device):
     model.graph.output[0].CopyFrom(onnx.helper.make_tensor_value_info("y", 1, ["a", "b"]))
     with pytest.raises(errors.ShapeError, match=complaint):
         computed(read_graph(model.SerializeToString()), {"x": given}, {"y": room})
+
+
+@pytest.mark.parametrize(("group", "parts", "masked"), [(1, 1, False), (2, 1, True), (2, 4, True)])
+def test_convolution_whose_taps_are_moved(group, parts, masked, device):
+    taps, places = 3 * 2, (3, 6)
+    given = {
+        "x": PLANE,
+        "w": sample(6, 4 // group, 3, 2, seed=1),
+        "o": sample(2, 2 * parts * taps, *places, seed=2),
+        "b": sample(6, seed=3),
+    }
+    if masked:
+        given["m"] = sample(2, parts * taps, *places, seed=4)
+    more = {"group": group, "offset_group": parts, "strides": [2, 1], "pads": [1, 0, 1, 0]}
+    layer = node("DeformConv", " ".join(given), "y", kernel_shape=[3, 2], **more)
+    check_reference(graph_of([layer], given, opset=19), given)

@@ -7,6 +7,7 @@ from dala.ml.executor import (
     attention,
     contributed,
     convolutions,
+    deformed,
     folding,
     grids,
     losses,
@@ -51,6 +52,7 @@ LAYERS: dict[str, Operator] = {
     ),
     "ConvTranspose": Operator(expand=folding.transposed_conv),
     "DFT": Operator(expand=spectra.transform, constants=(1, 2)),
+    "DeformConv": Operator(expand=deformed.deformed_conv),
     "DequantizeLinear": Operator(
         expand=quantization.dequantize,
         fold=quantization.dequantized,

@@ -45,14 +45,31 @@ def convolved(
     steps: Steps, x: Buffer, weight: Buffer, windows: Sequence[Windows], groups: int
 ) -> Buffer:
     """The sums of a convolution, (batch, made, …), in the type of x; what lies outside is 0."""
+    inside = groups > 1 and x.shape[0] > 1
+    kernel = _unfolding_kernel(tuple(windows), inside)
+    return weighed(steps, kernel, [x], weight, windows, groups)
+
+
+def weighed(
+    steps: Steps,
+    kernel: Kernel,
+    inputs: Sequence[Buffer],
+    weight: Buffer,
+    windows: Sequence[Windows],
+    groups: int,
+) -> Buffer:
+    """The sums of weights and of what a kernel finds under each tap of each window.
+
+    It runs over (batch, channels, taps, …). If there are several groups and a batch, it runs over
+    (channels, taps, batch, …), so that the weights of a group serve all of the batch.
+    """
+    x = inputs[0]
     batch, channels = x.shape[:2]
     taps = math.prod(item.size for item in windows)
     places = tuple(item.count for item in windows)
     inside = groups > 1 and batch > 1
-    """Whether the batch lies inside of the columns: each group's weights then serve all of it."""
-    planes = reshaped(x, (batch, channels, *x.shape[2:]))
     sizes = (channels, taps, batch, *places) if inside else (batch, channels, taps, *places)
-    columns = steps.run(_unfolding_kernel(tuple(windows), inside), [planes], sizes, scalar=x.scalar)
+    columns = steps.run(kernel, inputs, sizes, scalar=x.scalar)
     made, depth, count = weight.shape[0], channels // groups * taps, math.prod(places)
     by = reshaped(weight, (groups, made // groups, depth))
     seen = reshaped(columns, (groups, depth, batch * count))
@@ -60,8 +77,7 @@ def convolved(
         seen = reshaped(columns, (batch * groups, depth, count))
     sums = steps.multiply(by, seen)
     if inside:
-        apart = reshaped(sums, (made, batch, count))
-        sums = steps.transpose(apart, (1, 0, 2))
+        sums = steps.transpose(reshaped(sums, (made, batch, count)), (1, 0, 2))
     return reshaped(sums, (batch, made, *places))
 
 
