@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.harness import Count, Duration, Result, quartiles
 from benchmarks.peers import need
 from benchmarks.start_up import printed_seconds
-from dala.devices.cpu import object_cache
+from dala.base.cache_folder import folder
 
 SHARED = Path(__file__).parent.parent / "../shared"
 CALLS = 10
@@ -143,7 +143,7 @@ def loading() -> Duration:
         work = "load_model, a file"
         call = f"ml.gpu.load_model({str(weights())!r}, like='mobilenet_v2')"
     program = LOADING.format(call=call)
-    cache = str(object_cache.folder() or "")
+    cache = str(folder() or "")
     return Duration(work, 0.300, partial(printed_seconds, ["-c", program], cache))
 
 

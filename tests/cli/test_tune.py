@@ -137,9 +137,12 @@ def test_nothing_is_kept_where_it_is_interrupted(gpu, kept, told, monkeypatch):
     assert gpu.products == before
 
 
-def test_a_driver_that_multiplies_wrongly_is_refused(gpu, refused, monkeypatch):
+def test_a_driver_that_multiplies_wrongly_is_refused(gpu, told, monkeypatch):
     monkeypatch.setattr(product_tuning.np, "allclose", lambda *_, **__: False)
-    assert "wrongly" in refused("tune", "--seconds", "0", "--size", "16", "--json", code=1)
+    code, out, err = told("tune", "--seconds", "0", "--size", "16")
+    assert (code, out) == (1, "")
+    assert "wrongly in every tile" in err
+    assert not kept_tiles.path_of(gpu.adapter).exists()
 
 
 @pytest.mark.usefixtures("gpu")

@@ -188,7 +188,8 @@ def _trouble(device: str) -> str:
 
 
 def _cache() -> Finding:
-    from dala.devices.cpu.object_cache import fault_of, folder
+    from dala.base.cache_folder import folder
+    from dala.devices.cpu.object_cache import fault_of
 
     where = folder()
     if where is None:

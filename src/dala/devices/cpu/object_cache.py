@@ -11,18 +11,17 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dala.base.atomic_file import replace_data
+from dala.base.cache_folder import folder
 from dala.base.printable import printable
 
 _MAGIC = b"dala object 1\n"
 _HEADER = len(_MAGIC) + 2 * hashlib.sha256().digest_size
-_OFF = ("", "0", "off", "none")
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _HAS_OWNERS = hasattr(os, "getuid")
 _BY_FOLDER = os.open in os.supports_dir_fd
@@ -32,20 +31,6 @@ _READ = os.O_RDONLY | _PLAIN | getattr(os, "O_NONBLOCK", 0)
 
 _told: set[Path] = set()
 """Folders whose refusal was reported: a process compiles many kernels."""
-
-
-def folder() -> Path | None:
-    """Returns the folder of the cache, or None if `DALA_CACHE_DIR` turns it off."""
-    chosen = os.environ.get("DALA_CACHE_DIR")
-    if chosen is not None:
-        return None if chosen.lower() in _OFF else Path(chosen)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData/Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library/Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "dala"
 
 
 def fault_of(place: Path) -> str:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dala.base.atomic_file import replace_data
+from dala.base.cache_folder import folder
 from dala.base.printable import printable
-from dala.devices.cpu import object_cache
 from dala.emit.wgsl.products import QUAD, SUMMED_IN_ORDER, ProductTile, ProductTiles
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ _told: set[Path] = set()
 
 def path_of(adapter: Adapter) -> Path | None:
     """Returns where an adapter's tiles are kept; None if `DALA_CACHE_DIR` turns that off."""
-    folder = object_cache.folder()
+    kept_in = folder()
     key = hashlib.sha256("\n".join(_facts(adapter).values()).encode()).hexdigest()[:16]
-    return None if folder is None else folder / f"tiles-{key}.json"
+    return None if kept_in is None else kept_in / f"tiles-{key}.json"
 
 
 def _facts(adapter: Adapter) -> dict[str, str]:

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal
 
+from dala.base import cache_folder
 from dala.base.atomic_file import replace_file
-from dala.devices.cpu import object_cache
 from dala.errors import FetchError, FileError, IntegrityError
 from dala.ml.catalog.entries import Entry
 from dala.ml.catalog.packages import Package
@@ -26,7 +26,7 @@ def folder() -> Path:
     chosen = os.environ.get(FOLDER)
     if chosen:
         return Path(chosen).expanduser()
-    root = object_cache.folder()
+    root = cache_folder.folder()
     if root is None:
         raise FetchError(
             f"there is no place for models: DALA_CACHE_DIR is {os.environ['DALA_CACHE_DIR']!r}, "
