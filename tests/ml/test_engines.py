@@ -225,14 +225,11 @@ def test_a_mask_of_people_is_made_by_the_engine_that_was_chosen(engine, webgpu):
 
 
 def test_what_kernels_refuse_for_given_shapes_says_which_engine_to_take(device):
-    node = helper.make_node("MatMul", ["a", "b"], ["y"], name="product")
-    given = [("a", FLOAT, (3,)), ("b", FLOAT, (3, 2))]
-    model = ml.gpu.load_model(model_of([node], given, [("y", FLOAT, (2,))]), engine="dala")
-    tensors = [np.ones(3, np.float32), np.ones((3, 2), np.float32)]
-    with pytest.raises(
-        errors.ModelError, match=r"model: MatMul \(product\) .*engine='onnxruntime'"
-    ):
-        ml.gpu.predict(model, tensors)
+    node = helper.make_node("MaxPool", ["x"], ["y"], name="pool", kernel_shape=[2, 2], strides=[1])
+    given, made = [("x", FLOAT, (1, 1, 4, 4))], [("y", FLOAT, (1, 1, 3, 3))]
+    model = ml.gpu.load_model(model_of([node], given, made), engine="dala")
+    with pytest.raises(errors.ModelError, match=r"model: MaxPool \(pool\).*engine='onnxruntime'"):
+        ml.gpu.predict(model, [np.ones((1, 1, 4, 4), np.float32)])
 
 
 def test_explain_tells_of_the_device_of_the_buffers_whatever_the_current_one(webgpu, monkeypatch):
