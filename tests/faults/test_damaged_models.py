@@ -12,11 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ml.altered_models import graph, model, node
-from ml.executor.graphs import graph_of, sample
+from ml.executor.graphs import graph_of, read_graph, sample
 from ml.executor.graphs import node as made
 from onnx import helper, numpy_helper
 
 from dala import errors, ml
+from dala.gpu import compute
 from dala.ml.models import guarded_run
 from dala.ml.onnx import budget
 
@@ -66,6 +67,16 @@ def test_what_is_out_of_proportion_is_a_limit_error_before_it_is_there(case, dev
     data = graph_of(nodes, {"x": sample(2, 3)}, constants)
     with pytest.raises(errors.LimitError, match=r"\) would take [\d,]+ bytes, of at most [\d,]+"):
         ml.gpu.predict(ml.gpu.load_model(data, engine="dala"), sample(2, 3))
+
+
+@pytest.mark.parametrize("op", ["Reshape", "ConstantOfShape"])
+def test_a_shape_of_a_million_axes_is_refused_at_once(op):
+    nodes = [made("Tile", "two many", "s"), made(op, "x s" if op == "Reshape" else "s", "b")]
+    nodes += [made("ReduceMax", "b", "m", keepdims=0), made("Add", "x m", "y")]
+    data = graph_of(nodes, {"x": sample(2, 3)}, {"two": [2], "many": [1 << 20]})
+    given = {"x": compute.from_numpy(sample(2, 3))}
+    with pytest.raises((errors.LimitError, errors.ShapeError), match="1,048,576 axes"):
+        read_graph(data).compute(given)
 
 
 def test_values_that_are_too_much_together_are_a_limit_error(device, monkeypatch):

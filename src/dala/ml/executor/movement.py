@@ -37,6 +37,7 @@ from dala.ml.executor.sizes import (
     numbers_of,
     require,
 )
+from dala.ml.onnx.tensors import LARGEST_RANK
 from dala.runtime.buffers.buffer import Buffer
 from dala.runtime.buffers.views import reshaped, view
 from dala.runtime.kernels.kernel import Kernel
@@ -58,6 +59,7 @@ def reshape(context: NodeContext) -> Iterable[Stage]:
     """Reshape: 0 keeps a size unless it is allowed to mean 0, -1 is what is left."""
     shape, wanted = context.shape(), context.array(1)
     sizes = [int(size) for size in np.asarray(wanted).reshape(-1)]
+    require(context.node, len(sizes) <= LARGEST_RANK, f"{len(sizes):,} axes are too many")
     if not context.node.get("allowzero", 0):
         kept = [*shape, *[0] * len(sizes)]
         sizes = [kept[i] if size == 0 else size for i, size in enumerate(sizes)]

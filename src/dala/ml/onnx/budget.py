@@ -14,6 +14,7 @@ import numpy as np
 
 from dala.errors import LimitError
 from dala.ml.onnx.contents import Node
+from dala.ml.onnx.tensors import LARGEST_RANK
 
 SMALLEST_BYTES = 1 << 27
 """What any model may have for one value, and twice that for all at a time."""
@@ -23,7 +24,7 @@ GROWTH = 256
 The most that was met is 85: 64 channels of floats, of a picture in bytes.
 """
 
-LAUNCHES_LIMIT = 1 << 16
+LAUNCHES_LIMIT = 1 << 15
 """Launches that a model may be laid out as, its loops written out."""
 
 Arrays = Sequence[np.ndarray | None]
@@ -83,6 +84,8 @@ def _spread(_: Node, arrays: Sequence[np.ndarray]) -> int:
 def _sizes(array: np.ndarray) -> list[int]:
     """Returns an array of sizes as integers; those that are none are left to whoever uses them."""
     flat = array.reshape(-1)
+    if flat.size > LARGEST_RANK:
+        raise LimitError(f"a shape of {flat.size:,} axes is given, of at most {LARGEST_RANK}.")
     return [max(int(size), 0) for size in flat] if flat.dtype.kind in "iu" else []
 
 
