@@ -40,6 +40,7 @@ from dala.ml.executor.epilogue import Shape, pointwise_stage
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.pointwise import Write, conversion
 from dala.ml.executor.sizes import broadcast
+from dala.ml.executor.value_needed import ValueNeeded
 from dala.ml.onnx.budget import Budget
 from dala.ml.onnx.contents import Node
 from dala.ml.onnx.functions import Kind, function_nodes, has_function
@@ -59,18 +60,6 @@ AFTERWARDS: Place = ()
 
 Upload = Callable[[Any, Callable[[], np.ndarray]], Buffer]
 """A constant on the device, known by a key, made if it is not there yet."""
-
-
-class ValueNeeded(Exception):
-    """Raised by a layout that cannot go on before values were computed and read.
-
-    With `on_host` a node is computed of them there.
-    """
-
-    def __init__(self, names: Sequence[str], on_host: Node | None = None) -> None:
-        super().__init__(*names)
-        self.names = tuple(names)
-        self.on_host = on_host
 
 
 class GraphBuilder:

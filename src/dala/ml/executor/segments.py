@@ -21,9 +21,10 @@ from dala.ir.types import Scalar
 from dala.ml.executor.compiled import CompiledGraph
 from dala.ml.executor.constant_folding import folded
 from dala.ml.executor.dtypes import stored
-from dala.ml.executor.graph_builder import GraphBuilder, Upload, ValueNeeded
+from dala.ml.executor.graph_builder import GraphBuilder, Upload
 from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.sizes import as_the_model_says
+from dala.ml.executor.value_needed import ValueNeeded
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.access import read
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
