@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from dala.errors import ModelError
+from dala.errors import ModelError, either
 from dala.ml.importers.tfjs import (  # noqa: F401  (registers the translations)
     elementwise,
     reductions,
@@ -111,18 +111,21 @@ def _result(results: Mapping[str, list[Tensor]], ref: Ref, what: str) -> Tensor:
     return made[index]
 
 
+def _remedy(port: Port) -> str:
+    return either(f": give all of its sizes, as shapes={{{port.name!r}: …}}", "")
+
+
 def _input(graph: OnnxGraph, port: Port, node: Node, sizes: Mapping[str, Sequence[int]]) -> Tensor:
     declared = node.attrs.get("shape")
     claimed = shape_of(declared.get("shape")) if isinstance(declared, Mapping) else None
     shape = sizes.get(port.name) or sizes.get(node.name)
     shape = shape or _closest(port.shape, claimed)
     if shape is None:
-        raise ModelError(f"its input {port.name!r} has no shape: give shapes={{{port.name!r}: …}}.")
+        raise ModelError(f"its input {port.name!r} has no shape{_remedy(port)}.")
     fixed = [1 if axis == 0 and size == -1 else size for axis, size in enumerate(shape)]
     if min(fixed, default=1) < 1:
         raise ModelError(
-            f"its input {port.name!r} has the open shape {tuple(shape)}: give all of its sizes, as "
-            f"shapes={{{port.name!r}: …}}."
+            f"its input {port.name!r} has the open shape {tuple(shape)}{_remedy(port)}."
         )
     dtype = node.dtype("dtype", "float32")
     inner = graph.input(port.name, dtype, tuple(fixed))
