@@ -115,11 +115,11 @@ def test_a_hardware_gpu_leaves_to_onnx_runtime_what_shows_to_be_too_much_in_the_
     webgpu, monkeypatch
 ):
     monkeypatch.setattr(current_device(), "is_gpu", True)
-    x = np.ones((1, 1, 2, 2))  # f64, which layers do not take
-    given = graph_of([helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2])], {"x": x})
-    model = ml.gpu.load_model(given)
+    x = np.array([[1.0, 3.0]])  # f64, which layers do not take
+    node = helper.make_node("LayerNormalization", ["x", "scale"], ["y"], epsilon=0.0)
+    model = ml.gpu.load_model(graph_of([node], {"x": x}, {"scale": np.ones(2)}, opset=17))
     assert model.device == "cpu"
-    assert ml.gpu.predict(model, x).tolist() == [[[[1.0]]]]
+    assert ml.gpu.predict(model, x).tolist() == [[-1.0, 1.0]]
 
 
 @pytest.mark.parametrize("as_stage", [False, True])

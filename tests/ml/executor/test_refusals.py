@@ -23,7 +23,7 @@ CASES = {
                          dict.fromkeys("abc", np.float32(0)), "Range of r"),
     "a_vast_constant": ([node("ConstantOfShape", "s", "c"), node("Size", "c", "n"),
                          node("Cast", "n", "f", to=1), node("Add", "x f", "y")],
-                        {"s": [2**42]}, r"ConstantOfShape of c.*4,398,046,511,104"),
+                        {"s": [2**42]}, r"ConstantOfShape of c.*4398046511104"),
     "dropout_in_training": ([node("Dropout", "x r t", "y")],
                             {"r": np.float32(0.5), "t": np.array(True)}, "training mode"),
     "expand_of_another_size": ([node("Expand", "x s", "y")], {"s": [2, 4]},

@@ -31,6 +31,8 @@ def loop(context: NodeContext) -> Iterator[Node]:
     body: Body = node.get("body")
     trip, scans = node.get("trip", 0), node.get("scans", ())
     most, going = (context.array(i) for i in range(2))
+    for item in (most, going):
+        require(node, item is None or item.size == 1, "its trips and its condition are one number")
     carried = node.inputs[2:]
     ends = most is not None and trip >= int(most.reshape(()))
     if ends or (going is not None and not bool(going.reshape(()))):

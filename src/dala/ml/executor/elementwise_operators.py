@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dala.ir.types import BOOL
+from dala.ir.types import BOOL, Scalar
 from dala.ml.executor import constant_folding as folds
 from dala.ml.executor import operator_checks as checks
 from dala.ml.executor import rewriting
@@ -27,6 +27,7 @@ from dala.ml.executor.pointwise import (
     shifted,
     template,
 )
+from dala.ml.onnx.contents import Node
 
 
 def _arithmetic(text: str, fold: Callable[..., Any], *, integers: str = "") -> Operator:
@@ -44,6 +45,12 @@ def _question(text: str, fold: Callable[..., Any]) -> Operator:
     return Operator(
         write=template(text), fold=folds.applied(fold), takes_integers=True, gives=lambda _: BOOL
     )
+
+
+def _cast_to(node: Node) -> Scalar | None:
+    """Returns what a Cast leads to; None for what none can, which its check names."""
+    wanted = CASTS.get(node.get("to", 1))
+    return None if wanted is None else on_device(wanted)
 
 
 # ONNX cuts quotients off, and gives remainders the sign of the one that is divided; the language
@@ -83,7 +90,7 @@ ELEMENTWISE: dict[str, Operator] = {
         write_integers=cast_integers,
         fold=folds.cast,
         takes_integers=True,
-        gives=lambda node: on_device(CASTS[node.get("to")]),
+        gives=_cast_to,
         check=checks.castable,
     ),
     "CastLike": Operator(
@@ -92,7 +99,7 @@ ELEMENTWISE: dict[str, Operator] = {
         rewrite=rewriting.cast_like,
         fold=folds.cast_like,
         takes_integers=True,
-        gives=lambda node: on_device(CASTS[node.get("to", 1)]),
+        gives=_cast_to,
     ),
     "Ceil": pointwise("dala.ceil({0})", np.ceil),
     "Celu": pointwise(

@@ -43,7 +43,7 @@ LAYERS: dict[str, Operator] = {
         rewrite=rewriting.affine,
         check=checks.without("training_mode", "training"),
     ),
-    "BlackmanWindow": Operator(fold=spectra.window(spectra.BLACKMAN)),
+    "BlackmanWindow": Operator(fold=spectra.window(spectra.BLACKMAN), on_host=True),
     "CenterCropPad": Operator(expand=grids.center_crop_pad, constants=(1,), takes_integers=True),
     "Col2Im": Operator(expand=folding.columns_to_image, constants=(1, 2)),
     "Conv": Operator(expand=convolutions.conv),
@@ -67,8 +67,8 @@ LAYERS: dict[str, Operator] = {
     "GlobalMaxPool": Operator(expand=pools.global_pool),
     "GridSample": Operator(expand=grids.grid_sample),
     "GroupNormalization": Operator(expand=normalizations.group),
-    "HammingWindow": Operator(fold=spectra.window(spectra.HAMMING)),
-    "HannWindow": Operator(fold=spectra.window(spectra.HANN)),
+    "HammingWindow": Operator(fold=spectra.window(spectra.HAMMING), on_host=True),
+    "HannWindow": Operator(fold=spectra.window(spectra.HANN), on_host=True),
     "InstanceNormalization": Operator(expand=normalizations.instance),
     "LRN": Operator(expand=normalizations.local_response),
     "LSTM": Operator(expand=recurrent.recurrent(recurrent_cells.lstm)),
@@ -82,7 +82,7 @@ LAYERS: dict[str, Operator] = {
     "MaxPool": Operator(expand=pools.pool, takes_integers=True),
     "MaxUnpool": Operator(expand=pools.unpool, constants=(2,)),
     "MeanVarianceNormalization": Operator(expand=normalizations.mean_variance),
-    "MelWeightMatrix": Operator(fold=spectra.mel_weights),
+    "MelWeightMatrix": Operator(fold=spectra.mel_weights, on_host=True),
     "NegativeLogLikelihoodLoss": Operator(expand=losses.likelihood),
     "QLinearConv": Operator(
         expand=quantization.convolve_levels, takes_integers=True, gives=_integers
