@@ -158,7 +158,7 @@ def test_a_model_that_makes_no_masks_is_refused(classes):
 
 
 def test_a_file_that_is_not_fed_like_the_mask_model_is_refused(classes):
-    with pytest.raises(errors.ModelError, match="not like selfie_segmentation"):
+    with pytest.raises(errors.ModelError, match="is to make masks as selfie_segmentation does"):
         gpu.background_blur(picture(shape=(8, 8, 3)), model=classes)
 
 
