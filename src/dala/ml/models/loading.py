@@ -115,7 +115,8 @@ def load_model(
     else its inputs and outputs are what it declares, for `predict`. `labels` name a file's classes:
     a list, or a text file with one in each line. `engine` is "onnxruntime", on the CPU, with copies
     between it and a GPU; "dala", whose kernels run wherever the buffers are; or "auto": the latter
-    between buffers of a hardware GPU where it can compute all of the model, else the former.
+    between buffers of a hardware GPU where it can compute all of the model, and everywhere if ONNX
+    Runtime is not installed, else the former.
     `shapes` fix by their names what a graph of TensorFlow.js leaves open of its inputs. Tensors in
     files beside the model are read through links only into the folder `links_within`, such as the
     cache of a hub, whose files are links. `accept_license` is for weights whose license binds you:
@@ -123,6 +124,8 @@ def load_model(
     """
     if engine not in ENGINES:
         raise ArgumentError(f"load_model: engine {engine!r} is not one of {', '.join(ENGINES)}.")
+    if engine == "auto" and not _has_onnx_runtime():
+        engine = "dala"
     if isinstance(source, str) and source in MODELS:
         if like is not None:
             raise ArgumentError(
@@ -140,6 +143,14 @@ def load_model(
     if isinstance(source, str) and not _looks_like_a_file(source):
         find(source)
     return _from_file(source, entry, labels, engine, shapes, links_within)
+
+
+def _has_onnx_runtime() -> bool:
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def _named(entry: Entry, engine: Choice, accept_license: bool) -> Model:
