@@ -41,13 +41,18 @@ def _chosen(program: Program) -> set[Apply]:
             continue
         if item.op == CONVERT:
             source = item.args[0].type
-            if source.is_integer and source.bits <= 8:
+            if source.is_integer and source.bits <= 8 and _holds(item.type, source.lowest):
                 bounds[item] = source.lowest, source.highest
             continue
         ends = [_bounds_of(arg, bounds) for arg in item.args]
         known = [end for end in ends if end is not None]
         whole = _followed(item.op, known) if len(known) == len(ends) else None
-        if item.type.bits > 16 and whole is not None and _fits(whole):
+        if (
+            item.type.bits > 16
+            and whole is not None
+            and _fits(whole)
+            and _holds(item.type, whole[0])
+        ):
             bounds[item] = whole
             found[item] = 1 + sum(found.get(arg, 0) for arg in item.args if isinstance(arg, Apply))
     inner = {arg for item in found for arg in item.args}
@@ -59,6 +64,11 @@ def _bounds_of(value: Value, bounds: dict[Value, Bounds]) -> Bounds | None:
     if isinstance(value, Const) and value.type.is_integer:
         return int(value.value), int(value.value)
     return bounds.get(value)
+
+
+def _holds(type: Scalar, least: int) -> bool:
+    """Whether a type of more than 16 bits holds numbers from there on; unsigned ones wrap at 0."""
+    return type.lowest <= least
 
 
 def _fits(bounds: Bounds) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,3 +120,8 @@ def _pad(x: Any, down: dala.const, across: dala.const, top: dala.const, left: da
     if across > 1:
         column += phase % across
     return x[i, y * down + phase // across - top, column]
+
+
+def are_single(windows: Sequence[Windows], plane: Sequence[int]) -> bool:
+    """Whether each element is made of the one at its own place."""
+    return all(item == Windows(1, 1, 1, 0, size) for item, size in zip(windows, plane, strict=True))

@@ -64,4 +64,4 @@ def _bound(places: dict[int, Buffer], item: Buffer) -> Buffer:
     place = id(item.place)
     if place not in places:
         places[place] = scratch(item.size // item.scalar.size_bytes, item.scalar)
-    return beginning(places[place], item.shape)
+    return beginning(places[place], item.shape, item.scalar)

@@ -30,8 +30,10 @@ def multiply_packed(context: NodeContext) -> Iterable[Stage]:
     packed, scales, zeros = (context.array(i) for i in (1, 2, 3))
     assert packed is not None
     assert scales is not None
+    said = tuple(node.get(name) for name in ("K", "N", "bits", "block_size"))
+    role = ("unpacked", node.inputs[2:4], said)
     by = context.weight(
-        1, "unpacked", lambda _: unpacked(node, packed, scales, zeros).T.astype(np.float32)
+        1, role, lambda _: unpacked(node, packed, scales, zeros).T.astype(np.float32)
     )
     shape = (*x.shape[:-1], made)
     out = context.output(shape, F32)

@@ -15,7 +15,7 @@ from dala.kernels.base import language as dala
 from dala.kernels.base.builtin import zero_outside
 from dala.kernels.tensor.convolution import conv2d
 from dala.kernels.tensor.matmul import matmul
-from dala.kernels.tensor.windows import Windows
+from dala.kernels.tensor.windows import Windows, are_single
 from dala.ml.executor import native_convolutions as native
 from dala.ml.executor import wgsl_convolutions as wgsl
 from dala.ml.executor.channels_last import TO_LAST
@@ -137,7 +137,7 @@ def _by_text(
 ) -> Iterator[Stage]:
     """Defers the node to a kernel for devices that run WGSL, with its epilogue."""
     made, lanes = shape[1], current_device().lanes
-    product = wgsl.is_product(shape, windows, groups)
+    product = wgsl.is_product(x.shape[2:], shape, windows, groups)
     if product:
         by = context.weight(1, "rows", lambda given: turn(given).reshape(made, -1))
         bias = context.bias(2, made, "plain", lambda given: given)
@@ -179,7 +179,7 @@ def _summed(x: Buffer, weight: Buffer, sums: Buffer, windows: Pair, groups: int)
     """Stages of kernels, or of libraries where they are faster, without bias and epilogue."""
     batch, channels, height, width = x.shape
     made = weight.shape[0]
-    if groups == 1 and all(item == Windows(1, 1, 1, 0, item.count) for item in windows):
+    if groups == 1 and are_single(windows, (height, width)):
         inputs = [
             reshaped(weight, (1, made, channels)),
             reshaped(x, (batch, channels, height * width)),

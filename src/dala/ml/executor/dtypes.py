@@ -6,7 +6,7 @@ import numpy as np
 
 from dala.devices import current_device
 from dala.errors import DtypeError
-from dala.ir.types import DTYPES, F64, S32, S64, U32, U64, Scalar, dtype_of
+from dala.ir.types import F64, S32, S64, U32, U64, Scalar, dtype_of
 from dala.ml.onnx.tensors import NUMPY_DTYPES
 
 CASTS: dict[int, Scalar] = {number: dtype_of(dtype) for number, dtype in NUMPY_DTYPES.items()}
@@ -45,7 +45,3 @@ def stored(what: str, array: np.ndarray) -> np.ndarray:
             f"{current_device().id} has integers of 32 bits only: run it on the CPU."
         )
     return array.astype(scalar.numpy)
-
-
-def numpy_of(scalar: Scalar) -> np.dtype:
-    return DTYPES[scalar.name].numpy

@@ -44,9 +44,6 @@ class Epilogue:
         return element_function(self.program(operands), "epilogue")
 
 
-IDENTITY = Epilogue((), "v0")
-
-
 def common_axes(shape: Shape, operands: Sequence[Shape]) -> tuple[Shape, list[Mask]]:
     """The output as few axes as tell the operands apart, and which of them each operand has."""
     rank = len(shape)

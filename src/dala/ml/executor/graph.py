@@ -12,13 +12,14 @@ import numpy as np
 from dala.base.suggestions import hint
 from dala.devices import Device, current_device
 from dala.devices.device import forget_oldest
-from dala.errors import ArgumentError, DtypeError, ModelError, ShapeError
+from dala.errors import ArgumentError, DtypeError, LimitError, ModelError, ShapeError
 from dala.ir.types import Scalar, dtype_of
 from dala.kernels.tensor.elementwise import cast
 from dala.ml.executor.dtypes import on_device
 from dala.ml.executor.obstacles import obstacles_in
 from dala.ml.executor.operators import OPERATORS
 from dala.ml.executor.segments import Plan, Segment
+from dala.ml.onnx.budget import Budget
 from dala.ml.onnx.contents import Contents, Node
 from dala.ml.onnx.signature import Tensor
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
@@ -77,7 +78,7 @@ class Graph:
                 for item in self.inputs
             }
             self._segment(inputs, self._declared())
-        except (DtypeError, ModelError, ShapeError):
+        except (DtypeError, LimitError, ModelError, ShapeError):
             return False
         return True
 
@@ -137,7 +138,10 @@ class Graph:
             found = placed.compiled.get(key)
             if found is None:
                 nodes = _needed(self._contents.nodes, wanted)
-                plan = Plan(nodes, self._contents.constants, wanted, placed.constant, OPERATORS)
+                constants = self._contents.constants
+                given = sum(item.nbytes for item in constants.values())
+                budget = Budget(given + sum(item.size for item in inputs.values()))
+                plan = Plan(nodes, constants, wanted, placed.constant, OPERATORS, budget)
                 found = placed.compiled[key] = Segment(plan, {}, inputs)
                 forget_oldest(placed.compiled, MOST_COMPILED)
         return found

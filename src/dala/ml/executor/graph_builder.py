@@ -73,16 +73,14 @@ class GraphBuilder:
         inputs: Mapping[str, Buffer],
         wanted: Sequence[str],
         upload: Upload,
+        budget: Budget,
     ) -> None:
         self.values: dict[str, Value] = {**constants, **known, **inputs}
         self.stages: list[Stage] = []
         self._planes: dict[str, Buffer] = {}
         self._channels_last: dict[str, Buffer] = {}
         self._given = constants
-        self.budget = Budget(
-            sum(item.nbytes for item in constants.values())
-            + sum(item.size for item in inputs.values())
-        )
+        self.budget = budget
         self._upload = upload
         self._users: dict[str, set[Place]] = {name: {AFTERWARDS} for name in wanted}
         self._made_by: dict[str, Place] = {}
@@ -135,9 +133,7 @@ class GraphBuilder:
         known = self._channels_last.get(name)
         if known is None:
             if isinstance(found, np.ndarray):
-                shape = four_axes(found.shape)
-                last = self.weight(name, "last", lambda it: it.reshape(shape).transpose(TO_LAST))
-                known = self._channels_last[name] = last
+                known = self._channels_last[name] = self._constant_last(name, found)
             else:
                 planes = self.buffer(name)
                 seen = reshaped(planes, four_axes(planes.shape))
@@ -145,6 +141,11 @@ class GraphBuilder:
                 self.stages.extend(stages)
                 self._channels_last[name] = known
         return known
+
+    def _constant_last(self, name: str, array: np.ndarray) -> Buffer:
+        shape, key = four_axes(array.shape), (self._key(name, array), "last")
+        what = f"constant {name!r}"
+        return self._upload(key, lambda: stored(what, array).reshape(shape).transpose(TO_LAST))
 
     def made_last(self, name: str, shape: Shape, scalar: Scalar) -> Buffer:
         """Returns the buffer, with channels last, that planes of a shape go to."""
@@ -154,15 +155,18 @@ class GraphBuilder:
 
     def uploaded(self, name: str, array: np.ndarray) -> Buffer:
         """Returns a constant on the device, in the type that values of its kind have there."""
+        what = f"constant {name!r}"
+        return self._upload(self._key(name, array), lambda: stored(what, array))
+
+    def _key(self, name: str, array: np.ndarray) -> Any:
+        """Returns what a constant is known by: its name in the file, or what it holds."""
         fixed = array is self._given.get(name)
-        key = name if fixed else (array.shape, array.dtype.str, array.tobytes())
-        return self._upload(key, lambda: stored(f"constant {name!r}", array))
+        return name if fixed else (array.shape, array.dtype.str, array.tobytes())
 
     def weight(self, name: str, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:
         """Returns a constant in another arrangement, by the role that it plays."""
         array = self.array(name)
-        fixed = array is self._given.get(name)
-        key = (name if fixed else (array.shape, array.dtype.str, array.tobytes()), role)
+        key = (self._key(name, array), role)
         return self._upload(key, lambda: make(array.astype(np.float32, copy=False)))
 
     def zeros(self, count: int, role: Any, make: Callable[[np.ndarray], np.ndarray]) -> Buffer:

@@ -43,7 +43,7 @@ def gemm(context: NodeContext) -> Iterable[Stage]:
     require(node, fits, f"c is {c}, but the product is {(count, made)}")
     is_row = math.prod(c) == 1 or c in ((made,), (1, made))
     fixed = context.is_constant(1) and (not node.has(2) or context.is_constant(2))
-    if fixed and is_row and not node.get("transA", 0):
+    if fixed and is_row and not node.get("transA", 0) and 0 not in (count, columns, made):
         return _dense(context, (count, made))
     return _general(context, (count, made))
 
@@ -168,7 +168,7 @@ def multiply(context: NodeContext) -> Iterable[Stage]:
     shape = (*batch, *rows[-2:-1][: len(a) - 1], *columns[-1:][: len(b) - 1])
     floats = context.dtype(0) == context.dtype(1) == F32
     constant = context.is_constant(1) and not context.is_constant(0)
-    on_host = current_device().is_host and floats and 0 not in shape
+    on_host = current_device().is_host and floats and 0 not in (*a, *b)
     if on_host and constant and len(a) > 1 and len(b) == 2:
         return _by_tiles(context, ("plain", _as_given), ("plain", _as_given), shape)
     steps = Steps()

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from dala.errors import ModelError
+from dala.errors import DtypeError, ModelError
 from dala.ir.nodes import Border
 from dala.kernels.base import language
 from dala.kernels.tensor.elementwise import fill as filled
@@ -163,6 +163,10 @@ def concat(context: NodeContext) -> Iterator[Stage]:
     )
     listed = " and ".join(map(str, shapes))
     require(context.node, alike, f"{listed} are not the same but for axis {axis}")
+    dtypes = {context.dtype(i) for i in range(count)}
+    if len(dtypes) > 1:
+        names = ", ".join(sorted(item.name for item in dtypes))
+        raise DtypeError(f"{context.node} of {names}: only values of one dtype are joined.")
     shape[axis] = sum(item[axis] for item in shapes)
     order = context.order(*range(count))
     parts = [context.ordered_input(order, i) for i in range(count)]

@@ -13,7 +13,7 @@ from dala.devices import CPU, current_device
 from dala.emit.llvm.channels_last import Ending, lanes_of
 from dala.emit.llvm.dense_convolution import BLOCK, dense_convolution, packed, padded_bias
 from dala.emit.llvm.depthwise_convolution import depthwise_convolution, lined_up
-from dala.kernels.tensor.windows import Windows
+from dala.kernels.tensor.windows import Windows, are_single
 from dala.ml.executor.epilogue import Epilogue, Shape
 from dala.plan.chunks import Chunks
 from dala.runtime.buffers.buffer import Buffer
@@ -102,7 +102,7 @@ def convolution_stage(
     down, across = windows
     plane: tuple[int, ...] = (batch, height, width, channels, down.count, across.count, made)
     deep = is_depthwise(channels, made, groups)
-    alone = all(item == Windows(1, 1, 1, 0, item.count) for item in windows)
+    alone = are_single(windows, (height, width))
     if not deep and phase is None and alone:
         rows, columns = out.shape[1:3]
         plane = (1, 1, batch * rows * columns, channels, 1, batch * rows * columns, made)
@@ -116,7 +116,8 @@ def convolution_stage(
 def takes_product(shape: Shape, operands: Sequence[Shape]) -> bool:
     """Whether operands are as large as a product (…, o), or have an element a column."""
     return len(operands) <= MOST_OPERANDS and all(
-        _is_whole(shape, item) or math.prod(item) == item[-1] == shape[-1] for item in operands
+        _is_whole(shape, item) or math.prod(item) == [1, *item][-1] == shape[-1]
+        for item in operands
     )
 
 
@@ -165,7 +166,8 @@ class Layer:
     def strips(self, threads: int) -> tuple[int, int]:
         """Returns the rows of pixels that the code is told of, and the pixels in each."""
         batch, *_, rows, columns, _ = self.plane
-        if batch * rows > 1 or self.plane[1] > 1 or columns <= 1 or self.places is not None:
+        single = are_single((self.down, self.across), self.plane[1:3])
+        if batch * rows > 1 or not single or columns <= 1 or self.places is not None:
             return batch * rows, columns
         if columns <= FEW_PIXELS and self._blocks() >= CHUNKS_PER_THREAD * threads:
             return 1, columns

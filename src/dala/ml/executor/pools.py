@@ -8,12 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from dala.ir.types import S32
+from dala.ir.types import S64
 from dala.kernels.base.builtin import written
 from dala.kernels.tensor.reductions import reduce_max, reduce_mean, reduce_sum
 from dala.kernels.tensor.windows import Windows
 from dala.ml.executor.channels_last import TO_LAST
 from dala.ml.executor.convolutions import windows_of
+from dala.ml.executor.dtypes import on_device
 from dala.ml.executor.epilogue import Shape
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.pointwise import literal
@@ -56,7 +57,7 @@ def pool(context: NodeContext) -> Iterable[Stage]:
         strides = [math.prod(plane[axis + 1 :]) for axis in range(len(plane))]
         if node.get("storage_order", 0):
             strides = [math.prod(plane[:axis]) for axis in range(len(plane))]
-        places = context.output((*given[:2], *counts), S32, 1)
+        places = context.output((*given[:2], *counts), on_device(S64), 1)
         seen = _planes(context.input())
         shape = (math.prod(given[:2]), *counts)
         steps.run(_place_kernel(windows, tuple(strides)), [seen], shape, into=places)
@@ -246,7 +247,7 @@ def unpool(context: NodeContext) -> Iterable[Stage]:
         terms.append(f"at // {rest} % {sizes[axis]} * {stride}")
     text = (
         "def unpool(x, places, out: dala.Out):\n    (i,) = dala.position(1)\n"
-        f"    at = places[i]\n    out[{' + '.join(terms)}] = x[i]"
+        f"    at = dala.s32(places[i])\n    out[{' + '.join(terms)}] = x[i]"
     )
     flat = [reshaped(item, (math.prod(x.shape),)) for item in (x, places)]
     out = context.output(wanted, x.scalar)

@@ -76,7 +76,8 @@ def affine(context: NodeContext) -> Iterator[Node]:
 def _affine_arrays(context: NodeContext) -> tuple[np.ndarray, np.ndarray]:
     scale, bias, mean, variance = (np.asarray(context.array(i), np.float64) for i in range(1, 5))
     factor = scale / np.sqrt(variance + context.node.get("epsilon", 1e-5))
-    return factor.astype(np.float32), (bias - mean * factor).astype(np.float32)
+    dtype = context.dtype().numpy
+    return factor.astype(dtype), (bias - mean * factor).astype(dtype)
 
 
 def _affine_buffers(context: NodeContext) -> tuple[Buffer, Buffer]:

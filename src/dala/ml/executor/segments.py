@@ -25,6 +25,7 @@ from dala.ml.executor.graph_builder import GraphBuilder, Upload
 from dala.ml.executor.operator_record import Operator
 from dala.ml.executor.sizes import as_the_model_says
 from dala.ml.executor.value_needed import ValueNeeded
+from dala.ml.onnx.budget import Budget
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.access import read
 from dala.runtime.buffers.buffer import Buffer, from_numpy, scratch
@@ -44,6 +45,8 @@ class Plan:
     wanted: Mapping[str, Scalar | None]
     upload: Upload
     operators: Operators
+    budget: Budget
+    """What values may take, of all segments."""
 
 
 class Segment:
@@ -58,7 +61,13 @@ class Segment:
         stand_ins = {name: scratch(item.shape, item.scalar) for name, item in inputs.items()}
         self.inputs = tuple(stand_ins)
         builder = GraphBuilder(
-            plan.nodes, plan.constants, known, stand_ins, tuple(plan.wanted), plan.upload
+            plan.nodes,
+            plan.constants,
+            known,
+            stand_ins,
+            tuple(plan.wanted),
+            plan.upload,
+            plan.budget,
         )
         self.needs: ValueNeeded | None = None
         self._rest: tuple[Node, ...] = ()
@@ -96,20 +105,20 @@ class Segment:
 
     def run(self, inputs: Mapping[str, Buffer], given: Mapping[str, Buffer]) -> dict[str, Buffer]:
         """Returns what is wanted of the graph, in the buffers given for it or in new ones."""
-        is_last = self.needs is None
-        made = {
-            name: (given.get(name) if is_last else None) or new_buffer(item.shape, item.dtype)
-            for name, item in zip(self.made, self.outputs, strict=True)
-        }
-        self.compiled.run((*(inputs[name] for name in self.inputs), *made.values()))
-        if self.needs is None:
-            return made
-        return self._go_on({**inputs, **made}, given)
+        segment, buffers = self, inputs
+        while True:
+            is_last = segment.needs is None
+            made = {
+                name: (given.get(name) if is_last else None) or new_buffer(item.shape, item.dtype)
+                for name, item in zip(segment.made, segment.outputs, strict=True)
+            }
+            segment.compiled.run((*(buffers[name] for name in segment.inputs), *made.values()))
+            if is_last:
+                return made
+            segment, buffers = segment._following({**buffers, **made})
 
-    def _go_on(
-        self, buffers: Mapping[str, Buffer], given: Mapping[str, Buffer]
-    ) -> dict[str, Buffer]:
-        """Returns what follows for the values that were waited for."""
+    def _following(self, buffers: Mapping[str, Buffer]) -> tuple[Segment, Mapping[str, Buffer]]:
+        """Returns what follows for the values that were waited for, and what it is given."""
         assert self.needs is not None
         rest, node = self._rest, self.needs.on_host
         arrays = {name: read(buffers[name]) for name in self.needs.names}
@@ -120,6 +129,7 @@ class Segment:
             operands = [_operand(name, arrays, self._known, self._plan) for name in node.inputs]
             fold = self._plan.operators[node.op].fold
             assert fold is not None
+            self._plan.budget.check_fold(node, operands)
             results = folded(fold, node, operands)
             there = {name: from_numpy(stored(name, item)) for name, item in results.items()}
             key = tuple(item.shape for item in there.values())
@@ -132,7 +142,7 @@ class Segment:
             plan, known = changed(self._plan, nodes=rest), {**self._known, **arrays}
             follower = self._followers[key] = Segment(plan, known, buffers)
             forget_oldest(self._followers, MOST_FOLLOWERS)
-        return follower.run(buffers, given)
+        return follower, buffers
 
     def require_whole(self) -> None:
         """Refuses a graph that cannot be planned as a whole: values decide what is computed."""

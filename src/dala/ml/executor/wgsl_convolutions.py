@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from dala.kernels.base.builtin import written
-from dala.kernels.tensor.windows import Windows
+from dala.kernels.tensor.windows import Windows, are_single
 from dala.lang.wgsl_module import read_module
 from dala.ml.executor.epilogue import reads
 from dala.ml.executor.wgsl_depthwise import (
@@ -149,16 +149,13 @@ def arranged_bias(bias: np.ndarray, groups: int, lanes: int) -> np.ndarray:
     return found
 
 
-def is_plain(windows: tuple[Windows, Windows]) -> bool:
-    """Whether each element is made of the channels at its own place."""
-    return all(item == Windows(1, 1, 1, 0, item.count) for item in windows)
-
-
-def is_product(shape: tuple[int, ...], windows: tuple[Windows, Windows], groups: int) -> bool:
-    """Whether a convolution to such a shape is computed as a product of matrices."""
+def is_product(
+    plane: Sequence[int], shape: tuple[int, ...], windows: tuple[Windows, Windows], groups: int
+) -> bool:
+    """Whether a convolution of planes to such a shape is computed as a product of matrices."""
     made, rows, columns = shape[1:]
     large = min(made, rows * columns) >= LEAST_PRODUCT
-    return is_plain(windows) and groups == 1 and large
+    return are_single(windows, plane) and groups == 1 and large
 
 
 def product_stage(inputs: Sequence[Buffer], output: Buffer, bound: BoundEpilogue) -> Stage:
@@ -232,7 +229,8 @@ def convolution_stage(
         return Stage(kernel, inputs, output, params)
     target = reshaped(output, (batch, groups, own, rows * columns))
     count = LANES if rows * columns > PLACES * LANES // 2 else LANES // 2
-    kernel = _dense_kernel(bound, is_plain(windows), quads, count, lanes, rows * columns % 4 == 0)
+    single = are_single(windows, (height, width))
+    kernel = _dense_kernel(bound, single, quads, count, lanes, rows * columns % 4 == 0)
     return Stage(kernel, inputs, target, params)
 
 

@@ -186,12 +186,21 @@ def _in_order(nodes: list[Message]) -> list[Message]:
     """Nodes after those whose results they read; the file may have them in any order."""
     makers = {name: i for i, node in enumerate(nodes) for name in node.get("output", []) if name}
     needs = [
-        {makers[name] for name in node.get("input", []) if name in makers and makers[name] != i}
+        {makers[name] for name in _read_by(node) if name in makers and makers[name] != i}
         for i, node in enumerate(nodes)
     ]
     if all(max(needed, default=-1) < i for i, needed in enumerate(needs)):
         return nodes
     return [nodes[i] for i in sort_by_needs(needs)[0]]
+
+
+def _read_by(node: Message) -> set[str]:
+    """Returns the values that a node reads, graphs inside of it too."""
+    found = set(node.get("input", []))
+    for item in node.get("attribute", []):
+        for inner in item.get("g", {}).get("node", []):
+            found |= _read_by(inner)
+    return found
 
 
 def _tensor(model: str, given: Message) -> Tensor:

@@ -59,8 +59,10 @@ def function_nodes(node: Node, kinds: Sequence[Kind | None]) -> Iterator[Node]:
 
 
 def _schema(node: Node) -> Any:
-    from onnx import defs
-
+    try:
+        from onnx import defs
+    except ImportError:
+        return None
     if not node.opset or not defs.has(node.op, node.opset, ""):
         return None
     return defs.get_schema(node.op, node.opset, "")

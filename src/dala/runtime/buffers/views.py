@@ -27,9 +27,9 @@ def view(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
     return _seen(buffer, scalar, shape)
 
 
-def beginning(buffer: Buffer, shape: tuple[int, ...]) -> Buffer:
+def beginning(buffer: Buffer, shape: tuple[int, ...], scalar: Scalar | None = None) -> Buffer:
     """Returns the first elements of the same memory, in a shape that fits into it."""
-    return _seen(buffer, buffer.scalar, shape)
+    return _seen(buffer, scalar or buffer.scalar, shape)
 
 
 def _seen(buffer: Buffer, scalar: Scalar, shape: tuple[int, ...]) -> Buffer:
