@@ -65,3 +65,13 @@ def test_operations_are_in_16_bits_where_nothing_leaves_them(expression, last):
 
 def test_one_operation_stays_as_it_is():
     assert all(type != S16.name for _, type in operations("a + b"))
+
+
+def test_unsigned_integers_wrap_where_they_wrapped(device):
+    text = "def k(x, y):\n    return dala.f32({})"
+    x, y = np.array([100], np.uint8), np.array([200], np.uint8)
+    wrapped = compute.Kernel.register("k", text.format("dala.u32(x) - dala.u32(y) + dala.u32(1)"))
+    assert wrapped(x, y)[0] == np.float32(2**32 - 99)
+    larger = "max(dala.u32(x) - dala.u32(y), dala.u32(3)) + dala.u32(1)"
+    other = compute.Kernel.register("k", text.format(larger), replace=True)
+    assert other(x, y)[0] == np.float32(2**32 - 99)

@@ -39,7 +39,7 @@ def test_values_of_two_dtypes_are_not_joined(device):
         [helper.make_tensor("c", TensorProto.UINT8, c.shape, c.tobytes(), raw=True)],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    with pytest.raises(errors.DtypeError, match="Concat of y.* of f32, u8"):
+    with pytest.raises(errors.DtypeError, match=r"Concat of y.* of f32, u8"):
         outputs(model.SerializeToString(), x)
 
 

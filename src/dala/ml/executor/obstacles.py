@@ -34,9 +34,9 @@ def obstacles_in(contents: Contents) -> list[str]:
             reason = "it is computed of floats only"
         with as_the_model_says(node):
             result = operator.gives(node)
-        if operator.parts is None and not operator.on_host:
-            if takes_integers if result is None else not result.is_float:
-                integers.update(node.outputs if result is None else node.outputs[:1])
+        gives_integers = takes_integers if result is None else not result.is_float
+        if gives_integers and operator.parts is None and not operator.on_host:
+            integers.update(node.outputs if result is None else node.outputs[:1])
         if reason:
             found.append(f"{node}: {reason}")
     return found
