@@ -80,7 +80,7 @@ def test_a_file_that_cannot_be_fed_so_is_refused(shape, kind):
 def test_without_onnx_runtime_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(errors.ModelError, match=r"pip install 'dala-gpu\[ml\]'"):
-        ml.gpu.load_model(doubling())
+        ml.gpu.load_model(doubling(), engine="onnxruntime")
 
 
 def test_tensors_may_lie_in_a_file_beside_the_model(tmp_path):
