@@ -116,7 +116,8 @@ def convolution_stage(
 def takes_product(shape: Shape, operands: Sequence[Shape]) -> bool:
     """Whether operands are as large as a product (…, o), or have an element a column."""
     return len(operands) <= MOST_OPERANDS and all(
-        _is_whole(shape, item) or math.prod(item) == item[-1] == shape[-1] for item in operands
+        _is_whole(shape, item) or (item[-1:] == shape[-1:] and math.prod(item) == shape[-1])
+        for item in operands
     )
 
 
@@ -165,7 +166,9 @@ class Layer:
     def strips(self, threads: int) -> tuple[int, int]:
         """Returns the rows of pixels that the code is told of, and the pixels in each."""
         batch, *_, rows, columns, _ = self.plane
-        if batch * rows > 1 or self.plane[1] > 1 or columns <= 1 or self.places is not None:
+        # Only where a pixel needs that pixel alone of the input may a row be cut.
+        alone = all(item == Windows(1, 1, 1, 0, item.count) for item in (self.down, self.across))
+        if not alone or batch * rows > 1 or columns <= 1 or self.places is not None:
             return batch * rows, columns
         if columns <= FEW_PIXELS and self._blocks() >= CHUNKS_PER_THREAD * threads:
             return 1, columns
