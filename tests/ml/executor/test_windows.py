@@ -21,6 +21,7 @@ from dala import errors
 pytest.importorskip("onnxruntime")
 
 ROW, PLANE, BLOCK = sample(2, 4, 11), sample(2, 4, 6, 7), sample(2, 4, 5, 4, 6)
+LINE = sample(1, 4, 1, 120)
 
 CONVOLUTIONS = {
     "row": (ROW, (6, 4, 3), {"pads": [1, 2], "strides": [2]}),
@@ -29,6 +30,8 @@ CONVOLUTIONS = {
     "block": (BLOCK, (6, 4, 3, 2, 1), {"pads": [1, 0, 0, 1, 1, 0], "strides": [1, 2, 3]}),
     "block_in_groups": (BLOCK, (6, 2, 2, 2, 3), {"group": 2, "dilations": [2, 1, 1]}),
     "plane_in_groups": (PLANE, (6, 2, 3, 2), {"group": 2, "strides": [2, 1]}),
+    "plane_of_one_row": (LINE, (6, 4, 1, 3), {"pads": [0, 1, 0, 1], "strides": [1, 2]}),
+    "plane_of_one_row_of_each_channel": (LINE, (4, 1, 3, 3), {"group": 4, "pads": [1] * 4}),
 }
 
 
@@ -50,6 +53,16 @@ def test_what_follows_a_convolution_of_rows_is_broadcast_as_before(device):
         node("Add", "m more", "y"),
     ]
     check(graph_of(nodes, {"x": ROW}, constants), {"x": ROW})
+
+
+def test_what_follows_a_product_may_be_one_number_that_is_computed(device):
+    x = sample(5, 4)
+    nodes = [
+        node("MatMul", "x w", "p"),
+        node("ReduceMax", "x", "most", keepdims=0),
+        node("Sub", "p most", "y"),
+    ]
+    check(graph_of(nodes, {"x": x}, {"w": sample(4, 6)}), {"x": x})
 
 
 TRANSPOSED = {

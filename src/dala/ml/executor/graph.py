@@ -148,7 +148,6 @@ class Graph:
 
     def _check(self, inputs: Mapping[str, Buffer]) -> None:
         _check_names("input", inputs, self.inputs)
-        free: dict[str, int] = {}
         for wanted in self.inputs:
             if wanted.name not in inputs:
                 raise ArgumentError(f"input {wanted.name!r} of the model is not given.")
@@ -157,11 +156,9 @@ class Graph:
                 raise DtypeError(
                     f"input {wanted.name!r} is {wanted.numpy}, but {given.dtype} was given."
                 )
-            fits = wanted.accepts(given.shape)
-            for axis, size in zip(wanted.shape or (), given.shape, strict=False):
-                known = axis if isinstance(axis, int) else free.setdefault(axis or "", size)
-                fits = fits and (known == size or axis is None)
-            if not fits:
+            # Names of free axes are not held to one size: exporters name every open axis "?",
+            # or the axes of all inputs alike. Nodes check the sizes that have to be equal.
+            if not wanted.accepts(given.shape):
                 raise ShapeError(
                     f"input {wanted.name!r} is {wanted.shape}, but {given.shape} was given."
                 )

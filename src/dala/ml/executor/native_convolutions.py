@@ -116,7 +116,7 @@ def convolution_stage(
 def takes_product(shape: Shape, operands: Sequence[Shape]) -> bool:
     """Whether operands are as large as a product (…, o), or have an element a column."""
     return len(operands) <= MOST_OPERANDS and all(
-        _is_whole(shape, item) or math.prod(item) == [1, *item][-1] == shape[-1]
+        _is_whole(shape, item) or (item[-1:] == shape[-1:] and math.prod(item) == shape[-1])
         for item in operands
     )
 
@@ -166,6 +166,7 @@ class Layer:
     def strips(self, threads: int) -> tuple[int, int]:
         """Returns the rows of pixels that the code is told of, and the pixels in each."""
         batch, *_, rows, columns, _ = self.plane
+        # Only where a pixel needs that pixel alone of the input may a row be cut.
         single = are_single((self.down, self.across), self.plane[1:3])
         if batch * rows > 1 or not single or columns <= 1 or self.places is not None:
             return batch * rows, columns

@@ -79,9 +79,11 @@ def output_shape(
     model: str, inputs: Sequence[Tensor], shapes: Sequence[tuple[int, ...]], output: Tensor
 ) -> tuple[int, ...]:
     """Returns the shape of an output for inputs of these shapes, as far as it is declared."""
-    known: dict[Any, int] = {}
+    known: dict[Any, int | None] = {}
     for item, given in zip(inputs, shapes, strict=True):
-        known.update(zip(item.shape or (), given, strict=False))
+        for axis, size in zip(item.shape or (), given, strict=False):
+            # Some exporters have one name for axes of several lengths, which then tells nothing.
+            known[axis] = size if known.get(axis, size) == size else None
     axes = (None,) if output.shape is None else output.shape
     found = tuple(axis if isinstance(axis, int) else known.get(axis) for axis in axes)
     sizes = tuple(axis for axis in found if axis is not None)
