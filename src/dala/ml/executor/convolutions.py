@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -19,20 +18,17 @@ from dala.kernels.tensor.windows import Windows, are_single
 from dala.ml.executor import native_convolutions as native
 from dala.ml.executor import wgsl_convolutions as wgsl
 from dala.ml.executor.channels_last import TO_LAST
-from dala.ml.executor.epilogue import Epilogue, Shape, pointwise_stage
+from dala.ml.executor.epilogue import Epilogue, Shape
 from dala.ml.executor.matmul import dense_stage, dense_takes
 from dala.ml.executor.node_context import NodeContext
 from dala.ml.executor.rows import RowContext
 from dala.ml.executor.sizes import check_convolution, numbers_of, require
-from dala.ml.executor.unfolding import unfolded_conv
+from dala.ml.executor.unfolding import MOST_OPERANDS, ended, unfolded_conv
 from dala.ml.executor.wgsl_epilogues import BoundEpilogue, masks_of, takes
 from dala.ml.onnx.contents import Node
 from dala.runtime.buffers.buffer import Buffer, scratch
 from dala.runtime.buffers.views import reshaped
 from dala.runtime.pipelines.composite import Stage
-
-MOST_OPERANDS = 4
-"""Operands of an epilogue beside the sums and the bias."""
 
 Pair = tuple[Windows, Windows]
 """The windows down and across."""
@@ -170,7 +166,7 @@ def _by_kernels(
     def finish(epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer) -> Iterator[Stage]:
         sums = scratch(shape, out.scalar)
         yield from _summed(x, by, sums, windows, groups)
-        yield _ended(sums, bias, epilogue, operands, out)
+        yield ended(sums, bias, epilogue, operands, out)
 
     return context.defer(shape, finish, lambda given: len(given) <= MOST_OPERANDS)
 
@@ -205,16 +201,3 @@ def _summed(x: Buffer, weight: Buffer, sums: Buffer, windows: Pair, groups: int)
 def _rimmed(x: Any, top: dala.s32, left: dala.s32) -> Any:
     i, y, z = dala.position(3)
     return x[i, y - top, z - left]
-
-
-def _ended(
-    sums: Buffer, bias: Buffer, epilogue: Epilogue, operands: Sequence[Buffer], out: Buffer
-) -> Stage:
-    """Returns the stage that adds the bias to sums and applies the epilogue."""
-    own = [sums, reshaped(bias, (bias.shape[0], 1, 1))]
-    moved = [
-        re.sub(r"\bx(\d+)\b", lambda it: f"x{int(it[1]) + len(own)}", line)
-        for line in epilogue.lines
-    ]
-    whole = Epilogue(("v0 = x0 + x1", *moved), epilogue.result)
-    return pointwise_stage(whole, [*own, *operands], out)
